@@ -1,0 +1,42 @@
+# Everything sets itself up in .venv; nothing else on the machine is touched.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: up test check bench format clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make up      a guided tour of the gate in the terminal"
+	@echo "make test    all tests (SQLite and a real PostgreSQL), with coverage"
+	@echo "make check   format, lint, types, import rules"
+	@echo "make bench   ratios against peers, written to bench/RESULTS.md"
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	@echo "installing toolgate into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	@touch $(STAMP)
+
+up: $(STAMP)
+	@$(BIN)/toolgate demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,77 @@
+"""A Call: a persona asks for a tool with final arguments. Its digest is its identity."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolgate.core.canonical import canonical, sha256
+from toolgate.core.change import Change
+from toolgate.core.context import Trail
+
+_counter = itertools.count(int.from_bytes(os.urandom(2)))
+_process = os.urandom(5).hex()
+
+
+def _fresh_process() -> None:
+    global _process
+    _process = os.urandom(5).hex()
+
+
+os.register_at_fork(after_in_child=_fresh_process)
+
+
+def new_id(prefix: str) -> str:
+    """Unique across processes and hosts, and sorted by time: `c_0192…`."""
+    return f"{prefix}_{time.time_ns() // 1_000_000:011x}{_process}{next(_counter) & 0xFFFFFF:06x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    id: str
+    tool: str
+    definition: str
+    args: Mapping[str, Any]
+    """Validated, defaulted, JSON."""
+    args_json: str
+    """The same, in canonical form."""
+    persona: str
+    trail: Trail = field(default_factory=Trail)
+    change: Change | None = None
+    digest: str = ""
+
+    @classmethod
+    def make(
+        cls,
+        tool: str,
+        definition: str,
+        args: Mapping[str, Any],
+        persona: str,
+        trail: Trail,
+        call_id: str = "",
+        change: Change | None = None,
+    ) -> Call:
+        args_json = canonical(args)
+        return cls(
+            id=call_id or new_id("c"),
+            tool=tool,
+            definition=definition,
+            args=args,
+            args_json=args_json,
+            persona=persona,
+            trail=trail,
+            change=change,
+            digest=call_digest(tool, definition, args_json, persona, change),
+        )
+
+
+def call_digest(tool: str, definition: str, args_json: str, persona: str, change: Change | None) -> str:
+    """SHA-256 over RFC 8785 JSON of what identifies a call. Names have no characters that JSON would escape."""
+    planned = f',"change":{canonical(change.manifest)}' if change is not None else ""
+    return sha256(
+        f'{{"args":{args_json}{planned},"definition":"{definition}","persona":"{persona}","tool":"{tool}"}}'
+    )

@@ -1,0 +1,44 @@
+"""What a tool may know about the call it serves, and how it reports progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+def _ignore(fraction: float, message: str) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Handed to a tool that has a parameter annotated `Context`; never part of its schema."""
+
+    call_id: str
+    persona: str
+    tool: str
+    conversation: str = ""
+    progress: Callable[[float, str], None] = field(default=_ignore)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trail:
+    """The ids that tie a call to what it is part of, and why it was made. Recorded, never trusted."""
+
+    conversation: str = ""
+    transaction: str = ""
+    action: str = ""
+    plan: str = ""
+    step: str = ""
+    reason: str = ""
+
+    def words(self) -> dict[str, str]:
+        """What the journal's body keeps; the conversation has a column of its own."""
+        pairs = (
+            ("transaction", self.transaction),
+            ("action", self.action),
+            ("plan", self.plan),
+            ("step", self.step),
+            ("rationale", self.reason),
+        )
+        return {name: value for name, value in pairs if value}

@@ -1,0 +1,31 @@
+"""What policy says of a call: one closed word, the reason, and the rule that said it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+    @property
+    def strictness(self) -> int:
+        return ("allow", "ask", "deny").index(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    verdict: Verdict
+    reason: str
+    rule: str
+    """Stable name of the line that decided: `rule:source-changes`, `deny:builder`, `phase:observe/reading`, `silence`."""
+    step: int = 6
+    """Which of the six steps of evaluation spoke."""
+    channels: tuple[str, ...] = ()
+    """Where the answer must come from; empty means anywhere a human can answer."""
+
+    def stricter(self, other: Decision) -> Decision:
+        return other if other.verdict.strictness > self.verdict.strictness else self

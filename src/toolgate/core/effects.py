@@ -1,0 +1,70 @@
+"""What a tool reads and writes, in a closed set of words.
+
+Policy, annotations and the questions put to humans all speak in these words, so a new one is a design decision,
+not a string somebody made up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolgate.core.errors import SetupError
+
+READS = {
+    "project": "files of the project",
+    "garden": "the Markdown memory",
+    "scratch": "scratch files",
+    "ledger": "recorded events",
+    "tools": "the list of tools",
+    "system": "this machine's state",
+    "memory": "remembered facts",
+    "search": "a web search engine",
+    "internet": "hosts on the internet",
+    "database": "a database",
+    "model": "a language model",
+    "secrets": "secrets, by name",
+    "outside": "something outside toolgate's knowledge",
+}
+WRITES = {
+    "project": "files of the project",
+    "garden": "the Markdown memory",
+    "scratch": "scratch files",
+    "ledger": "annotations in the ledger",
+    "memory": "remembered facts",
+    "internet": "hosts on the internet",
+    "database": "a database",
+    "model": "a language model",
+    "process": "a program that runs in the sandbox",
+    "branch": "branches and test files",
+    "history": "commits, pushes and pull requests",
+    "outside": "something outside toolgate's knowledge",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, reads: tuple[str, ...] | list[str] = (), writes: tuple[str, ...] | list[str] = ()) -> Effects:
+        for words, known, side in ((reads, READS, "reads"), (writes, WRITES, "writes")):
+            for word in words:
+                if word not in known:
+                    raise SetupError(
+                        f"{side}={word!r} is not an effect", f"use one of: {', '.join(sorted(known))}"
+                    )
+        return cls(tuple(sorted(set(reads))), tuple(sorted(set(writes))))
+
+    @property
+    def effectful(self) -> bool:
+        """Whether the call changes anything beyond annotations: decides durability and what a time-out means."""
+        return bool(self.writes) and self.writes != ("ledger",)
+
+    def words(self) -> str:
+        parts = []
+        if self.reads:
+            parts.append("reads " + ", ".join(self.reads))
+        if self.writes:
+            parts.append("writes " + ", ".join(self.writes))
+        return "; ".join(parts) or "touches nothing"

@@ -1,0 +1,314 @@
+"""Journal events: one small tagged class per transition, one union of them all.
+
+The envelope (call, persona, tool, conversation, ref, claim) becomes columns; everything else a class declares
+becomes the canonical JSON body. Both are under the hash chain. A class never changes meaning: new facts get new
+fields with defaults, new transitions get new classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, ClassVar
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    kind: ClassVar[str] = ""
+    gate: ClassVar[bool] = True
+    """Whether only the gate itself writes it; annotations by tools are the exception."""
+
+    call: str = ""
+    persona: str = ""
+    tool: str = ""
+    conversation: str = ""
+    ref: str = ""
+    """The question or grant it belongs to."""
+    claim: str = ""
+    """The idempotency scope it claims."""
+
+    def body(self) -> dict[str, Any]:
+        """What is not in the envelope and not the default."""
+        out = {}
+        for name, default in _BODY[type(self)]:
+            value = getattr(self, name)
+            if value != default:
+                out[name] = value
+        return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(Event):
+    """A question to a human was opened."""
+
+    kind: ClassVar[str] = "asked"
+    digest: str
+    definition: str
+    args: Json
+    effects: Json
+    rule: str
+    rights: str
+    reason: str
+    expires: int
+    preview: str = ""
+    undoable: bool = False
+    channels: list[str] = field(default_factory=list)
+    again: str = ""
+    trail: Json = field(default_factory=dict)
+    findings: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approved(Event):
+    """A human approved exactly one digest, once."""
+
+    kind: ClassVar[str] = "approved"
+    digest: str
+    by: str
+    channel: str
+    expires: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused(Event):
+    """A human refused."""
+
+    kind: ClassVar[str] = "refused"
+    digest: str
+    by: str
+    channel: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expired(Event):
+    """A question, an unused approval or a grant ran out of time."""
+
+    kind: ClassVar[str] = "expired"
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted(Event):
+    """A human gave a scoped, expiring answer to calls of one kind."""
+
+    kind: ClassVar[str] = "granted"
+    by: str
+    channel: str
+    expires: int
+    definition: str
+    rights: str
+    args: Json = field(default_factory=dict)
+    paths: list[str] = field(default_factory=list)
+    only_conversation: str = ""
+    max_uses: int = 0
+    question: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revoked(Event):
+    """A grant was taken back."""
+
+    kind: ClassVar[str] = "revoked"
+    by: str
+    channel: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Denied(Event):
+    """Policy refused the call."""
+
+    kind: ClassVar[str] = "denied"
+    rule: str
+    reason: str
+    digest: str = ""
+    args: Json = field(default_factory=dict)
+    trail: Json = field(default_factory=dict)
+    code: str = "not_allowed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected(Event):
+    """The call was malformed: unknown tool, wrong arguments, a path out of its mount."""
+
+    kind: ClassVar[str] = "rejected"
+    code: str
+    error: str
+    trail: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limited(Event):
+    """A limit refused the call."""
+
+    kind: ClassVar[str] = "limited"
+    limit: str
+    retry_ms: int
+    trail: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flood(Event):
+    """Refusals that came too fast to be stored one by one, counted."""
+
+    kind: ClassVar[str] = "flood"
+    count: int
+    since: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started(Event):
+    """From here on the effect may have happened."""
+
+    kind: ClassVar[str] = "started"
+    digest: str
+    definition: str
+    owner: str
+    args: Json
+    rule: str
+    decision: str
+    reason: str = ""
+    grant: str = ""
+    effectful: bool = False
+    change: list[Json] = field(default_factory=list)
+    trail: Json = field(default_factory=dict)
+    undoes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed(Event):
+    """It happened."""
+
+    kind: ClassVar[str] = "committed"
+    summary: str = ""
+    duration_us: int = 0
+    tokens: int = 0
+    truncated: bool = False
+    cached: bool = False
+    result: Any = None
+    artifacts: list[Json] = field(default_factory=list)
+    reconciled: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed(Event):
+    """It did not happen, or the tool says it failed."""
+
+    kind: ClassVar[str] = "failed"
+    code: str
+    error: str
+    duration_us: int = 0
+    reconciled: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown(Event):
+    """Whether it happened cannot be proven; it is never run again by itself."""
+
+    kind: ClassVar[str] = "unknown"
+    code: str
+    error: str
+    duration_us: int = 0
+    reconciled: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved(Event):
+    """Somebody who knows said how an unknown call ended."""
+
+    kind: ClassVar[str] = "resolved"
+    outcome: str
+    by: str
+    channel: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone(Event):
+    """The effect of an earlier event was taken back."""
+
+    kind: ClassVar[str] = "undone"
+    event: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted(Event):
+    """An annotation by a tool (`events.log`). It can never pose as a gate event."""
+
+    kind: ClassVar[str] = "noted"
+    gate: ClassVar[bool] = False
+    type: str
+    op: str = ""
+    file_path: str = ""
+    section_anchor: str = ""
+    before_hash: str = ""
+    after_hash: str = ""
+    rationale: str = ""
+    evidence_refs: list[str] = field(default_factory=list)
+    lint: Json = field(default_factory=dict)
+    trail: Json = field(default_factory=dict)
+    data: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paused(Event):
+    """Everything a persona does (or everybody) stops at once."""
+
+    kind: ClassVar[str] = "paused"
+    by: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed(Event):
+    """A pause was lifted."""
+
+    kind: ClassVar[str] = "resumed"
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured(Event):
+    """A gate opened with a policy that the journal had not seen last."""
+
+    kind: ClassVar[str] = "configured"
+    policy: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rotated(Event):
+    """Rows after this one are sealed with another key version."""
+
+    kind: ClassVar[str] = "rotated"
+    version: int
+    by: str
+
+
+EVENTS: tuple[type[Event], ...] = (
+    Asked, Approved, Refused, Expired, Granted, Revoked, Denied, Rejected, Limited, Flood, Started, Committed,
+    Failed, Unknown, Resolved, Undone, Noted, Paused, Resumed, Configured, Rotated,
+)  # fmt: skip
+BY_KIND: dict[str, type[Event]] = {event.kind: event for event in EVENTS}
+SETTLED = frozenset({"committed", "failed", "unknown"})
+
+_ENVELOPE = {item.name for item in fields(Event)}
+
+
+def _default(item: Any) -> Any:
+    if item.default is not MISSING:
+        return item.default
+    return item.default_factory() if item.default_factory is not MISSING else MISSING
+
+
+_BODY: dict[type[Event], list[tuple[str, Any]]] = {
+    event: [(item.name, _default(item)) for item in fields(event) if item.name not in _ENVELOPE]
+    for event in EVENTS
+}

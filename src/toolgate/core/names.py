@@ -1,0 +1,106 @@
+"""Names and aliases: one canonical name per tool, every spelling resolves to it.
+
+`code.read` is canonical. `code/read`, `archon.code.read`, `code_read` and, for imported tools,
+`mcp__server__tool` lead to the same tool. Two tools may not claim one name; a spelling that would lead to two
+tools leads to none, and the error lists both.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from toolgate.core.errors import DuplicateName, SetupError, UnknownTool
+
+if TYPE_CHECKING:
+    from toolgate.core.tool import Tool
+
+NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+")
+PERSONA = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+MAX_NAME = 128
+
+
+def check_name(name: str) -> str:
+    if len(name) > MAX_NAME or not NAME.fullmatch(name):
+        raise SetupError(
+            f"{name!r} is not a tool name", "use family.verb in lower case, such as `weather.now`"
+        )
+    return name
+
+
+class Registry:
+    """The tools of one gate, by name."""
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._aliases: dict[str, str] = {}
+        self._ambiguous: dict[str, set[str]] = {}
+        for tool in tools:
+            self.add(tool)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(sorted(self._tools.values(), key=lambda tool: tool.name))
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tools
+
+    def add(self, tool: Tool) -> None:
+        name = check_name(tool.name)
+        for claimed in (name, *tool.aliases):
+            owner = self._tools.get(claimed) or self._tools.get(self._aliases.get(claimed, ""))
+            if owner is not None and (claimed in owner.aliases or claimed == owner.name):
+                raise DuplicateName(
+                    f"{tool.name} and {owner.name} both claim the name {claimed!r}", "rename one of the two"
+                )
+        self._tools[name] = tool
+        for alias in tool.aliases:
+            self._aliases[alias] = name
+            self._ambiguous.pop(alias, None)
+        for alias in _spellings(name):
+            self._add_spelling(alias, name)
+
+    def _add_spelling(self, alias: str, name: str) -> None:
+        holder = self._aliases.get(alias)
+        if alias in self._tools or (holder and alias in self._tools[holder].aliases):
+            return
+        if alias in self._ambiguous:
+            self._ambiguous[alias].add(name)
+        elif holder is None or holder == name:
+            self._aliases[alias] = name
+        else:
+            del self._aliases[alias]
+            self._ambiguous[alias] = {holder, name}
+
+    def resolve(self, name: str) -> Tool:
+        tool = self._tools.get(name)
+        if tool is not None:
+            return tool
+        canonical = self._aliases.get(name)
+        if canonical is not None:
+            return self._tools[canonical]
+        raise self._miss(name)
+
+    def _miss(self, name: str) -> UnknownTool:
+        shown = name if len(name) <= MAX_NAME else name[:MAX_NAME] + "…"
+        if name in self._ambiguous:
+            candidates = " or ".join(sorted(self._ambiguous[name]))
+            return UnknownTool(f"{shown!r} could mean {candidates}", "use the dotted name")
+        near = self.near(name)
+        fix = f"did you mean {' or '.join(near)}?" if near else "call tools.list to see what there is"
+        return UnknownTool(f"there is no tool {shown!r}", fix, data={"near": near})
+
+    def near(self, name: str) -> list[str]:
+        spelled = name[:MAX_NAME].replace("/", ".").replace("__", ".").lower()
+        close = difflib.get_close_matches(spelled, self._tools, n=3, cutoff=0.6)
+        verb = spelled.rpartition(".")[2]
+        same_verb = [tool for tool in self._tools if tool.rpartition(".")[2] == verb and tool not in close]
+        return (close + same_verb)[:3]
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    return (name.replace(".", "/"), name.replace(".", "_"), f"archon.{name}", name.replace(".", "__"))

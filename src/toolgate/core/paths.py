@@ -1,0 +1,92 @@
+"""Paths as tools receive them: a mount and a relative path, never a string that could lead elsewhere.
+
+This is the lexical half. It refuses every spelling that is not plainly inside; the workspace opens what is left
+through directory handles, so that symlinks and races cannot lead out either.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import core_schema
+
+from toolgate.core.errors import OutsideMount
+
+MOUNT = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_DRIVE = re.compile(r"^[A-Za-z]:")
+MAX_LENGTH = 4096
+MAX_NAME = 255
+
+
+class MountPath(str):
+    """`mount:relative/path`, normalised; `.` is the mount itself. A plain path means the project."""
+
+    __slots__ = ()
+
+    @property
+    def mount(self) -> str:
+        return self.partition(":")[0]
+
+    @property
+    def relative(self) -> str:
+        return self.partition(":")[2]
+
+    @property
+    def shown(self) -> str:
+        return self.relative if self.mount == "project" else str(self)
+
+    @classmethod
+    def parse(cls, text: str) -> MountPath:
+        mount, rest = _split(text)
+        parts = [part for part in rest.split("/") if part not in ("", ".")]
+        for part in parts:
+            _check_part(part, text)
+        return cls(f"{mount}:{'/'.join(parts) or '.'}")
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            cls.parse,
+            core_schema.str_schema(),
+            serialization=core_schema.plain_serializer_function_ser_schema(str),
+        )
+
+
+def _split(text: str) -> tuple[str, str]:
+    if len(text) > MAX_LENGTH:
+        raise OutsideMount(
+            f"the path has {len(text):,} characters, the limit is {MAX_LENGTH:,}", "shorten it"
+        )
+    if any(ord(char) < 32 or ord(char) == 127 for char in text):
+        raise OutsideMount(f"the path {text!r} has a control character", "remove it")
+    if text.startswith(("/", "~", "\\")) or "\\" in text:
+        raise OutsideMount(
+            f"{text!r} is not relative to a mount", "write it relative to the project, with forward slashes"
+        )
+    mount, colon, rest = text.partition(":")
+    if not colon:
+        return "project", text
+    if _DRIVE.match(text) or not MOUNT.fullmatch(mount) or rest.startswith("/"):
+        raise OutsideMount(
+            f"{text!r} does not name a mount", "write `path` or `mount:path`, without a leading slash"
+        )
+    return mount, rest
+
+
+def _check_part(part: str, text: str) -> None:
+    if part == "..":
+        raise OutsideMount(f"{text!r} leads upwards", "write the path without `..`")
+    if len(part.encode("utf-8", "replace")) > MAX_NAME:
+        raise OutsideMount(f"a name in {text[:80]!r} is longer than {MAX_NAME} bytes", "shorten it")
+    if ":" in part:
+        raise OutsideMount(f"{text!r} has a colon inside the path", "only the mount is followed by a colon")
+
+
+def folded(name: str) -> str:
+    """A name as rules compare it: normalised and case-folded, so that no spelling slips past them."""
+    return unicodedata.normalize("NFKC", name).casefold().rstrip(". ")

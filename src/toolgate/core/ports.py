@@ -1,0 +1,116 @@
+"""The architecture in one page of types: what the gate needs from the rooms around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from toolgate.core.call import Call
+from toolgate.core.change import Change
+from toolgate.core.decision import Decision
+from toolgate.core.effects import Effects
+from toolgate.core.paths import MountPath
+from toolgate.core.tool import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that policy may look at. What a model says about itself is not among it."""
+
+    persona: str
+    tool: Tool
+    args: Mapping[str, Any]
+    effects: Effects
+    paths: tuple[MountPath, ...] = ()
+    paused: Mapping[str, str] = field(default_factory=dict)
+    """Paused personas and why; the empty name stands for everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """At most `limit` calls in any `seconds`; `name` says whose limit it is."""
+
+    scope: str
+    name: str
+    limit: int
+    seconds: float
+
+
+class Rules(Protocol):
+    """Policy, as the gate sees it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything that can influence a decision."""
+        ...
+
+    def decide(self, facts: Facts) -> Decision: ...
+
+    def rights(self, persona: str) -> str:
+        """Hash of what this persona is (phase, overrides, parents): an approval is bound to it."""
+        ...
+
+    def windows(self, persona: str, tool: str) -> tuple[Window, ...]: ...
+
+
+class Files(Protocol):
+    """Where Changes are carried out: confined, atomic, durable."""
+
+    async def keep(self, change: Change) -> None:
+        """Store before- and after-images durably, so that the change can be rolled either way."""
+        ...
+
+    async def apply(self, change: Change) -> None:
+        """Write it all, or raise Conflict with nothing written if a file is not as planned."""
+        ...
+
+    async def hashes(self, paths: Sequence[MountPath]) -> list[str | None]: ...
+
+    async def load(self, manifest: Sequence[Mapping[str, Any]]) -> Change:
+        """The Change a recorded manifest stands for, from the kept images."""
+        ...
+
+
+class Redactor(Protocol):
+    """Takes secrets out of whatever leaves the gate."""
+
+    def redact(self, value: Any) -> Any: ...
+
+    def mask(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An open question as a channel shows it."""
+
+    id: str
+    digest: str
+    tool: str
+    args: Mapping[str, Any]
+    persona: str
+    preview: str
+    effects: Effects
+    reason: str
+    rule: str
+    asked_at: int
+    expires_at: int
+    undoable: bool
+    state: str = "open"
+    conversation: str = ""
+    rationale: str = ""
+    channels: tuple[str, ...] = ()
+    again: str = ""
+
+
+class Channel(Protocol):
+    """A place where a human can be asked. The first answer from any channel wins."""
+
+    name: str
+
+    async def ask(self, question: Question) -> None:
+        """Show it, and answer through the gate when the human does. Cancelled when somebody else answered."""
+        ...
+
+
+__all__ = ["Call", "Channel", "Facts", "Files", "Question", "Redactor", "Rules", "Window"]

@@ -1,0 +1,43 @@
+"""What comes back from the gate, the same in Python, `--json`, HTTP and MCP."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from toolgate.core.errors import CallError, Code
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    code: Code
+    message: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    call_id: str = ""
+    event_id: int | None = None
+    """The journal row that settled or refused it; None where nothing was recorded."""
+    duration_ms: float = 0.0
+    tokens: int = 0
+    cached: bool = False
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    ok: bool
+    tool: str
+    data: Any = None
+    error: Problem | None = None
+    meta: Meta = field(default_factory=Meta)
+
+    @classmethod
+    def refused(cls, tool: str, error: CallError, meta: Meta) -> Result:
+        data = dict(error.data) if error.data else None
+        return cls(False, tool, data, Problem(error.code, error.message, error.fix), meta)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)

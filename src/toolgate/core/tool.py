@@ -1,0 +1,235 @@
+"""A Tool: one operation with a name, typed args and result, effects, a risk and a phase.
+
+`@tool("weather.now", reads=["internet"])` makes one from a typed function. A tool that writes files is given
+`plan` (args → Change) and the decorated function applies that Change; the gate shows, records, reconciles and
+undoes the same value.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, get_type_hints
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+)
+
+from toolgate.core.canonical import digest
+from toolgate.core.change import Change
+from toolgate.core.context import Context
+from toolgate.core.effects import Effects
+from toolgate.core.errors import CallError, InvalidArgs, SetupError
+from toolgate.core.names import check_name
+from toolgate.core.paths import MountPath
+
+Risk = Literal["low", "medium", "high"]
+Phase = Literal["observe", "experiment", "contribute", "collaborate"]
+Outcome = Literal["happened", "not", "unknown"]
+Handler = Callable[..., Any] | Callable[..., Awaitable[Any]]
+
+DEFAULT_TIMEOUT = 30.0
+
+
+class Args(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", strict=False, populate_by_name=True, arbitrary_types_allowed=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    name: str
+    description: str
+    run: Handler
+    args: type[BaseModel]
+    effects: Effects = field(default_factory=Effects)
+    risk: Risk = "low"
+    phase: Phase = "observe"
+    """The earliest phase whose table may allow it; a tool can only tighten its row, never loosen it."""
+    timeout: float = DEFAULT_TIMEOUT
+    cache_s: float = 0.0
+    """How long a read's result may be served again; 0 means never. Writers are never cached."""
+    plan: Handler | None = None
+    preview: Handler | None = None
+    undo: Handler | None = None
+    reconcile: Handler | None = None
+    effects_of: Callable[[Mapping[str, Any]], Effects] | None = None
+    """Effects that depend on the arguments, such as a program with or without a network."""
+    summarize: Callable[[Any], str] | None = None
+    aliases: tuple[str, ...] = ()
+    origin: Literal["native", "imported"] = "native"
+    free: bool = False
+    """Needs no permission: describing the tools themselves."""
+    scoped: bool = False
+    """Opts in to deduplication by scope hash for callers that give no key (events.log, garden edits)."""
+    result: TypeAdapter[Any] | None = None
+    input_schema_override: Mapping[str, Any] | None = None
+    definition: str = field(default="", init=False)
+    """Hash of everything a human relies on when approving; a changed tool invalidates approvals and grants."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if self.plan is not None and not self.effects.writes:
+            raise SetupError(f"{self.name} plans a Change but declares no writes", "add writes=[...]")
+        object.__setattr__(self, "definition", digest(self.describe()))
+
+    @cached_property
+    def input_schema(self) -> dict[str, Any]:
+        if self.input_schema_override is not None:
+            return dict(self.input_schema_override)
+        schema = self.args.model_json_schema()
+        schema.pop("title", None)
+        return schema
+
+    @cached_property
+    def output_schema(self) -> dict[str, Any] | None:
+        return self.result.json_schema(mode="serialization") if self.result is not None else None
+
+    @cached_property
+    def path_args(self) -> tuple[str, ...]:
+        """Arguments that are paths into a mount, single or in a list."""
+        return tuple(
+            name for name, info in self.args.model_fields.items() if _mentions(info.annotation, MountPath)
+        )
+
+    @cached_property
+    def secret_args(self) -> frozenset[str]:
+        return frozenset(
+            name for name, info in self.args.model_fields.items() if _mentions(info.annotation, SecretStr)
+        )
+
+    @cached_property
+    def wants(self) -> Mapping[Handler, str]:
+        """Which of its functions take a Context, and under which parameter name."""
+        functions = (self.run, self.plan, self.preview, self.undo, self.reconcile)
+        found = {function: _context_parameter(function) for function in functions if function is not None}
+        return {function: name for function, name in found.items() if name}
+
+    def describe(self) -> dict[str, Any]:
+        """The definition, as `tools.help` shows it and as the definition hash covers it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "input_schema": self.input_schema,
+            "output_schema": self.output_schema,
+            "reads": list(self.effects.reads),
+            "writes": list(self.effects.writes),
+            "risk": self.risk,
+            "phase": self.phase,
+            "timeout": self.timeout,
+            "origin": self.origin,
+            "undoable": self.undoable,
+        }
+
+    @property
+    def undoable(self) -> bool:
+        return self.plan is not None or self.undo is not None
+
+    def effects_for(self, args: Mapping[str, Any]) -> Effects:
+        return self.effects_of(args) if self.effects_of is not None else self.effects
+
+    def validate(self, raw: Mapping[str, Any]) -> BaseModel:
+        try:
+            return self.args.model_validate(raw)
+        except CallError:
+            raise
+        except ValidationError as error:
+            raise _invalid(self, error) from None
+        except RecursionError:
+            raise InvalidArgs(f"the arguments of {self.name} are nested too deeply", "flatten them") from None
+
+
+def tool(
+    name: str,
+    *,
+    reads: Iterable[str] = (),
+    writes: Iterable[str] = (),
+    plan: Handler | None = None,
+    description: str = "",
+    **options: Any,
+) -> Callable[[Handler], Tool]:
+    """Make a Tool from a typed function. With `plan`, the function applies the planned Change."""
+
+    def make(function: Handler) -> Tool:
+        typed = plan or function
+        return Tool(
+            name=name,
+            description=description or inspect.getdoc(typed) or inspect.getdoc(function) or "",
+            run=function,
+            plan=plan,
+            args=_args_model(name, typed),
+            result=_result_adapter(function),
+            effects=Effects.of(tuple(reads), tuple(writes)),
+            **options,
+        )
+
+    return make
+
+
+def _args_model(name: str, function: Handler) -> type[BaseModel]:
+    hints = get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if hints.get(parameter.name) is Context:
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise SetupError(
+                f"{name}: parameter {parameter.name!r} has no name a caller could use", "name it"
+            )
+        if parameter.name not in hints:
+            raise SetupError(f"{name}: parameter {parameter.name!r} has no type", "annotate it")
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = _field(parameter.name, hints[parameter.name], default)
+    return create_model(f"{name} arguments", __base__=Args, **fields)
+
+
+def _field(name: str, hint: Any, default: Any) -> tuple[Any, Any]:
+    """Accept the documents' camelCase spelling beside ours."""
+    head, *rest = name.split("_")
+    camel = head + "".join(word.capitalize() for word in rest)
+    if camel == name:
+        return hint, default
+    return hint, Field(default, validation_alias=AliasChoices(name, camel))
+
+
+def _result_adapter(function: Handler) -> TypeAdapter[Any] | None:
+    hint = get_type_hints(function, include_extras=True).get("return")
+    return TypeAdapter(hint) if hint is not None and hint is not type(None) else None
+
+
+def _context_parameter(function: Handler) -> str:
+    hints = get_type_hints(function, include_extras=True)
+    return next((name for name, hint in hints.items() if hint is Context and name != "return"), "")
+
+
+def _mentions(hint: Any, wanted: type) -> bool:
+    if hint is wanted:
+        return True
+    return any(_mentions(part, wanted) for part in getattr(hint, "__args__", ()))
+
+
+def _invalid(subject: Tool, error: ValidationError) -> InvalidArgs:
+    problems = [
+        {"arg": ".".join(map(str, item["loc"])) or "(all)", "problem": item["msg"]}
+        for item in error.errors(include_url=False, include_input=False, include_context=False)[:8]
+    ]
+    listed = "; ".join(f"{item['arg']}: {item['problem']}" for item in problems)
+    known = ", ".join(subject.args.model_fields) or "none"
+    return InvalidArgs(
+        f"the arguments of {subject.name} do not fit: {listed}",
+        f"it takes: {known}",
+        data={"problems": problems},
+    )
+
+
+__all__ = ["Change", "Context", "Tool", "tool"]

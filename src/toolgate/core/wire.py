@@ -1,0 +1,44 @@
+"""Reading JSON that came from outside: strict, bounded, with errors a caller can act on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+from toolgate.core.errors import InvalidArgs, TooLarge
+
+MAX_BYTES = 8 * 1024 * 1024
+
+
+def loads(text: str | bytes, *, limit: int = MAX_BYTES) -> Any:
+    """Parse JSON; duplicate keys, NaN, Infinity, bad UTF-8, over-deep and over-long input are errors."""
+    if len(text) > limit:
+        raise TooLarge(f"the JSON is {len(text):,} bytes, the limit is {limit:,}", "send less at once")
+    try:
+        return json.loads(text, object_pairs_hook=_object_without_duplicates, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise InvalidArgs("the JSON is nested too deeply", "flatten the value") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InvalidArgs(f"this is not JSON: {error}", "send one JSON object in UTF-8") from None
+
+
+def loads_object(text: str | bytes, *, limit: int = MAX_BYTES) -> dict[str, Any]:
+    value = loads(text, limit=limit)
+    if not isinstance(value, dict):
+        raise InvalidArgs(
+            f"arguments must be a JSON object, not {type(value).__name__}", 'send {"name": value, ...}'
+        )
+    return value
+
+
+def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise InvalidArgs(f"the key {twice!r} appears twice in one object", "send each key once")
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise InvalidArgs(f"{name} is not JSON", "send a finite number or null")
