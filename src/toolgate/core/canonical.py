@@ -28,6 +28,11 @@ def canonical(value: Any) -> str:
     return _spell(value)
 
 
+def screen(value: Any) -> None:
+    """Refuse what has no canonical form, before anything else looks at it."""
+    _check(value if type(value) is dict else dict(value), "", 0)
+
+
 def digest(value: Any) -> str:
     """SHA-256 over the canonical spelling, as `sha256:<hex>`."""
     return sha256(canonical(value))

@@ -67,6 +67,10 @@ class Files(Protocol):
 
     async def hashes(self, paths: Sequence[MountPath]) -> list[str | None]: ...
 
+    async def settle(self, manifest: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+        """Roll a half-done change forward or back; `happened`, `not` or `unknown`, and how we know."""
+        ...
+
     async def load(self, manifest: Sequence[Mapping[str, Any]]) -> Change:
         """The Change a recorded manifest stands for, from the kept images."""
         ...

@@ -1,0 +1,172 @@
+"""The desk where questions lie: opened here, answered from any channel or process, waited for here."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolgate.consent.works import AnswerWork, AskWork, RevokeWork, Scope, close_due
+from toolgate.core.clock import SECOND
+from toolgate.core.effects import Effects
+from toolgate.core.errors import Denied, Expired
+from toolgate.core.ports import Channel, Question
+from toolgate.ledger.ledger import Ledger, View, Work
+from toolgate.ledger.state import Grant, Open, State, parsed
+from toolgate.storage.port import Filter, Row
+
+log = logging.getLogger("toolgate.consent")
+DENIED = "Access denied by creator."
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    expires_s: float = 900
+    max_open: int = 5
+    unattended: bool = False
+    """Nobody is there to answer: a call that would ask is refused at once."""
+
+
+class Desk:
+    def __init__(self, ledger: Ledger, settings: Settings, channels: Sequence[Channel] = ()) -> None:
+        self.ledger = ledger
+        self.settings = settings
+        self.channels = list(channels)
+        self._news = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        ledger.committed.append(self._hear)
+
+    def _hear(self, rows: Sequence[Row]) -> None:
+        if any(row.ref for row in rows):
+            self._loop.call_soon_threadsafe(self._news.set)
+
+    async def ask(self, work: AskWork) -> str:
+        return await self.ledger.do(work)
+
+    async def wait(self, ident: str) -> None:
+        """Until approved; refusal and expiry raise. Channels are asked meanwhile; the first answer wins."""
+        question = await self.question(ident)
+        asking = [
+            asyncio.create_task(self._ask_in(channel, question)) for channel in self.channels if question
+        ]
+        try:
+            while True:
+                self._news.clear()
+                found, now = await self.ledger.look(lambda state, now: (state.questions.get(ident), now))
+                if found is None or found.state != "open" or found.expires <= now:
+                    return await self._outcome(ident, found, now)
+                await self._until_news((found.expires - now) / SECOND)
+        finally:
+            for task in asking:
+                task.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
+
+    async def _until_news(self, seconds: float) -> None:
+        news = asyncio.create_task(self._news.wait())
+        others = asyncio.create_task(self.ledger.backend.changed(min(seconds, 30.0) + 0.001))
+        try:
+            await asyncio.wait((news, others), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (news, others):
+                task.cancel()
+            await asyncio.gather(news, others, return_exceptions=True)
+
+    async def _outcome(self, ident: str, found: Open | None, now: int) -> None:
+        if found is not None and found.state == "approved" and found.expires > now:
+            return
+        await self.ledger.do(Work(close_due))
+        rows = await self.ledger.backend.rows(Filter(ref=ident))
+        for row in reversed(rows):
+            if row.kind == "refused":
+                raise refusal(row)
+            if row.kind in ("approved", "started"):
+                return  # approved and perhaps used by a twin: `begin` decides
+        raise Expired(f"nobody answered question {ident} in time", "call again to ask again")
+
+    async def _ask_in(self, channel: Channel, question: Question | None) -> None:
+        if question is None or (question.channels and channel.name not in question.channels):
+            return
+        try:
+            await channel.ask(question)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("the channel %s could not ask", channel.name)
+
+    # --- for humans ---------------------------------------------------------------------------------------
+
+    async def questions(self, include_approved: bool = False) -> list[Question]:
+        states = ("open", "approved") if include_approved else ("open",)
+        found = await self.ledger.look(
+            lambda state, now: [q for q in state.questions.values() if q.expires > now and q.state in states]
+        )
+        return [as_question(question) for question in found]
+
+    async def question(self, ident: str) -> Question | None:
+        found = await self.ledger.look(lambda state, now: state.questions.get(ident))
+        return as_question(found) if found else None
+
+    async def answer(
+        self, ident: str, approve: bool, *, by: str = "", channel: str = "library", reason: str = "",
+        scope: Scope | None = None,
+    ) -> str:  # fmt: skip
+        return await self.ledger.do(
+            AnswerWork(ident, approve, by or whoami(), channel, reason, scope, self.settings.expires_s)
+        )
+
+    async def grants(self) -> list[Grant]:
+        def read(state: State, now: int) -> list[Grant]:
+            return [grant for grant in state.grants.values() if grant.expires > now]
+
+        return await self.ledger.look(read)
+
+    async def revoke(self, ident: str, *, by: str = "", channel: str = "library", reason: str = "") -> None:
+        await self.ledger.do(RevokeWork(ident, by or whoami(), channel, reason))
+
+    async def sweep(self) -> None:
+        def decide(view: View) -> None:
+            close_due(view)
+
+        await self.ledger.do(Work(decide, durable=False))
+
+
+def refusal(row: Row) -> Denied:
+    body = parsed(row)
+    why = body.get("reason") or "no reason was given"
+    return Denied(
+        f"{DENIED} {body['by']} refused {row.tool}: {why}", "do not repeat it; go on without it, or ask for something else",
+        data={"question": row.ref, "reason": body.get("reason", "")},
+    )  # fmt: skip
+
+
+def as_question(item: Open) -> Question:
+    body: Any = item.body
+    return Question(
+        id=item.id,
+        digest=item.digest,
+        tool=item.row.tool,
+        args=body.get("args", {}),
+        persona=item.row.persona,
+        preview=body.get("preview", ""),
+        effects=Effects(tuple(body["effects"]["reads"]), tuple(body["effects"]["writes"])),
+        reason=body["reason"],
+        rule=body["rule"],
+        asked_at=item.row.at,
+        expires_at=item.expires,
+        undoable=body.get("undoable", False),
+        state=item.state,
+        conversation=item.row.conversation,
+        rationale=body.get("trail", {}).get("rationale", ""),
+        channels=tuple(body.get("channels", ())),
+        again=body.get("again", ""),
+    )
+
+
+def whoami() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

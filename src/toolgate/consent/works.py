@@ -1,0 +1,185 @@
+"""The transitions of questions and grants, each decided and recorded in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolgate.core.call import Call, new_id
+from toolgate.core.clock import SECOND
+from toolgate.core.decision import Decision
+from toolgate.core.effects import Effects
+from toolgate.core.errors import Conflict, InvalidArgs, NotAllowed, NotFound, RateLimited
+from toolgate.core.event import Approved, Asked, Expired, Granted, Refused, Revoked
+from toolgate.ledger.ledger import View, Work
+from toolgate.ledger.state import Grant, Open, State
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a grant covers: calls of the question's persona and tool, narrowed by these."""
+
+    args: Mapping[str, Any] = field(default_factory=dict)
+    """Conditions on arguments, as in policy rules; empty means any arguments."""
+    paths: tuple[str, ...] = ()
+    """Path globs; every path of the call must match one."""
+    conversation: str = ""
+    seconds: float = 3600
+    uses: int = 0
+    """0 means as often as wanted until it expires."""
+
+
+class AskWork(Work[str]):
+    """Open a question, or join the one that is open for the same digest."""
+
+    def __init__(
+        self, call: Call, args: Mapping[str, Any], effects: Effects, decision: Decision, rights: str,
+        preview: str, undoable: bool, expires_s: float, max_open: int, again: str = "",
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.call, self.args, self.effects, self.decision = call, args, effects, decision
+        self.rights, self.preview, self.undoable = rights, preview, undoable
+        self.expires_s, self.max_open, self.again = expires_s, max_open, again
+
+    def decide(self, view: View) -> str:
+        close_due(view)
+        call = self.call
+        mine = [q for q in view.state.questions.values() if q.row.persona == call.persona]
+        for question in mine:
+            if question.digest == call.digest and question.expires > view.now and self._same(question):
+                return question.id
+        waiting = sum(1 for question in mine if question.state == "open" and question.expires > view.now)
+        if waiting >= self.max_open:
+            raise RateLimited(
+                f"{call.persona} has {waiting} open questions, the most it may have",
+                "wait until a human has answered some: `toolgate approvals`",
+            )
+        ident = new_id("q")
+        view.emit(
+            Asked(
+                call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,
+                ref=ident, digest=call.digest, definition=call.definition, args=self.args,
+                effects={"reads": list(self.effects.reads), "writes": list(self.effects.writes)},
+                rule=self.decision.rule, rights=self.rights, reason=self.decision.reason,
+                expires=view.now + round(self.expires_s * SECOND), preview=self.preview,
+                undoable=self.undoable, channels=list(self.decision.channels), again=self.again,
+                trail=call.trail.words(),
+            )
+        )  # fmt: skip
+        return ident
+
+    def _same(self, question: Open) -> bool:
+        return bool(question.body["rule"] == self.decision.rule and question.body["rights"] == self.rights)
+
+
+class AnswerWork(Work[str]):
+    """The first answer wins; a late, foreign or misplaced one changes nothing."""
+
+    def __init__(
+        self, ident: str, approve: bool, by: str, channel: str, reason: str = "",
+        scope: Scope | None = None, expires_s: float = 900,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.ident, self.approve, self.by, self.channel = ident, approve, by, channel
+        self.reason, self.scope, self.expires_s = reason, scope, expires_s
+
+    def decide(self, view: View) -> str:
+        close_due(view)
+        question = view.state.questions.get(self.ident)
+        if question is None or question.expires <= view.now:
+            raise NotFound(
+                f"there is no open question {self.ident}",
+                "it was answered, used or expired: `toolgate approvals` lists the open ones",
+            )
+        if question.state != "open":
+            raise Conflict(f"question {self.ident} is already {question.state}", "the first answer counts")
+        allowed = question.body.get("channels") or ()
+        if self.approve and allowed and self.channel not in allowed:
+            raise NotAllowed(
+                f"the rule {question.body['rule']} wants this approved by {' or '.join(allowed)}, not by {self.channel}",
+                "answer it there",
+            )
+        row = question.row
+        common = {
+            "call": row.call, "persona": row.persona, "tool": row.tool, "conversation": row.conversation,
+        }  # fmt: skip
+        if not self.approve:
+            view.emit(
+                Refused(
+                    **common,
+                    ref=self.ident,
+                    digest=question.digest,
+                    by=self.by,
+                    channel=self.channel,
+                    reason=self.reason,
+                )
+            )
+            return "refused"
+        if self.scope is not None:
+            view.emit(self._grant(question, view.now))
+        view.emit(
+            Approved(
+                **common, ref=self.ident, digest=question.digest, by=self.by, channel=self.channel,
+                reason=self.reason, expires=view.now + round(self.expires_s * SECOND),
+            )
+        )  # fmt: skip
+        return "approved"
+
+    def _grant(self, question: Open, now: int) -> Granted:
+        scope = self.scope
+        assert scope is not None
+        if scope.seconds <= 0:
+            raise InvalidArgs(
+                f"a grant of {scope.seconds} s is over before it begins", "give it some seconds"
+            )
+        return Granted(
+            persona=question.row.persona, tool=question.row.tool, ref=new_id("g"), by=self.by,
+            channel=self.channel, expires=now + round(scope.seconds * SECOND),
+            definition=question.body["definition"], rights=question.body["rights"], args=dict(scope.args),
+            paths=list(scope.paths), only_conversation=scope.conversation, max_uses=scope.uses,
+            question=self.ident, reason=self.reason,
+        )  # fmt: skip
+
+
+class RevokeWork(Work[None]):
+    def __init__(self, ident: str, by: str, channel: str, reason: str = "") -> None:
+        super().__init__()
+        self.ident, self.by, self.channel, self.reason = ident, by, channel, reason
+
+    def decide(self, view: View) -> None:
+        grant = view.state.grants.get(self.ident)
+        if grant is None:
+            raise NotFound(f"there is no live grant {self.ident}", "`toolgate grants` lists them")
+        view.emit(
+            Revoked(
+                persona=grant.row.persona, tool=grant.row.tool, ref=self.ident, by=self.by,
+                channel=self.channel, reason=self.reason,
+            )
+        )  # fmt: skip
+
+
+def close_due(view: View) -> None:
+    """Record what has run out of time, so that it is gone for everybody."""
+    due: Sequence[Open | Grant] = [
+        item
+        for item in (*view.state.questions.values(), *view.state.grants.values())
+        if item.expires <= view.now
+    ]
+    for item in due:
+        what = "grant" if isinstance(item, Grant) else ("question" if item.state == "open" else "approval")
+        view.emit(
+            Expired(call=item.row.call, persona=item.row.persona, tool=item.row.tool, ref=item.id, what=what)
+        )
+
+
+def approval_for(state: State, digest: str, persona: str, now: int) -> Open | None:
+    for question in state.questions.values():
+        if (
+            question.state == "approved"
+            and question.digest == digest
+            and question.row.persona == persona
+            and question.expires > now
+        ):
+            return question
+    return None

@@ -1,0 +1,1 @@
+"""The gate: one pipeline, one file per stage. The only way a tool runs."""

@@ -1,0 +1,186 @@
+"""Stage 6: ONE transaction in which everything is checked once more and the call is recorded as started.
+
+Policy as it is now, pauses, the approval of exactly this digest (used up here) or a grant, limits, the
+idempotency claim. After this row the effect may have happened; before it, nothing has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from toolgate.consent.cover import grant_for
+from toolgate.consent.works import approval_for, close_due
+from toolgate.core.clock import SECOND
+from toolgate.core.decision import Decision, Verdict
+from toolgate.core.errors import CallError, RateLimited
+from toolgate.core.event import Denied, Limited, Started
+from toolgate.gate.authorize import authorize, refused
+from toolgate.gate.consent import Stage
+from toolgate.gate.flow import Flow, Services
+from toolgate.gate.stored import live_claim, objection, replay
+from toolgate.ledger.ledger import View, Work
+from toolgate.ledger.limits import blocked
+
+MAX_TURNS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    claim: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    error: CallError
+
+
+@dataclass(frozen=True, slots=True)
+class AskAgain:
+    why: str
+
+
+class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
+    def __init__(self, services: Services, flow: Flow) -> None:
+        super().__init__(durable=flow.effectful)
+        self.services, self.flow = services, flow
+        if flow.claim:
+            self.scopes = (flow.claim,)
+
+    def decide(self, view: View) -> Begun | Stored | Stopped | AskAgain:
+        flow = self.flow
+        assert flow.call is not None
+        if flow.claim and (claim := live_claim(view, flow.claim)) is not None:
+            problem = objection(claim, flow.call.digest, flow.key or "")
+            if problem is not None:
+                return Stopped(problem)
+            if claim[3] in ("committed", "happened"):
+                return Stored(claim)
+        decision, ref = self._authorize_again(view)
+        if decision.verdict is Verdict.DENY:
+            return self._deny(view, decision)
+        if decision.verdict is Verdict.ASK and not ref:
+            return AskAgain(self._what_changed(view, decision))
+        full = blocked(view.state, self.services.rules().windows(flow.persona, flow.call.tool), view.now)
+        if full is not None:
+            return self._limit(view, *full)
+        self._start(view, decision, ref)
+        return Begun(decision)
+
+    def _authorize_again(self, view: View) -> tuple[Decision, str]:
+        """The decision now, and the approval or grant that turns an ask into a yes."""
+        flow, rules = self.flow, self.services.rules()
+        call, facts = flow.call, flow.facts
+        assert call is not None
+        assert facts is not None
+        decision = rules.decide(replace(facts, paused=view.state.paused) if view.state.paused else facts)
+        if decision.verdict is not Verdict.ASK:
+            return decision, ""
+        rights = rules.rights(flow.persona)
+        approval = approval_for(view.state, call.digest, flow.persona, view.now)
+        if (
+            approval is not None
+            and approval.body["rule"] == decision.rule
+            and approval.body["rights"] == rights
+        ):
+            return decision, approval.id
+        grant = grant_for(view.state, call, facts.paths, rights, view.now)
+        return decision, grant.id if grant is not None else ""
+
+    def _what_changed(self, view: View, decision: Decision) -> str:
+        call = self.flow.call
+        assert call is not None
+        approval = approval_for(view.state, call.digest, self.flow.persona, view.now)
+        if approval is not None and approval.body["rule"] != decision.rule:
+            return f"the rule that asks is now {decision.rule}, it was {approval.body['rule']}"
+        if approval is not None:
+            return f"the rights of {self.flow.persona} have changed since it was approved"
+        if self.flow.question:
+            return "what would run is no longer what was approved, or the approval was used or has expired"
+        return "policy asks for it now"
+
+    def _deny(self, view: View, decision: Decision) -> Stopped:
+        flow = self.flow
+        assert flow.facts is not None
+        assert flow.call is not None
+        assert flow.tool is not None
+        view.emit(
+            Denied(
+                call=flow.call_id, persona=flow.persona, tool=flow.call.tool,
+                conversation=flow.trail.conversation, rule=decision.rule, reason=decision.reason,
+                digest=flow.call.digest, args=self.services.redactor.mask(flow.tool, flow.call.args),
+                trail=flow.trail.words(),
+            )
+        )  # fmt: skip
+        return Stopped(refused(flow.facts, decision))
+
+    def _limit(self, view: View, window: object, wait: int) -> Stopped:
+        from toolgate.core.ports import Window
+
+        assert isinstance(window, Window)
+        flow = self.flow
+        assert flow.call is not None
+        seconds = wait / SECOND
+        error = RateLimited(
+            f"{window.name} allows {window.limit} calls in {window.seconds:g} s, and they are used up",
+            f"come back in {seconds:.1f} s",
+            data={"retry_after_s": round(seconds, 3), "limit": window.name},
+        )
+        flow.asked_again = flow.asked_again  # an approval stays unused and waits for the repeated call
+        return Stopped(error)
+
+    def _start(self, view: View, decision: Decision, ref: str) -> None:
+        flow = self.flow
+        call, tool = flow.call, flow.tool
+        assert call is not None
+        assert tool is not None
+        close_due(view)
+        view.emit(
+            Started(
+                call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,
+                ref=ref, claim=flow.claim, digest=call.digest, definition=call.definition,
+                owner=self.services.owners.me, args=self.services.redactor.mask(tool, call.args),
+                rule=decision.rule, decision=decision.verdict.value, reason=decision.reason,
+                effectful=flow.effectful, change=call.change.manifest if call.change else [],
+                trail=call.trail.words(), undoes=flow.undoes,
+            )
+        )  # fmt: skip
+
+
+async def begin(services: Services, flow: Flow) -> Stage | None:
+    work = BeginWork(services, flow)
+    try:
+        outcome = await services.ledger.do(work)
+    except asyncio.CancelledError:
+        flow.started = _started(work)
+        raise
+    match outcome:
+        case Begun(decision):
+            flow.decision, flow.started = decision, _started(work)
+            return None
+        case Stored(claim):
+            flow.result = await replay(services, flow, claim)
+            return None
+        case Stopped(error):
+            raise error
+        case AskAgain(why):
+            flow.turns += 1
+            if flow.turns > MAX_TURNS:
+                raise RateLimited(
+                    f"it kept changing while it was asked about: {why}", "try again when things are calm"
+                )
+            flow.asked_again = why
+            return authorize
+
+
+def _started(work: Work[object]) -> object:
+    return next((row for row in work.rows if row.kind == "started"), None)
+
+
+__all__ = ["BeginWork", "Callable", "Limited", "begin"]

@@ -1,0 +1,63 @@
+"""Stage 5: only if policy asks. A durable question bound to the digest; wait, or hand back `pending`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from toolgate.consent.cover import grant_for
+from toolgate.consent.works import AskWork, approval_for
+from toolgate.core.clock import iso
+from toolgate.core.decision import Verdict
+from toolgate.core.errors import NotAllowed, Pending
+from toolgate.gate.flow import Flow, Services
+from toolgate.gate.plan import plan
+from toolgate.gate.stored import stored_result
+
+Stage = Callable[[Services, Flow], Awaitable[object]]
+
+
+async def consent(services: Services, flow: Flow) -> Stage | None:
+    call, facts, decision, tool = flow.call, flow.facts, flow.decision, flow.tool
+    assert call is not None
+    assert facts is not None
+    assert decision is not None
+    assert tool is not None
+    if decision.verdict is not Verdict.ASK or await stored_result(services, flow):
+        return None
+    rights = services.rules().rights(flow.persona)
+    covered = await services.ledger.look(
+        lambda state, now: bool(
+            approval_for(state, call.digest, flow.persona, now)
+            or grant_for(state, call, facts.paths, rights, now)
+        )
+    )
+    if covered and not flow.asked_again:
+        return None
+    desk = services.desk
+    if desk.settings.unattended:
+        raise NotAllowed(
+            f"{tool.name} needs a human's approval ({decision.reason}), and this gate runs unattended",
+            "give a grant beforehand, or allow it by a rule",
+        )
+    flow.question = await desk.ask(
+        AskWork(
+            call, services.redactor.mask(tool, call.args), facts.effects, decision, rights, flow.preview,
+            tool.undoable, desk.settings.expires_s, desk.settings.max_open, flow.asked_again,
+        )
+    )  # fmt: skip
+    flow.asked_again = ""
+    if not flow.wait:
+        raise await _pending(services, flow)
+    await desk.wait(flow.question)
+    return plan if tool.plan is not None else None  # the files may have moved on while the human was reading
+
+
+async def _pending(services: Services, flow: Flow) -> Pending:
+    question = await services.desk.question(flow.question)
+    expires = iso(question.expires_at) if question else ""
+    assert flow.decision is not None
+    return Pending(
+        f"a human must approve this first: {flow.decision.reason}",
+        f"approve it with `toolgate approvals {flow.question} approve`, then make the same call again",
+        data={"question": flow.question, "expires_at": expires},
+    )

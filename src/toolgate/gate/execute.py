@@ -1,0 +1,95 @@
+"""Stage 7: the tool runs, with a time limit. Whatever comes of it becomes an Outcome; nothing is raised past here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from toolgate.core.errors import CallError, Cancelled, Code, Failed, TimedOut, UnknownOutcome
+from toolgate.gate.flow import Broke, Done, Flow, Lost, Outcome, Services, arguments, invoke
+from toolgate.gate.reconcile import what_happened
+
+log = logging.getLogger("toolgate.gate")
+
+
+async def execute(services: Services, flow: Flow) -> None:
+    tool, call = flow.tool, flow.call
+    assert tool is not None
+    assert call is not None
+    cached = services.cache.get(call.digest) if tool.cache_s and not flow.effectful else None
+    if cached is not None:
+        flow.outcome = Done(cached[0], cached=True)
+        return
+    try:
+        async with asyncio.timeout(tool.timeout):
+            value = await _run(services, flow)
+    except TimeoutError:
+        error: Exception = TimedOut(
+            f"{tool.name} did not finish in {tool.timeout:g} s", "ask for less, or allow more time"
+        )
+        flow.outcome = await _settle_doubt(services, flow, error)
+    except asyncio.CancelledError:
+        flow.cancelled = True
+        cancelled = Cancelled(f"{tool.name} was cancelled", "call it again if it is still wanted")
+        flow.outcome = await asyncio.shield(_settle_doubt(services, flow, cancelled))
+    except Exception as error:
+        flow.outcome = await _raised(services, flow, error)
+    else:
+        flow.outcome = Done(_dump(flow, value))
+        if tool.cache_s and not flow.effectful:
+            services.cache.put(call.digest, (flow.outcome.value,), tool.cache_s)
+    if flow.effectful:
+        services.cache.clear()
+
+
+async def _run(services: Services, flow: Flow) -> object:
+    assert flow.tool is not None
+    assert flow.call is not None
+    assert flow.args is not None
+    change = flow.call.change
+    if change is None:
+        return await invoke(flow, flow.tool.run, **arguments(flow.args))
+    if services.files is not None:
+        await services.files.keep(change)
+    return await invoke(flow, flow.tool.run, change)
+
+
+def _dump(flow: Flow, value: object) -> object:
+    assert flow.tool is not None
+    return flow.tool.result.dump_python(value, mode="json") if flow.tool.result is not None else value
+
+
+async def _raised(services: Services, flow: Flow, error: Exception) -> Outcome:
+    tool = flow.tool
+    assert tool is not None
+    if isinstance(error, UnknownOutcome):
+        return Lost(error.code, error.message, error.fix)
+    if not isinstance(error, CallError):
+        log.exception("%s raised", tool.name, extra={"call": flow.call_id})
+        error = Failed(
+            f"{tool.name} failed: {type(error).__name__}: {error}",
+            "check the arguments; the trace is in the log",
+        )
+    if flow.effectful and (
+        flow.call is not None and flow.call.change is not None or tool.reconcile is not None
+    ):
+        return await _settle_doubt(services, flow, error)
+    return Broke(error.code, error.message, error.fix)
+
+
+async def _settle_doubt(services: Services, flow: Flow, error: Exception) -> Outcome:
+    """A read that stopped simply failed; an effect that stopped is unknown unless it can be proven."""
+    assert isinstance(error, CallError)
+    if not flow.effectful:
+        return Broke(error.code, error.message, error.fix)
+    assert flow.started is not None
+    happened, how = await what_happened(services, flow.tool, flow.started)
+    if happened == "not":
+        return Broke(error.code, f"{error.message} ({how})", error.fix)
+    if happened == "happened":
+        return Done({"reconciled": how})
+    return Lost(
+        Code.UNKNOWN_OUTCOME,
+        f"{error.message}; whether it took effect is unknown ({how})",
+        f"look, then `toolgate ledger resolve {flow.call_id} happened|not`; it is not run again by itself",
+    )

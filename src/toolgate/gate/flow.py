@@ -1,0 +1,153 @@
+"""One call on its way through the gate, and what the stages share."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from toolgate.consent.desk import Desk
+from toolgate.core.call import Call
+from toolgate.core.context import Context, Trail
+from toolgate.core.decision import Decision
+from toolgate.core.errors import CallError, Code
+from toolgate.core.names import Registry
+from toolgate.core.ports import Facts, Files, Redactor, Rules
+from toolgate.core.result import Meta, Result
+from toolgate.core.tool import Handler, Tool
+from toolgate.gate.cache import Cache
+from toolgate.ledger.ledger import Ledger
+from toolgate.ledger.owners import Owners
+from toolgate.storage.port import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much of a result may reach the model."""
+
+    tokens: int = 25_000
+    args_bytes: int = 8 * 1024 * 1024
+
+
+@dataclass
+class Services:
+    """Everything the stages need, handed in by the composition root."""
+
+    registry: Registry
+    rules: Callable[[], Rules]
+    ledger: Ledger
+    desk: Desk
+    owners: Owners
+    redactor: Redactor
+    files: Files | None = None
+    budget: Budget = field(default_factory=Budget)
+    cache: Cache = field(default_factory=Cache)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The tool returned."""
+
+    value: Any
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Broke:
+    """It did not happen, or the tool says it failed."""
+
+    code: Code
+    message: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """It may or may not have happened."""
+
+    code: Code
+    message: str
+    fix: str = ""
+
+
+Outcome = Done | Broke | Lost
+
+
+@dataclass(slots=True)
+class Flow:
+    name: str
+    raw: Mapping[str, Any]
+    persona: str
+    key: str | None
+    trail: Trail
+    wait: bool
+    call_id: str
+    progress: Callable[[float, str], None] | None = None
+    begun_at: float = field(default_factory=time.perf_counter)
+    tool: Tool | None = None
+    args: BaseModel | None = None
+    call: Call | None = None
+    facts: Facts | None = None
+    decision: Decision | None = None
+    preview: str = ""
+    asked_again: str = ""
+    question: str = ""
+    started: Row | None = None
+    outcome: Outcome | None = None
+    cancelled: bool = False
+    data: Any = None
+    text: str = ""
+    truncated: bool = False
+    settled: Row | None = None
+    result: Result | None = None
+    """Set by a stage that ends the call early, such as a stored result under the same key."""
+    turns: int = 0
+    undoes: int = 0
+
+    @property
+    def duration_us(self) -> int:
+        return round((time.perf_counter() - self.begun_at) * 1_000_000)
+
+    @property
+    def effectful(self) -> bool:
+        return self.facts is not None and self.facts.effects.effectful
+
+    @property
+    def claim(self) -> str:
+        """The idempotency scope: a persona's key means nothing to another persona."""
+        return f"{self.persona}/{self.key}" if self.key else ""
+
+    def context(self) -> Context:
+        assert self.tool is not None
+        more = {"progress": self.progress} if self.progress is not None else {}
+        return Context(self.call_id, self.persona, self.tool.name, self.trail.conversation, **more)
+
+    def meta(self, event: int | None = None) -> Meta:
+        cached = isinstance(self.outcome, Done) and self.outcome.cached
+        tokens = (len(self.text) + 3) // 4
+        return Meta(self.call_id, event, round(self.duration_us / 1000, 3), tokens, cached, self.truncated)
+
+    def refused(self, error: CallError, event: int | None) -> Result:
+        return Result.refused(self.tool.name if self.tool else self.name[:128], error, self.meta(event))
+
+
+async def invoke(flow: Flow, function: Handler, *values: Any, **named: Any) -> Any:
+    """Call one of a tool's functions: with its Context if it wants one, in a thread if it blocks."""
+    assert flow.tool is not None
+    wanted = flow.tool.wants.get(function)
+    if wanted:
+        named[wanted] = flow.context()
+    if inspect.iscoroutinefunction(function):
+        return await function(*values, **named)
+    value = await asyncio.to_thread(function, *values, **named)
+    return await value if inspect.isawaitable(value) else value
+
+
+def arguments(args: BaseModel) -> dict[str, Any]:
+    """The validated arguments as the tool's function takes them."""
+    return {name: getattr(args, name) for name in type(args).model_fields}

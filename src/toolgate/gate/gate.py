@@ -1,0 +1,103 @@
+"""The pipeline. Read ORDER: that is the whole story."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from toolgate.core.call import new_id
+from toolgate.core.context import Trail
+from toolgate.core.errors import CallError, Code, Failed
+from toolgate.core.result import Meta, Problem, Result
+from toolgate.gate.authorize import authorize
+from toolgate.gate.begin import begin
+from toolgate.gate.consent import consent
+from toolgate.gate.execute import execute
+from toolgate.gate.flow import Broke, Flow, Services
+from toolgate.gate.plan import plan
+from toolgate.gate.redact import redact
+from toolgate.gate.refuse import Refusals
+from toolgate.gate.resolve import resolve
+from toolgate.gate.settle import settle
+from toolgate.gate.shape import shape
+from toolgate.gate.validate import validate
+
+log = logging.getLogger("toolgate.gate")
+
+ORDER: tuple[Callable[[Services, Flow], Awaitable[object]], ...] = (
+    resolve, validate, authorize, plan, consent, begin, execute, redact, shape, settle,
+)  # fmt: skip
+
+_STOPS = frozenset({Code.UNKNOWN_TOOL, Code.NOT_ALLOWED, Code.DENIED, Code.EXPIRED, Code.PENDING})
+"""What stops the rest of several calls in one request; an ordinary failure does not."""
+
+
+class Pipeline:
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.refusals = Refusals(services)
+
+    async def call(
+        self, name: str, args: Mapping[str, Any], persona: str, *, key: str | None = None,
+        trail: Trail | None = None, wait: bool = True,
+        progress: Callable[[float, str], None] | None = None,
+    ) -> Result:  # fmt: skip
+        """Carry one call through every stage. Never raises for a bad call: it returns a result."""
+        flow = Flow(name, args, persona, key, trail or Trail(), wait, new_id("c"), progress)
+        try:
+            await self._pass(flow)
+        except CallError as error:
+            return flow.refused(error, await self.refusals.record(flow, error))
+        except asyncio.CancelledError:
+            await self._abandon(flow)
+            raise
+        except Exception as error:
+            log.exception("the gate failed", extra={"call": flow.call_id})
+            return await self._bug(flow, error)
+        assert flow.result is not None
+        if flow.cancelled:
+            raise asyncio.CancelledError
+        return flow.result
+
+    async def calls(
+        self, requests: Sequence[tuple[str, Mapping[str, Any]]], persona: str, **more: Any
+    ) -> list[Result]:
+        """Several calls of one request, in order; a refusal or an unknown tool stops the rest."""
+        results: list[Result] = []
+        for index, (name, args) in enumerate(requests):
+            result = await self.call(name, args, persona, **more)
+            results.append(result)
+            if result.error is not None and result.error.code in _STOPS:
+                results += [_not_run(rest, name) for rest, _ in requests[index + 1 :]]
+                break
+        return results
+
+    async def _pass(self, flow: Flow) -> None:
+        position = 0
+        while position < len(ORDER) and flow.result is None:
+            back = await ORDER[position](self.services, flow)
+            position = ORDER.index(back) if back is not None else position + 1  # type: ignore[arg-type]
+
+    async def _abandon(self, flow: Flow) -> None:
+        """Cancelled between begin and settle: it has not run, and the journal must say so."""
+        if flow.started is not None and flow.result is None:
+            flow.outcome = flow.outcome or Broke(Code.CANCELLED, "it was cancelled before it ran")
+            await asyncio.shield(settle(self.services, flow))
+
+    async def _bug(self, flow: Flow, error: Exception) -> Result:
+        """Ours, not the caller's. What began is settled as unknown; the trace is in the log only."""
+        failure = Failed(
+            f"toolgate itself failed: {type(error).__name__}: {error}", "the trace is in the log; report it"
+        )
+        if flow.started is not None and flow.result is None:
+            await settle(self.services, flow)
+        return flow.result or flow.refused(failure, await self.refusals.record(flow, failure))
+
+
+def _not_run(name: str, after: str) -> Result:
+    problem = Problem(
+        Code.CANCELLED, f"not run: {after} before it was refused", "make the call again by itself"
+    )
+    return Result(False, name, None, problem, Meta())

@@ -1,0 +1,64 @@
+"""Stage 4: what would happen, worked out without touching anything."""
+
+from __future__ import annotations
+
+import logging
+
+from toolgate.core import diff
+from toolgate.core.call import Call
+from toolgate.core.change import Change
+from toolgate.core.decision import Verdict
+from toolgate.core.errors import CallError, Failed
+from toolgate.gate.authorize import refused, with_paths
+from toolgate.gate.flow import Flow, Services, arguments, invoke
+
+log = logging.getLogger("toolgate.gate")
+
+
+async def plan(services: Services, flow: Flow) -> None:
+    tool, call, args = flow.tool, flow.call, flow.args
+    assert tool is not None
+    assert call is not None
+    assert args is not None
+    asks = flow.decision is not None and flow.decision.verdict is Verdict.ASK
+    if tool.plan is not None:
+        change = await _run(flow, tool.plan)
+        if not isinstance(change, Change):
+            raise Failed(
+                f"{tool.name} planned a {type(change).__name__}, not a Change", "report this to its author"
+            )
+        flow.call = Call.make(
+            tool.name, tool.definition, call.args, flow.persona, flow.trail, flow.call_id, change
+        )
+        flow.preview = diff.render(change) if asks else ""
+        _recheck(services, flow, change)
+    elif tool.preview is not None and asks:
+        flow.preview = str(await _run(flow, tool.preview))
+
+
+def _recheck(services: Services, flow: Flow, change: Change) -> None:
+    """The plan may touch files that no argument names: policy must have seen them too."""
+    assert flow.facts is not None
+    facts = with_paths(flow.facts, tuple(str(file.path) for file in change.files))
+    if facts is flow.facts:
+        return
+    flow.facts = facts
+    flow.decision = services.rules().decide(facts)
+    if flow.decision.verdict is Verdict.DENY:
+        raise refused(facts, flow.decision)
+    if flow.decision.verdict is Verdict.ASK and not flow.preview:
+        flow.preview = diff.render(change)
+
+
+async def _run(flow: Flow, function: object) -> object:
+    assert flow.args is not None
+    assert flow.tool is not None
+    try:
+        return await invoke(flow, function, **arguments(flow.args))  # type: ignore[arg-type]
+    except CallError:
+        raise
+    except Exception as error:
+        log.exception("%s could not plan", flow.tool.name)
+        raise Failed(
+            f"{flow.tool.name} could not plan: {type(error).__name__}: {error}", "check the arguments"
+        ) from error

@@ -1,0 +1,90 @@
+"""Did it happen? Asked after a time-out, a cancellation or the death of a call's owner."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from toolgate.core.event import Committed, Failed, Unknown
+from toolgate.core.paths import MountPath
+from toolgate.core.tool import Tool
+from toolgate.core.errors import CallError
+from toolgate.gate.flow import Services
+from toolgate.ledger.ledger import View, Work
+from toolgate.ledger.state import Live
+from toolgate.storage.port import Row
+
+log = logging.getLogger("toolgate.gate")
+
+
+async def what_happened(services: Services, tool: Tool | None, started: Row) -> tuple[str, str]:
+    """`happened`, `not` or `unknown`, and how we know."""
+    body = json.loads(started.body)
+    try:
+        if body.get("change") and services.files is not None:
+            return await services.files.settle(body["change"])
+        if tool is not None and tool.reconcile is not None:
+            return await _ask_tool(tool, body["args"], started)
+    except Exception as error:
+        log.exception("could not reconcile %s", started.call)
+        return "unknown", f"reconciliation failed: {error}"
+    if not body.get("effectful"):
+        return "not", "it had no effects to lose"
+    return "unknown", "the tool cannot tell"
+
+
+async def _ask_tool(tool: Tool, args: dict[str, object], started: Row) -> tuple[str, str]:
+    from toolgate.core.context import Context
+    import inspect
+
+    assert tool.reconcile is not None
+    named: dict[str, object] = {name: getattr(tool.validate(args), name) for name in tool.args.model_fields}
+    wanted = tool.wants.get(tool.reconcile)
+    if wanted:
+        named[wanted] = Context(started.call, started.persona, started.tool, started.conversation)
+    answer = tool.reconcile(**named)
+    if inspect.isawaitable(answer):
+        answer = await answer
+    words = {True: "happened", False: "not", None: "unknown"}
+    outcome = words[answer] if isinstance(answer, bool) or answer is None else str(answer)
+    return (outcome if outcome in words.values() else "unknown"), f"{tool.name} was asked"
+
+
+async def reconcile_dead(services: Services) -> list[Row]:
+    """Settle the started calls of owners that are gone. Living owners are left alone."""
+    live = await services.ledger.look(lambda state, now: list(state.live.values()))
+    owners = {item.owner for item in live} - {services.owners.me}
+    dead = {owner for owner in owners if await services.owners.dead(owner)}
+    settled: list[Row] = []
+    for item in live:
+        if item.owner in dead:
+            settled += await _settle(services, item)
+    return settled
+
+
+async def _settle(services: Services, item: Live) -> list[Row]:
+    row = item.row
+    try:
+        tool: Tool | None = services.registry.resolve(row.tool)
+    except CallError:
+        tool = None
+    outcome, how = await what_happened(services, tool, row)
+
+    def decide(view: View) -> None:
+        if row.call not in view.state.live:
+            return  # another process was faster
+        common = {
+            "call": row.call, "persona": row.persona, "tool": row.tool, "conversation": row.conversation,
+            "claim": row.claim, "reconciled": how,
+        }  # fmt: skip
+        gone = f"the process that ran it ended before it was settled; {how}"
+        if outcome == "happened":
+            view.emit(Committed(**common, summary="settled after a crash"))
+        elif outcome == "not":
+            view.emit(Failed(**common, code="failed", error=gone))
+        else:
+            view.emit(Unknown(**common, code="unknown_outcome", error=gone))
+
+    work = Work(decide)
+    await services.ledger.do(work)
+    return work.rows

@@ -1,0 +1,107 @@
+"""Calls that never began are recorded too; floods of them are counted, not stored one by one."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+from toolgate.core.errors import CallError, Code, LedgerBroken
+from toolgate.core.event import Denied, Event, Flood, Limited, Rejected
+from toolgate.core.names import PERSONA
+from toolgate.gate.flow import Flow, Services
+from toolgate.ledger.ledger import View, Work
+
+log = logging.getLogger("toolgate.gate")
+ROWS_A_MINUTE = 30
+_SILENT = frozenset({Code.PENDING, Code.DENIED, Code.EXPIRED})
+"""Recorded already, by the question's own events."""
+
+
+@dataclass
+class Tally:
+    """How many refusals of one persona were stored lately, and how many only counted."""
+
+    stored: deque[float] = field(default_factory=deque)
+    skipped: int = 0
+    since: int = 0
+
+    def room(self) -> bool:
+        now = time.monotonic()
+        while self.stored and self.stored[0] < now - 60:
+            self.stored.popleft()
+        if len(self.stored) >= ROWS_A_MINUTE:
+            return False
+        self.stored.append(now)
+        return True
+
+
+class Refusals:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._tallies: dict[str, Tally] = {}
+
+    async def record(self, flow: Flow, error: CallError) -> int | None:
+        """The journal row that holds the refusal; None if it is only counted or cannot be written."""
+        if error.code in _SILENT or isinstance(error, LedgerBroken):
+            return None
+        persona = flow.persona if PERSONA.fullmatch(str(flow.persona)) else ""
+        tally = self._tallies.setdefault(persona, Tally())
+        if not tally.room():
+            tally.since = tally.since or self._services.ledger.clock.now()
+            tally.skipped += 1
+            return None
+        events = [*self._drain(persona, tally), self._event(flow, persona, error)]
+        return await self._write(events)
+
+    async def close(self) -> None:
+        for persona, tally in self._tallies.items():
+            await self._write(self._drain(persona, tally))
+
+    def _drain(self, persona: str, tally: Tally) -> list[Event]:
+        if not tally.skipped:
+            return []
+        event = Flood(
+            persona=persona, count=tally.skipped, since=tally.since, until=self._services.ledger.clock.now()
+        )
+        tally.skipped = tally.since = 0
+        return [event]
+
+    async def _write(self, events: list[Event]) -> int | None:
+        if not events:
+            return None
+
+        def decide(view: View) -> None:
+            view.events.extend(events)
+
+        work = Work(decide, durable=False)
+        try:
+            await self._services.ledger.do(work)
+        except CallError as error:
+            log.warning("a refusal could not be recorded: %s", error.message)
+            return None
+        return work.rows[-1].seq
+
+    def _event(self, flow: Flow, persona: str, error: CallError) -> Event:
+        common = {
+            "call": flow.call_id, "persona": persona, "tool": flow.tool.name if flow.tool else "",
+            "trail": flow.trail.words(),
+        }  # fmt: skip
+        conversation = flow.trail.conversation
+        if flow.call is not None:
+            common["conversation"] = conversation
+        data = error.data or {}
+        if error.code is Code.NOT_ALLOWED and flow.call is not None and flow.tool is not None:
+            return Denied(
+                **common, rule=str(data.get("rule", "")), reason=error.message, digest=flow.call.digest,
+                args=self._services.redactor.mask(flow.tool, flow.call.args),
+            )  # fmt: skip
+        if error.code is Code.RATE_LIMITED:
+            wait = round(float(data.get("retry_after_s", 0)) * 1000)
+            return Limited(**common, limit=str(data.get("limit", error.message)), retry_ms=wait)
+        message = str(self._services.redactor.redact(error.message))[:500]
+        named = flow.name[:128] if isinstance(flow.name, str) else ""
+        return Rejected(
+            **common, code=error.code.value, error=message if flow.tool else f"{named}: {message}"
+        )

@@ -1,0 +1,36 @@
+"""Stage 1: a name or alias becomes a tool; a miss suggests near names."""
+
+from __future__ import annotations
+
+from toolgate.core.errors import InvalidArgs
+from toolgate.core.names import PERSONA
+from toolgate.gate.flow import Flow, Services
+
+MAX_WORD = 256
+
+
+async def resolve(services: Services, flow: Flow) -> None:
+    if not isinstance(flow.name, str) or not isinstance(flow.persona, str):
+        raise InvalidArgs("tool and persona must be strings", "pass their names")
+    if not PERSONA.fullmatch(flow.persona):
+        raise InvalidArgs(
+            f"{flow.persona[:80]!r} is not a persona's name", "use letters, digits, `_`, `-`, `.`"
+        )
+    _check_words(flow)
+    flow.tool = services.registry.resolve(flow.name)
+
+
+def _check_words(flow: Flow) -> None:
+    """Ids and reasons go into the journal; line breaks and control characters would let one pose as another."""
+    trail = flow.trail
+    ids = {
+        "conversation": trail.conversation, "transaction": trail.transaction, "action": trail.action,
+        "plan": trail.plan, "step": trail.step, "key": flow.key or "",
+    }  # fmt: skip
+    for name, value in ids.items():
+        if value and not (isinstance(value, str) and len(value) <= MAX_WORD and value.isprintable()):
+            raise InvalidArgs(
+                f"{name} is not a plain id: {str(value)[:80]!r}", f"use up to {MAX_WORD} printable characters"
+            )
+    if len(trail.reason) > 4000:
+        raise InvalidArgs(f"the reason has {len(trail.reason):,} characters", "say it in 4,000")

@@ -1,0 +1,105 @@
+"""Stage 10: how it ended goes into the journal before anybody hears of it."""
+
+from __future__ import annotations
+
+import logging
+
+from toolgate.core.errors import CallError, Code, Failed, UnknownOutcome
+from toolgate.core.event import Committed, Event, Resolved, Unknown
+from toolgate.core.event import Failed as FailedEvent
+from toolgate.core.result import Problem, Result
+from toolgate.gate.flow import Broke, Done, Flow, Lost, Services
+from toolgate.ledger.ledger import View, Work
+from toolgate.storage.port import Row
+
+log = logging.getLogger("toolgate.gate")
+SUMMARY = 200
+
+
+async def settle(services: Services, flow: Flow) -> None:
+    assert flow.tool is not None
+    event = _event(flow)
+
+    def decide(view: View) -> None:
+        if flow.call_id in view.state.live:
+            view.emit(event)
+        else:  # somebody took us for dead and called it unknown: say what we know
+            view.emit(_late(flow, event))
+
+    work = Work(decide, durable=flow.effectful)
+    try:
+        await services.ledger.do(work)
+    except CallError as error:
+        log.exception("could not settle %s", flow.call_id)
+        flow.result = flow.refused(_unsettled(flow, error), None)
+        return
+    flow.settled = work.rows[0]
+    flow.result = _result(flow, work.rows[0])
+
+
+def _event(flow: Flow) -> Event:
+    assert flow.call is not None
+    common = {
+        "call": flow.call_id, "persona": flow.persona, "tool": flow.call.tool,
+        "conversation": flow.trail.conversation, "claim": flow.claim, "duration_us": flow.duration_us,
+    }  # fmt: skip
+    match flow.outcome:
+        case Done(value, cached):
+            return Committed(
+                **common, summary=_summary(flow), tokens=(len(flow.text) + 3) // 4, truncated=flow.truncated,
+                cached=cached, result=flow.data if flow.claim else None,
+                artifacts=flow.call.change.manifest if flow.call.change else [],
+                reconciled=_reconciled(value),
+            )  # fmt: skip
+        case Broke(code, message):
+            return FailedEvent(**common, code=code.value, error=message)
+        case Lost(code, message):
+            return Unknown(**common, code=code.value, error=message)
+        case None:
+            return Unknown(**common, code=Code.UNKNOWN_OUTCOME.value, error="it was interrupted")
+
+
+def _reconciled(value: object) -> str:
+    return str(value["reconciled"]) if isinstance(value, dict) and set(value) == {"reconciled"} else ""
+
+
+def _summary(flow: Flow) -> str:
+    assert flow.tool is not None
+    if flow.tool.summarize is not None:
+        try:
+            return flow.tool.summarize(flow.data)[:SUMMARY]
+        except Exception:
+            log.exception("%s could not summarise its result", flow.tool.name)
+    return flow.text[:SUMMARY]
+
+
+def _late(flow: Flow, event: Event) -> Resolved:
+    outcome = {"committed": "happened", "failed": "not"}.get(event.kind, "unknown")
+    return Resolved(
+        call=flow.call_id, persona=flow.persona, tool=event.tool, conversation=event.conversation,
+        outcome=outcome, by="owner", channel="gate", reason="it was settled by another process meanwhile",
+    )  # fmt: skip
+
+
+def _unsettled(flow: Flow, error: CallError) -> CallError:
+    """The tool ran, but the journal could not say so. For an effect that is an unknown outcome."""
+    if not flow.effectful:
+        return Failed(f"it ran, but could not be recorded: {error.message}", error.fix)
+    return UnknownOutcome(
+        f"it ran, but its outcome could not be recorded: {error.message}",
+        f"{error.fix}; then `toolgate ledger resolve {flow.call_id} happened|not`",
+    )
+
+
+def _result(flow: Flow, row: Row) -> Result:
+    assert flow.tool is not None
+    meta = flow.meta(row.seq)
+    match flow.outcome:
+        case Done():
+            return Result(True, flow.tool.name, flow.data, None, meta)
+        case Broke(code, message, fix) | Lost(code, message, fix):
+            return Result(False, flow.tool.name, None, Problem(code, message, fix), meta)
+        case None:
+            return Result(
+                False, flow.tool.name, None, Problem(Code.UNKNOWN_OUTCOME, "it was interrupted", ""), meta
+            )

@@ -1,0 +1,80 @@
+"""A repeated key gives back what the first call gave, and runs nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from toolgate.core.errors import CallError, Conflict, UnknownOutcome
+from toolgate.core.result import Meta, Result
+from toolgate.gate.flow import Flow, Services
+from toolgate.ledger.ledger import View, Work
+from toolgate.storage.port import Filter
+
+
+class ClaimWork(Work[tuple[Any, ...] | None]):
+    """Look at one claim without taking it."""
+
+    durable = False
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(durable=False)
+        self.scopes = (scope,)
+
+    def decide(self, view: View) -> tuple[Any, ...] | None:
+        return live_claim(view, self.scopes[0])
+
+
+def live_claim(view: View, scope: str) -> tuple[Any, ...] | None:
+    claim = view.claims.get(scope)
+    return claim if claim is not None and claim[5] > view.now else None
+
+
+def objection(claim: tuple[Any, ...], digest: str, key: str) -> CallError | None:
+    """Why this key cannot be used for this call; None if it may run (again) or has a result."""
+    _, call, first_digest, state, _, _ = claim
+    if first_digest != digest:
+        return Conflict(
+            f"the key {key!r} was used for a different call ({call})", "use a new key for a new call"
+        )
+    if state == "started":
+        return Conflict(
+            f"the first call with the key {key!r} is still running ({call})", "wait for it, then repeat"
+        )
+    if state == "unknown":
+        return UnknownOutcome(
+            f"whether the call with the key {key!r} happened is unknown ({call}); it is never run again by itself",
+            f"find out, then `toolgate ledger resolve {call} happened|not`",
+        )
+    return None
+
+
+async def stored_result(services: Services, flow: Flow) -> bool:
+    """Before a human is bothered: is there an answer already?"""
+    if not flow.key or flow.call is None:
+        return False
+    claim = await services.ledger.do(ClaimWork(flow.claim))
+    if claim is None:
+        return False
+    problem = objection(claim, flow.call.digest, flow.key)
+    if problem is not None:
+        raise problem
+    if claim[3] not in ("committed", "happened"):
+        return False
+    flow.result = await replay(services, flow, claim)
+    return True
+
+
+async def replay(services: Services, flow: Flow, claim: tuple[Any, ...]) -> Result:
+    rows = await services.ledger.backend.rows(Filter(after=claim[4] - 1, before=claim[4] + 1))
+    body = json.loads(rows[0].body)
+    assert flow.tool is not None
+    meta = Meta(
+        claim[1],
+        claim[4],
+        round(flow.duration_us / 1000, 3),
+        body.get("tokens", 0),
+        True,
+        body.get("truncated", False),
+    )
+    return Result(True, flow.tool.name, body.get("result"), None, meta)

@@ -1,0 +1,66 @@
+"""Stage 2: raw arguments become typed, defaulted, canonical ones; paths become mount + relative path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel, SecretStr
+
+from toolgate.core.call import Call
+from toolgate.core.canonical import screen
+from toolgate.core.errors import InvalidArgs, TooLarge
+from toolgate.core.paths import MountPath
+from toolgate.core.ports import Facts
+from toolgate.core.tool import Tool
+from toolgate.gate.flow import Flow, Services
+
+
+async def validate(services: Services, flow: Flow) -> None:
+    tool = flow.tool
+    assert tool is not None
+    if not isinstance(flow.raw, Mapping):
+        raise InvalidArgs(
+            f"arguments must be an object, not {type(flow.raw).__name__}", "pass {name: value, ...}"
+        )
+    screen(flow.raw)
+    flow.args = tool.validate(flow.raw)
+    args = _as_json(tool, flow.args)
+    flow.call = Call.make(tool.name, tool.definition, args, flow.persona, flow.trail, flow.call_id)
+    if len(flow.call.args_json) > services.budget.args_bytes:
+        raise TooLarge(
+            f"the arguments of {tool.name} are {len(flow.call.args_json):,} bytes, "
+            f"the limit is {services.budget.args_bytes:,}",
+            "send less at once",
+        )
+    if "\\u0000" in flow.call.args_json:
+        _refuse_nul(args)
+    flow.facts = Facts(flow.persona, tool, args, tool.effects_for(args), tuple(_paths(tool, flow.args)))
+
+
+def _as_json(tool: Tool, args: BaseModel) -> dict[str, Any]:
+    """The arguments that identify the call. Secrets count for the digest; the journal gets them masked."""
+    dumped = args.model_dump(mode="json")
+    for name in tool.secret_args:
+        value = getattr(args, name)
+        if isinstance(value, SecretStr):
+            dumped[name] = value.get_secret_value()
+    return dumped
+
+
+def _refuse_nul(value: Any, where: str = "") -> None:
+    """The escape was seen in the JSON; only a real NUL counts, not a text that spells one."""
+    if isinstance(value, str) and "\0" in value:
+        raise InvalidArgs(f"{where or 'an argument'} has a NUL character", "remove it")
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in pairs:
+        _refuse_nul(key, where)
+        _refuse_nul(item, f"{where}.{key}" if where else str(key))
+
+
+def _paths(tool: Tool, args: BaseModel) -> Iterator[MountPath]:
+    for name in tool.path_args:
+        value = getattr(args, name)
+        for item in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(item, MountPath):
+                yield item

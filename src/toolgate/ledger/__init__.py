@@ -1,0 +1,1 @@
+"""The ledger: an append-only, keyed hash chain of events, and everything that can be proven from it."""

@@ -1,0 +1,72 @@
+"""A signed statement of where the ledger ends, to be kept elsewhere.
+
+Ed25519 over canonical JSON: whoever has the public key can check it, and nobody else can make one. A ledger that
+no longer contains a checkpoint's event was cut, rewritten or replaced by an older copy.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from toolgate.core.canonical import canonical
+from toolgate.core.clock import iso
+from toolgate.core.errors import InvalidArgs, LedgerBroken
+from toolgate.ledger.keys import Keys
+from toolgate.storage.port import Head
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    seq: int
+    hash: str
+    at: int
+    project: str
+    public_key: str
+    signature: str = ""
+    format: str = "toolgate-checkpoint-1"
+
+    @property
+    def when(self) -> str:
+        return iso(self.at)
+
+    def _signed(self) -> bytes:
+        claims = asdict(self)
+        del claims["signature"]
+        return canonical(claims).encode()
+
+    def as_json(self) -> str:
+        return canonical(asdict(self))
+
+
+def sign(head: Head, project: str, keys: Keys) -> Checkpoint:
+    bare = Checkpoint(head.seq, head.hash, head.at, project, keys.public)
+    signature = keys.private.sign(bare._signed()).hex()
+    return Checkpoint(head.seq, head.hash, head.at, project, keys.public, signature)
+
+
+def read(text: str, public_key: str = "") -> Checkpoint:
+    """Parse and check the signature; with `public_key`, also that it is the right signer."""
+    try:
+        data: dict[str, Any] = json.loads(text)
+        checkpoint = Checkpoint(**data)
+        signer = Ed25519PublicKey.from_public_bytes(bytes.fromhex(checkpoint.public_key))
+        signer.verify(bytes.fromhex(checkpoint.signature), checkpoint._signed())
+    except InvalidSignature:
+        raise LedgerBroken(
+            "the checkpoint's signature is wrong", "get the checkpoint again from where it is kept"
+        ) from None
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidArgs(
+            f"this is not a checkpoint: {error}", "give a file that `ledger checkpoint` wrote"
+        ) from None
+    if public_key and checkpoint.public_key != public_key:
+        raise LedgerBroken(
+            f"the checkpoint is signed by {checkpoint.public_key[:16]}…, not by {public_key[:16]}…",
+            "give the public key that `toolgate ledger checkpoint` printed for this project",
+        )
+    return checkpoint

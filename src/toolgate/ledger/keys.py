@@ -1,0 +1,94 @@
+"""The keys that seal a ledger: HMAC keys by version, and an Ed25519 key that signs checkpoints.
+
+They live outside the project (user state directory, 0600), so that whoever can write the project's files
+still cannot forge an event.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from toolgate.core.errors import LedgerBroken
+
+
+@dataclass(frozen=True)
+class Keys:
+    versions: dict[int, bytes]
+    signing: bytes
+    source: str = "memory"
+
+    @property
+    def current(self) -> int:
+        return max(self.versions)
+
+    def key(self, version: int) -> bytes:
+        return self.versions[version]
+
+    def find(self, version: int) -> bytes | None:
+        return self.versions.get(version)
+
+    @property
+    def private(self) -> Ed25519PrivateKey:
+        return Ed25519PrivateKey.from_private_bytes(self.signing)
+
+    @property
+    def public(self) -> str:
+        return self.private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+
+    def rotated(self) -> Keys:
+        return replace(self, versions={**self.versions, self.current + 1: secrets.token_bytes(32)})
+
+    @classmethod
+    def new(cls, source: str = "memory") -> Keys:
+        return cls({1: secrets.token_bytes(32)}, secrets.token_bytes(32), source)
+
+
+def load(path: Path) -> Keys:
+    try:
+        data = json.loads(path.read_text())
+        versions = {int(version): bytes.fromhex(key) for version, key in data["hmac"].items()}
+        keys = Keys(versions, bytes.fromhex(data["ed25519"]), str(path))
+        if not versions or any(len(key) < 32 for key in versions.values()) or len(keys.signing) != 32:
+            raise ValueError("a key is missing or too short")
+    except FileNotFoundError:
+        raise LedgerBroken(
+            f"the key of this ledger is missing: {path}",
+            "restore it from a backup; without it the ledger cannot be continued, only read and checked as a plain chain",
+        ) from None
+    except (ValueError, KeyError, AttributeError, TypeError, OSError) as error:
+        raise LedgerBroken(
+            f"the key file {path} cannot be used: {error}", "restore it from a backup"
+        ) from None
+    return keys
+
+
+def save(keys: Keys, path: Path) -> None:
+    """Atomic and private from the first byte."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    data = {"hmac": {str(v): key.hex() for v, key in keys.versions.items()}, "ed25519": keys.signing.hex()}
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(handle, "w") as file:
+        json.dump(data, file)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def load_or_create(path: Path) -> Keys:
+    if not path.exists():
+        keys = Keys.new(str(path))
+        save(keys, path)
+    return load(path)

@@ -1,0 +1,254 @@
+"""One journal, many writers: how a unit of work becomes rows.
+
+A Work looks at what is true now and says what happens next, inside the transaction that records it. The whole
+transaction is written here once, as a generator of questions to the database; backends only answer them. Every
+process follows the journal: rows of other processes are checked (link, hash, seal) before they are believed, so
+a forged approval stops the gate instead of opening it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from toolgate.core.canonical import canonical
+from toolgate.core.clock import SECOND, Clock, SystemClock
+from toolgate.core.errors import LedgerBroken, Unavailable
+from toolgate.core.event import Event
+from toolgate.ledger.chain import check_head, fault_of, make_head, seal
+from toolgate.ledger.keys import Keys
+from toolgate.ledger.state import State, Windows
+from toolgate.storage.port import (
+    Backend,
+    ClaimsOf,
+    Head,
+    Job,
+    LoadTables,
+    Lock,
+    Query,
+    Recent,
+    Row,
+    RowAt,
+    RowsAfter,
+    RowsOf,
+    Transaction,
+    Write,
+)
+
+T = TypeVar("T")
+SKEW = 60 * SECOND
+"""How far the clock may stand behind the last event before nothing runs any more."""
+
+
+@dataclass
+class View:
+    """What a Work sees: the state at this very moment, and a place for the events it decides on."""
+
+    state: State
+    now: int
+    claims: Mapping[str, tuple[Any, ...]]
+    events: list[Event] = field(default_factory=list)
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
+
+
+class Work(Generic[T]):
+    """A decision that is made and recorded in one transaction."""
+
+    durable: bool = True
+    scopes: tuple[str, ...] = ()
+    """Idempotency claims it needs to see."""
+
+    def __init__(self, decide: Callable[[View], T] | None = None, *, durable: bool = True) -> None:
+        self._decide = decide
+        self.durable = durable
+        self.rows: list[Row] = []
+
+    def decide(self, view: View) -> T:
+        if self._decide is None:
+            raise TypeError("a Work needs a decision")
+        return self._decide(view)
+
+
+class Ledger:
+    def __init__(
+        self, backend: Backend, keys: Keys, clock: Clock | None = None, windows: Windows | None = None
+    ) -> None:
+        self.backend = backend
+        self.keys = keys
+        self.clock = clock or SystemClock()
+        self.windows = windows or (lambda persona, tool: ())
+        self.reload_keys: Callable[[], Keys] | None = None
+        self._state: State | None = None
+        self._sealing = keys.current
+        self.committed: list[Callable[[Sequence[Row]], None]] = []
+        """Told about rows after they are on disk; called from the thread that committed them."""
+
+    async def open(self) -> None:
+        await self.backend.open(self._transaction)
+        await self.look(lambda state, now: None)
+
+    async def close(self) -> None:
+        await self.backend.close()
+
+    async def do(self, work: Work[T]) -> T:
+        value: T = await self.backend.submit(work, work.durable)
+        return value
+
+    async def look(self, read: Callable[[State, int], T]) -> T:
+        """Read the state as it is now, caught up with every other process."""
+        return await self.do(Work(lambda view: read(view.state, view.now), durable=False))
+
+    def forget(self) -> None:
+        """Rebuild the state at the next transaction: after a change of limits."""
+        self._state = None
+
+    # --- the transaction, without I/O --------------------------------------------------------------------
+
+    def _transaction(self, jobs: Sequence[Job]) -> Transaction:
+        try:
+            rows = yield from self._decide_all(jobs)
+        except BaseException:
+            self._state = None  # it may hold what was never written
+            raise
+        for listener in self.committed if rows else ():
+            listener(rows)
+
+    def _decide_all(self, jobs: Sequence[Job]) -> Generator[Query, Any, list[Row]]:
+        head: Head = yield Lock()
+        state = yield from self._current(head)
+        now = self._time(head)
+        scopes = tuple(scope for job in jobs for scope in job.work.scopes)
+        claims: dict[str, tuple[Any, ...]] = (yield ClaimsOf(scopes)) if scopes else {}
+        rows: list[Row] = []
+        durable = False
+        for job in jobs:
+            written = self._decide_one(job, state, now, claims)
+            rows += written
+            durable |= bool(written) and job.durable
+        if rows:
+            changes, state.changes = state.changes, {}
+            notify = "consent" if any(row.kind in _CONSENT for row in rows) else ""
+            yield Write(rows, changes, make_head(rows[-1], self.keys), durable, notify)
+        return rows
+
+    def _decide_one(self, job: Job, state: State, now: int, claims: dict[str, tuple[Any, ...]]) -> list[Row]:
+        view = View(state, now, claims)
+        try:
+            job.value = job.work.decide(view)
+        except Exception as error:  # its caller's, not the batch's
+            job.error = error
+            return []
+        rows = [self._append(event, state, now) for event in view.events]
+        for table, key in [change for change in state.changes if change[0] == "claims"]:
+            claim = state.changes[table, key]
+            if claim is not None:
+                claims[key] = claim
+        job.work.rows = rows
+        return rows
+
+    def _append(self, event: Event, state: State, now: int) -> Row:
+        body = event.body()
+        if event.kind == "rotated":  # sealed with the new key, so that the head always names the key in use
+            self._sealing = int(body["version"])
+        row = seal(
+            Row(
+                state.seq + 1, now, event.kind, event.call, event.persona, event.tool, event.conversation,
+                event.ref, event.claim, self._sealing, canonical(body), state.hash, "", "",
+            ),
+            self.keys,
+        )  # fmt: skip
+        state.apply(row, body)
+        return row
+
+    def _time(self, head: Head) -> int:
+        """Never before the last event; a clock that is far behind stops the gate rather than reviving approvals."""
+        now = head.now or self.clock.now()
+        if now >= head.at:
+            return now
+        if head.at - now > SKEW:
+            raise Unavailable(
+                f"the clock is {(head.at - now) / SECOND:,.0f} s behind the last recorded event",
+                "set the clock right; nothing runs until it has caught up",
+            )
+        return head.at
+
+    # --- following the journal ---------------------------------------------------------------------------
+
+    def _current(self, head: Head) -> Generator[Query, Any, State]:
+        state = self._state
+        if state is not None and state.seq == head.seq and state.hash == head.hash:
+            return state
+        if self.keys.find(head.key) is None and self.reload_keys is not None:
+            self.keys = self.reload_keys()  # another process has rotated the key
+        check_head(head, self.keys)
+        self._sealing = head.key or self.keys.current
+        if state is None:
+            state = yield from self._load(head)
+        elif state.seq >= head.seq:
+            raise LedgerBroken(
+                f"the ledger ends at event {head.seq}, but event {state.seq} was already written",
+                "an older or foreign copy was put in its place; restore the right one",
+            )
+        else:
+            self._follow(state, (yield RowsAfter(state.seq)), head)
+        self._state = state
+        return state
+
+    def _follow(self, state: State, rows: Sequence[Row], head: Head) -> None:
+        for row in rows:
+            self._trust(row, state.seq + 1, state.hash)
+            state.apply(row)
+        state.changes.clear()
+        if state.hash != head.hash:
+            raise _broken(head.seq, "the head does not belong to the last event")
+
+    def _load(self, head: Head) -> Generator[Query, Any, State]:
+        """From the projections, each checked against its sealed rows: tables alone prove nothing."""
+        state = State(windows=self.windows)
+        tables = yield LoadTables()
+        for table in ("questions", "grants"):
+            for ref, stored in tables[table].items():
+                for row in (yield RowsOf(ref)):
+                    self._trust(row, row.seq, row.prev)
+                    state.follow_ref(row)
+                _compare(state, table, stored)
+        for table in ("live", "pauses"):
+            for stored in tables[table].values():
+                row = yield RowAt(stored[1])
+                if row is not None:
+                    self._trust(row, row.seq, row.prev)
+                    state.adopt(row)
+                _compare(state, table, stored)
+        for at, persona, tool in (yield Recent(head.at - 3600 * SECOND)):
+            state.count(at, persona, tool)
+        state.changes.clear()
+        state.seq, state.at, state.hash = head.seq, head.at, head.hash
+        return state
+
+    def _trust(self, row: Row, seq: int, prev: str) -> None:
+        fault = fault_of(row, seq, prev, self.keys)
+        if fault:
+            raise _broken(seq, fault)
+
+
+def _compare(state: State, table: str, stored: tuple[Any, ...]) -> None:
+    if state.tables()[table].get(stored[0]) != tuple(stored):
+        raise LedgerBroken(
+            f"{stored[0]!r} in the table {table} is not what the journal says",
+            "run `toolgate ledger verify`; somebody changed the database",
+        )
+
+
+_CONSENT = frozenset({"asked", "approved", "refused", "expired", "granted", "revoked", "paused", "resumed"})
+
+
+def _broken(seq: int, fault: str) -> LedgerBroken:
+    return LedgerBroken(
+        f"event {seq} of the ledger is bad: {fault}", "run `toolgate ledger verify`; nothing runs on it"
+    )
+
+
+__all__ = ["Ledger", "View", "Work"]

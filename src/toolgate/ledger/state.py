@@ -1,0 +1,237 @@
+"""What the journal says is true now: live calls, open questions, grants, pauses, recent calls.
+
+One reducer, `State.apply`, serves three readers: a process that follows the journal, `verify`, which rebuilds
+everything from the first row, and the tests' model. The projection tables are what it emits, nothing more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from toolgate.core.clock import SECOND
+from toolgate.core.ports import Window
+from toolgate.storage.port import Row
+from toolgate.storage.schema import EMPTY_HASH
+
+KEY_LIFETIME = 48 * 3600 * SECOND
+Windows = Callable[[str, str], tuple[Window, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A call that has started and is not settled."""
+
+    row: Row
+    owner: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A question that is open, or approved and not used yet."""
+
+    id: str
+    row: Row
+    body: Mapping[str, Any]
+    state: str
+    expires: int
+
+    @property
+    def digest(self) -> str:
+        return str(self.body["digest"])
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    id: str
+    row: Row
+    body: Mapping[str, Any]
+    uses: int
+    expires: int
+
+
+@dataclass
+class State:
+    windows: Windows | None = None
+    """Which limits apply to (persona, tool); None keeps no record of recent calls."""
+    keep_claims: bool = False
+    seq: int = 0
+    at: int = 0
+    hash: str = EMPTY_HASH
+    live: dict[str, Live] = field(default_factory=dict)
+    questions: dict[str, Open] = field(default_factory=dict)
+    grants: dict[str, Grant] = field(default_factory=dict)
+    paused: dict[str, str] = field(default_factory=dict)
+    pauses: dict[str, int] = field(default_factory=dict)
+    recent: dict[str, deque[int]] = field(default_factory=dict)
+    claims: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    policy: str = ""
+    changes: dict[tuple[str, Any], tuple[Any, ...] | None] = field(default_factory=dict)
+    """Projection rows to write: (table, key) → row, or None where it goes."""
+
+    def apply(self, row: Row, body: Mapping[str, Any] | None = None) -> None:
+        """Take one row in. `body` saves parsing where the caller has just made it."""
+        self.seq, self.at, self.hash = row.seq, row.at, row.hash
+        handler = _HANDLERS.get(row.kind)
+        if handler is not None:
+            handler(self, row, body)
+
+    def follow_ref(self, row: Row) -> None:
+        """Rebuild one question or grant from its own rows: a started call only uses it."""
+        if row.kind == "started":
+            self._use(row.ref)
+        else:
+            self.apply(row)
+
+    def adopt(self, row: Row) -> None:
+        """Take over a running call or a pause whose questions and grants are known already."""
+        if row.kind == "started":
+            body = parsed(row)
+            self.live[row.call] = Live(row, body["owner"], body["digest"])
+        elif row.kind == "paused":
+            self.apply(row)
+
+    def count(self, at: int, persona: str, tool: str) -> None:
+        """Remember that a call started, as far as any limit looks back."""
+        if self.windows is None:
+            return
+        done = set()
+        for window in self.windows(persona, tool):
+            if window.scope not in done:
+                done.add(window.scope)
+                self.recent.setdefault(window.scope, deque()).append(at)
+
+    def prune(self, at: int) -> None:
+        horizon = at - 3600 * SECOND
+        for times in self.recent.values():
+            while times and times[0] <= horizon:
+                times.popleft()
+
+    def tables(self) -> dict[str, dict[Any, tuple[Any, ...]]]:
+        """The projections as the database should hold them."""
+        return {
+            "live": {call: (call, item.row.seq, owner_of(item)) for call, item in self.live.items()},
+            "questions": {q.id: (q.id, q.row.seq, q.state, q.expires) for q in self.questions.values()},
+            "grants": {g.id: (g.id, g.row.seq, g.uses, g.expires) for g in self.grants.values()},
+            "pauses": {persona: (persona, seq) for persona, seq in self.pauses.items()},
+            "claims": dict(self.claims),
+        }
+
+    def _claim(self, row: tuple[Any, ...]) -> None:
+        self.changes["claims", row[0]] = row
+        if self.keep_claims:
+            self.claims[row[0]] = row
+
+    # --- one handler per kind that changes what is true now ----------------------------------------------
+
+    def _asked(self, row: Row, body: Mapping[str, Any] | None) -> None:
+        self._put_question(Open(row.ref, row, parsed(row, body), "open", int(parsed(row, body)["expires"])))
+
+    def _approved(self, row: Row, body: Mapping[str, Any] | None) -> None:
+        question = self.questions.get(row.ref)
+        if question is not None and question.digest == parsed(row, body)["digest"]:
+            self._put_question(replace(question, state="approved", expires=int(parsed(row, body)["expires"])))
+
+    def _closed(self, row: Row, body: Mapping[str, Any] | None) -> None:
+        """Refused, expired or revoked."""
+        if self.questions.pop(row.ref, None) is not None:
+            self.changes["questions", row.ref] = None
+        if self.grants.pop(row.ref, None) is not None:
+            self.changes["grants", row.ref] = None
+
+    def _granted(self, row: Row, body: Mapping[str, Any] | None) -> None:
+        self._put_grant(Grant(row.ref, row, parsed(row, body), 0, int(parsed(row, body)["expires"])))
+
+    def _started(self, row: Row, body: Mapping[str, Any] | None) -> None:
+        if body is None and not row.claim and self.windows is None:
+            item = Live(row, "", "")  # verify: most are settled a row later, so nothing is parsed
+        else:
+            known = parsed(row, body)
+            item = Live(row, known["owner"], known["digest"])
+            self.changes["live", row.call] = (row.call, row.seq, item.owner)
+        self.live[row.call] = item
+        if row.claim:
+            self._claim((row.claim, row.call, item.digest, "started", row.seq, row.at + KEY_LIFETIME))
+        if row.ref:
+            self._use(row.ref)
+        if self.windows is not None:
+            self.count(row.at, row.persona, row.tool)
+
+    def _settled(self, row: Row, body: Mapping[str, Any] | None) -> None:
+        item = self.live.pop(row.call, None)
+        if item is None:
+            return
+        self.changes["live", row.call] = None
+        if row.claim:
+            expires = item.row.at + KEY_LIFETIME
+            self._claim((row.claim, row.call, item.digest, row.kind, row.seq, expires))
+
+    def _resolved(self, row: Row, body: Mapping[str, Any] | None) -> None:
+        if row.claim:
+            known = parsed(row, body)
+            state = "happened" if known["outcome"] == "happened" else "failed"
+            self._claim((row.claim, row.call, known.get("digest", ""), state, row.seq, row.at + KEY_LIFETIME))
+
+    def _paused(self, row: Row, body: Mapping[str, Any] | None) -> None:
+        self.paused[row.persona] = parsed(row, body).get("reason", "")
+        self.pauses[row.persona] = row.seq
+        self.changes["pauses", row.persona] = (row.persona, row.seq)
+
+    def _resumed(self, row: Row, body: Mapping[str, Any] | None) -> None:
+        self.paused.pop(row.persona, None)
+        self.pauses.pop(row.persona, None)
+        self.changes["pauses", row.persona] = None
+
+    def _configured(self, row: Row, body: Mapping[str, Any] | None) -> None:
+        self.policy = parsed(row, body)["policy"]
+
+    def _use(self, ref: str) -> None:
+        """An approval is gone once used; a grant counts its uses."""
+        if self.questions.pop(ref, None) is not None:
+            self.changes["questions", ref] = None
+        grant = self.grants.get(ref)
+        if grant is not None:
+            self._put_grant(replace(grant, uses=grant.uses + 1))
+
+    def _put_question(self, question: Open) -> None:
+        self.questions[question.id] = question
+        self.changes["questions", question.id] = (
+            question.id, question.row.seq, question.state, question.expires,
+        )  # fmt: skip
+
+    def _put_grant(self, grant: Grant) -> None:
+        self.grants[grant.id] = grant
+        self.changes["grants", grant.id] = (grant.id, grant.row.seq, grant.uses, grant.expires)
+
+
+def parsed(row: Row, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    if body is not None:
+        return body
+    known: Mapping[str, Any] = json.loads(row.body)
+    return known
+
+
+def owner_of(item: Live) -> str:
+    return item.owner or str(parsed(item.row)["owner"])
+
+
+_HANDLERS: dict[str, Callable[[State, Row, Mapping[str, Any] | None], None]] = {
+    "asked": State._asked,
+    "approved": State._approved,
+    "refused": State._closed,
+    "expired": State._closed,
+    "revoked": State._closed,
+    "granted": State._granted,
+    "started": State._started,
+    "committed": State._settled,
+    "failed": State._settled,
+    "unknown": State._settled,
+    "resolved": State._resolved,
+    "paused": State._paused,
+    "resumed": State._resumed,
+    "configured": State._configured,
+}

@@ -1,0 +1,174 @@
+"""Checking the whole ledger: every row, every projection, the head, and a checkpoint kept elsewhere.
+
+The first bad event is named. Without a key only the plain chain is checked, which together with a signed
+checkpoint is what an outsider can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolgate.core.errors import LedgerBroken
+from toolgate.core.event import BY_KIND
+from toolgate.ledger.chain import check_head, fault_of
+from toolgate.ledger.checkpoint import Checkpoint
+from toolgate.ledger.keys import Keys
+from toolgate.ledger.state import State, parsed
+from toolgate.storage.port import Backend, Head, Row
+from toolgate.storage.schema import PROJECTIONS
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class Report:
+    """How a verification went."""
+
+    events: int = 0
+    head: str = ""
+    bad_event: int | None = None
+    fault: str = ""
+    fix: str = ""
+    checkpoints: int = 0
+    keyed: bool = True
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        return not self.fault
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "events": self.events,
+            "head": self.head,
+            "bad_event": self.bad_event,
+            "fault": self.fault,
+            "fix": self.fix,
+            "checkpoints": self.checkpoints,
+            "keyed": self.keyed,
+        }
+
+
+class Chain:
+    """Follows rows from the first on; the same for a database and for an export."""
+
+    def __init__(self, keys: Keys | None, checkpoints: Iterable[Checkpoint] = ()) -> None:
+        self.keys = keys
+        self.state = State(keep_claims=True)
+        self.report = Report(keyed=keys is not None)
+        self._key = 0
+        self._awaited: dict[int, list[Checkpoint]] = {}
+        for checkpoint in checkpoints:
+            self._awaited.setdefault(checkpoint.seq, []).append(checkpoint)
+
+    def take(self, rows: Iterable[Row]) -> bool:
+        state = self.state
+        keys = self.keys
+        for row in rows:
+            fault = fault_of(row, state.seq + 1, state.hash, keys)
+            if not fault and (row.key != self._key or row.at < state.at or row.seq in self._awaited):
+                fault = self._unusual(row)
+            if fault:
+                return self.fail(state.seq + 1, fault)
+            state.apply(row)
+        state.changes.clear()
+        self.report.events, self.report.head = state.seq, state.hash
+        return True
+
+    def _unusual(self, row: Row) -> str:
+        if row.at < self.state.at:
+            return "it is dated before the event it follows"
+        if (
+            row.key != self._key
+            and self._key
+            and (row.kind != "rotated" or parsed(row)["version"] != row.key)
+        ):
+            return f"the key version changes to {row.key} without a rotation"
+        if row.kind not in BY_KIND:
+            return f"its kind {row.kind!r} is not known"
+        self._key = row.key
+        for checkpoint in self._awaited.pop(row.seq, ()):
+            if checkpoint.hash != row.hash:
+                return f"it is not the event that the checkpoint of {checkpoint.when} signed"
+            self.report.checkpoints += 1
+        return ""
+
+    def finish(self) -> bool:
+        for seq, waiting in sorted(self._awaited.items()):
+            return self.fail(
+                seq,
+                f"the ledger ends at event {self.state.seq}, but the checkpoint of {waiting[0].when} saw event {seq}",
+                "an older copy was restored, or the end was cut off",
+            )
+        return True
+
+    def fail(self, seq: int | None, fault: str, fix: str = "") -> bool:
+        self.report.bad_event, self.report.fault = seq, fault
+        self.report.fix = fix or "keep a copy of the database; events before this one are intact"
+        return False
+
+
+async def verify(
+    backend: Backend,
+    keys: Keys | None,
+    checkpoints: Iterable[Checkpoint] = (),
+    progress: Progress | None = None,
+    now: int = 0,
+) -> Report:
+    chain = Chain(keys, checkpoints)
+    async with backend.snapshot() as snapshot:
+        head = await snapshot.head()
+        if await _take_all(chain, snapshot.scan(), head, progress) and chain.finish():
+            _check_end(chain, head)
+            if chain.report.ok:
+                _check_tables(chain, await snapshot.tables(), now)
+    return chain.report
+
+
+async def _take_all(
+    chain: Chain, batches: AsyncIterator[list[Row]], head: Head, progress: Progress | None
+) -> bool:
+    async for rows in batches:
+        if not chain.take(rows):
+            return False
+        if progress is not None:
+            progress(chain.state.seq, head.seq)
+    return True
+
+
+def _check_end(chain: Chain, head: Head) -> None:
+    state = chain.state
+    if head.seq > state.seq:
+        chain.fail(state.seq + 1, f"event {state.seq + 1} is missing: the head says there are {head.seq}")
+    elif head.seq < state.seq or head.hash != state.hash or head.at != state.at:
+        chain.fail(state.seq, "the head does not belong to the last event")
+    elif chain.keys is not None:
+        try:
+            check_head(head, chain.keys)
+        except LedgerBroken as error:
+            chain.fail(state.seq, error.message, error.fix)
+
+
+def _check_tables(chain: Chain, stored: Mapping[str, Mapping[Any, tuple[Any, ...]]], now: int) -> None:
+    expected = chain.state.tables()
+    for table in PROJECTIONS:
+        want, have = expected[table], stored[table]
+        if table == "claims":  # expired ones are swept; the journal keeps their history
+            want = {key: row for key, row in want.items() if row[5] > now}
+            have = {key: row for key, row in have.items() if row[5] > now}
+        if want == {key: tuple(row) for key, row in have.items()}:
+            continue
+        key = next(
+            k for k in sorted({*want, *have}) if want.get(k) != (tuple(have[k]) if k in have else None)
+        )
+        source = want.get(key) or have.get(key)
+        seq = next(
+            (v for v, name in zip(source or (), PROJECTIONS[table], strict=True) if name == "seq"), None
+        )
+        chain.fail(
+            seq, f"{key!r} in the table {table} is not what the journal says", "somebody changed the database"
+        )
+        return

@@ -1,0 +1,1 @@
+"""Secrets: what must not reach a model, the journal or a log."""

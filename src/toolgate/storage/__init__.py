@@ -1,0 +1,1 @@
+"""The database: SQLite (default), PostgreSQL and memory behind one interface. It stores; it decides nothing."""

@@ -1,0 +1,135 @@
+"""A journal in memory: the same questions answered from lists and dictionaries. For tests and measurements."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from toolgate.storage import schema
+from toolgate.storage.port import (
+    ClaimsOf,
+    Filter,
+    Fold,
+    Head,
+    Job,
+    LoadTables,
+    Lock,
+    Query,
+    Recent,
+    Row,
+    RowAt,
+    RowsAfter,
+    RowsOf,
+    Tables,
+    Write,
+)
+
+
+class MemoryBackend:
+    """Holds everything; survives `close`, so a gate can be opened again on the same memory."""
+
+    name = "memory"
+
+    def __init__(self) -> None:
+        self.journal: list[Row] = []
+        self._head = Head(0, 0, 0, schema.EMPTY_HASH, "")
+        self._tables: dict[str, dict[Any, tuple[Any, ...]]] = {name: {} for name in schema.PROJECTIONS}
+
+    async def open(self, fold: Fold) -> None:
+        self._fold = fold
+
+    async def close(self) -> None:
+        return None
+
+    async def submit(self, work: Any, durable: bool) -> Any:
+        job = Job(work, durable)
+        transaction = self._fold((job,))
+        try:
+            query = next(transaction)
+            while True:
+                query = transaction.send(self._answer(query))
+        except StopIteration:
+            pass
+        if job.error is not None:
+            raise job.error
+        return job.value
+
+    def _answer(self, query: Query) -> Any:
+        match query:
+            case Lock():
+                return self._head
+            case Write():
+                return self._write(query)
+            case ClaimsOf(scopes):
+                claims = self._tables["claims"]
+                return {scope: claims[scope] for scope in scopes if scope in claims}
+            case RowsAfter(seq):
+                return self.journal[seq:]
+            case RowsOf(ref):
+                return [row for row in self.journal if row.ref == ref]
+            case RowAt(seq):
+                return self.journal[seq - 1] if 0 < seq <= len(self.journal) else None
+            case Recent(since):
+                return [
+                    (r.at, r.persona, r.tool) for r in self.journal if r.at > since and r.kind == "started"
+                ]
+            case LoadTables():
+                return {name: dict(self._tables[name]) for name in schema.IN_MEMORY}
+
+    def _write(self, write: Write) -> None:
+        self.journal.extend(write.rows)
+        self._head = write.head
+        for (table, key), row in write.changes.items():
+            if row is None:
+                self._tables[table].pop(key, None)
+            else:
+                self._tables[table][key] = row
+
+    async def head(self) -> Head:
+        return self._head
+
+    async def rows(self, wanted: Filter) -> list[Row]:
+        rows = [row for row in self.journal if _fits(row, wanted)]
+        return (rows[::-1] if wanted.newest_first else rows)[: wanted.limit]
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[MemoryBackend]:
+        copy = MemoryBackend()
+        copy.journal, copy._head = list(self.journal), self._head
+        copy._tables = {name: dict(rows) for name, rows in self._tables.items()}
+        yield copy
+
+    async def scan(self, after: int = 0, batch: int = 5000) -> AsyncIterator[list[Row]]:
+        rows = self.journal[after:]
+        for start in range(0, len(rows), batch):
+            yield rows[start : start + batch]
+
+    async def tables(self) -> Tables:
+        return {name: dict(rows) for name, rows in self._tables.items()}
+
+    async def changed(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def size(self) -> int:
+        return sum(len(row.body) for row in self.journal)
+
+
+def _fits(row: Row, wanted: Filter) -> bool:
+    for name in ("call", "persona", "tool", "conversation", "ref"):
+        if getattr(wanted, name) and getattr(row, name) != getattr(wanted, name):
+            return False
+    if wanted.kinds and row.kind not in wanted.kinds:
+        return False
+    if wanted.body:
+        body = json.loads(row.body)
+        if any(body.get(name) != value for name, value in wanted.body.items()):
+            return False
+    return (
+        row.seq > wanted.after
+        and (not wanted.before or row.seq < wanted.before)
+        and row.at >= wanted.since
+        and (not wanted.until or row.at < wanted.until)
+    )

@@ -1,0 +1,198 @@
+"""What every database offers, as questions and answers.
+
+The ledger writes a transaction once, as a generator that yields the questions below and is sent the answers
+(no I/O of its own). Each backend only drives that generator inside one of its transactions: SQLite on its
+writer thread, PostgreSQL on a connection, memory at once. So the logic exists once, and dialects hold only
+what really differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+
+class Row(NamedTuple):
+    """One journal row, every column of it under the chain."""
+
+    seq: int
+    at: int
+    kind: str
+    call: str
+    persona: str
+    tool: str
+    conversation: str
+    ref: str
+    claim: str
+    key: int
+    body: str
+    prev: str
+    hash: str
+    mac: str
+
+
+class Head(NamedTuple):
+    """Where the journal ends. Changes in the same transaction as the rows."""
+
+    seq: int
+    at: int
+    key: int
+    hash: str
+    mac: str
+    now: int = 0
+    """The database's own clock, where it has one that all hosts share."""
+
+
+Tables = Mapping[str, Mapping[Any, tuple[Any, ...]]]
+"""Projections: table → key → row. The key is the row's first column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Take the head lock; answered with the Head."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsAfter:
+    """Rows another process has written meanwhile; answered with a list of Row."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOf:
+    """All rows of one question or grant; answered with a list of Row."""
+
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTables:
+    """The projections that are kept in memory; answered with Tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """(at, persona, tool) of calls started since; answered in order."""
+
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsOf:
+    """Idempotency claims by scope; answered with scope → row."""
+
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowAt:
+    """One row by its number; answered with a Row or None."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Append rows, change projections, move the head; answered with None once it is staged for commit."""
+
+    rows: Sequence[Row]
+    changes: Mapping[tuple[str, Any], tuple[Any, ...] | None]
+    head: Head
+    durable: bool
+    notify: str = ""
+
+
+Query = Lock | RowsAfter | RowsOf | LoadTables | Recent | ClaimsOf | RowAt | Write
+Transaction = Generator[Query, Any, None]
+
+
+class Job:
+    """One unit of work waiting for a transaction, with the future its caller awaits."""
+
+    __slots__ = ("durable", "error", "future", "value", "work")
+
+    def __init__(self, work: Any, durable: bool, future: asyncio.Future[Any] | None = None) -> None:
+        self.work = work
+        self.durable = durable
+        self.future = future
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+    def finish(self) -> None:
+        if self.future is None or self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.value)
+
+
+Fold = Callable[[Sequence[Job]], Transaction]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which rows a reader wants; empty fields do not restrict."""
+
+    after: int = 0
+    before: int = 0
+    since: int = 0
+    until: int = 0
+    call: str = ""
+    persona: str = ""
+    tool: str = ""
+    conversation: str = ""
+    ref: str = ""
+    kinds: tuple[str, ...] = ()
+    body: Mapping[str, str] = field(default_factory=dict)
+    """Equality on top-level texts of the body, such as type, op or file_path."""
+    newest_first: bool = False
+    limit: int = 1000
+
+
+class Snapshot(Protocol):
+    """The database as it was at one moment."""
+
+    async def head(self) -> Head: ...
+
+    def scan(self, after: int = 0, batch: int = 5000) -> AsyncIterator[list[Row]]:
+        """All rows in order, whatever the head says."""
+        ...
+
+    async def tables(self) -> Tables:
+        """Every projection, claims included."""
+        ...
+
+
+class Backend(Protocol):
+    """A database that holds one journal."""
+
+    name: str
+
+    async def open(self, fold: Fold) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def submit(self, work: Any, durable: bool) -> Any:
+        """Run `work` in a transaction, possibly together with others; return what it decided."""
+        ...
+
+    async def head(self) -> Head: ...
+
+    async def rows(self, wanted: Filter) -> list[Row]: ...
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """A consistent view for long reading, undisturbed by writers and not disturbing them."""
+        ...
+
+    async def changed(self, seconds: float) -> None:
+        """Return when another process may have written, or after so many `seconds`."""
+        ...
+
+    async def size(self) -> int:
+        """Bytes on disk."""
+        ...

@@ -1,0 +1,39 @@
+"""The tables, once, for every dialect.
+
+`journal` is append-only; the others are projections of it that `verify` recomputes. The first column of each
+is its key.
+"""
+
+from __future__ import annotations
+
+VERSION = 1
+
+JOURNAL = (
+    "seq", "at", "kind", "call", "persona", "tool", "conversation", "ref", "claim", "key", "body", "prev", "hash", "mac",
+)  # fmt: skip
+PROJECTIONS: dict[str, tuple[str, ...]] = {
+    "live": ("call", "seq", "owner"),
+    "questions": ("id", "seq", "state", "expires"),
+    "grants": ("id", "seq", "uses", "expires"),
+    "pauses": ("persona", "seq"),
+    "claims": ("scope", "call", "digest", "state", "seq", "expires"),
+}
+IN_MEMORY = ("live", "questions", "grants", "pauses")
+"""Small by nature; every process holds them and follows the journal. Claims are looked up one by one."""
+
+NUMBERS = frozenset({"seq", "at", "key", "expires", "uses"})
+EMPTY_HASH = "0" * 64
+
+
+def upsert(table: str, mark: str = "?") -> str:
+    columns = PROJECTIONS[table]
+    marks = ", ".join(mark if mark == "?" else f"${n}" for n in range(1, len(columns) + 1))
+    updates = ", ".join(f"{name} = excluded.{name}" for name in columns[1:])
+    return (
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}) "
+        f"ON CONFLICT ({columns[0]}) DO UPDATE SET {updates}"
+    )
+
+
+def drop(table: str, mark: str = "?") -> str:
+    return f"DELETE FROM {table} WHERE {PROJECTIONS[table][0]} = {mark if mark == '?' else '$1'}"

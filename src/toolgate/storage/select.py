@@ -1,0 +1,46 @@
+"""One builder for the readers' SELECT, so that every dialect filters alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolgate.storage import schema
+from toolgate.storage.port import Filter
+
+
+def select_rows(wanted: Filter, mark: str) -> tuple[str, list[Any]]:
+    """SQL and its values; `mark` is `?` (SQLite) or `$` (PostgreSQL, numbered)."""
+    values: list[Any] = []
+
+    def bind(value: Any) -> str:
+        values.append(value)
+        return "?" if mark == "?" else f"${len(values)}"
+
+    tests = [f"{column} = {bind(value)}" for column, value in _equalities(wanted)]
+    tests += [f"{column} {op} {bind(value)}" for column, op, value in _ranges(wanted)]
+    if wanted.kinds:
+        tests.append(f"kind IN ({', '.join(bind(kind) for kind in wanted.kinds)})")
+    for name, value in wanted.body.items():
+        extract = (
+            f"json_extract(body, {bind('$.' + name)})" if mark == "?" else f"(body::json ->> {bind(name)})"
+        )
+        tests.append(f"{extract} = {bind(value)}")
+    where = f"WHERE {' AND '.join(tests)} " if tests else ""
+    order = "DESC" if wanted.newest_first else "ASC"
+    sql = f"SELECT {', '.join(schema.JOURNAL)} FROM journal {where}ORDER BY seq {order} LIMIT {bind(wanted.limit)}"
+    return sql, values
+
+
+def _equalities(wanted: Filter) -> list[tuple[str, str]]:
+    names = ("call", "persona", "tool", "conversation", "ref")
+    return [(name, getattr(wanted, name)) for name in names if getattr(wanted, name)]
+
+
+def _ranges(wanted: Filter) -> list[tuple[str, str, int]]:
+    pairs = (
+        ("seq", ">", wanted.after),
+        ("seq", "<", wanted.before),
+        ("at", ">=", wanted.since),
+        ("at", "<", wanted.until),
+    )
+    return [(column, op, value) for column, op, value in pairs if value]

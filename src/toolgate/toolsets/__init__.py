@@ -1,0 +1,1 @@
+"""The tools that come with toolgate, made from services handed in."""

@@ -1,0 +1,71 @@
+"""`system.*`: is it alive, how is the machine, what do the logs say."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import psutil
+from pydantic import Field
+
+from toolgate.core import wire
+from toolgate.core.errors import CallError
+from toolgate.core.tool import Tool, tool
+
+TAIL_BYTES = 1024 * 1024
+
+
+def toolset(ledger_state: Callable[[], Awaitable[dict[str, Any]]], root: Path, logfile: Path, version: str) -> list[Tool]:
+    started = time.time()
+
+    @tool("system.ping", reads=["system"])
+    async def ping(message: str = "pong") -> dict[str, Any]:
+        """Answer, to show that the gate is alive."""
+        return {"message": message, "version": version, "uptime_s": round(time.time() - started, 1)}
+
+    @tool("system.monitor", reads=["system"])
+    async def monitor() -> dict[str, Any]:
+        """CPU, memory, disk, the ledger's size and what is waiting."""
+        memory = psutil.virtual_memory()
+        disk = psutil.disk_usage(str(root))
+        own = psutil.Process()
+        return {
+            "cpu": {"count": os.cpu_count(), "percent": psutil.cpu_percent(interval=None), "load": list(os.getloadavg())},
+            "memory": {"total": memory.total, "available": memory.available, "own": own.memory_info().rss},
+            "disk": {"total": disk.total, "free": disk.free},
+            "ledger": await ledger_state(),
+        }
+
+    @tool("system.logs", reads=["system"])
+    def logs(
+        lines: Annotated[int, Field(ge=1, le=1000)] = 50,
+        level: Literal["debug", "info", "warning", "error"] = "info",
+        contains: str = "",
+    ) -> list[dict[str, Any]]:
+        """The newest log lines of this project, oldest first."""
+        wanted = ("debug", "info", "warning", "error", "critical")
+        floor = wanted.index(level)
+        found = [entry for entry in _tail(logfile) if wanted.index(entry.get("level", "info")) >= floor]
+        return [entry for entry in found if contains in str(entry.get("message", ""))][-lines:]
+
+    return [ping, monitor, logs]
+
+
+def _tail(logfile: Path) -> list[dict[str, Any]]:
+    try:
+        with logfile.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - TAIL_BYTES))
+            raw = file.read().splitlines()
+    except FileNotFoundError:
+        return []
+    entries = []
+    for line in raw:
+        try:
+            entries.append(wire.loads_object(line))
+        except CallError:
+            continue  # a line cut in half by the tail
+    return entries
