@@ -81,6 +81,15 @@ async def test_mode_is_kept_and_a_private_file_stays_private(files: WorkspaceFil
     assert modes == {"run": 0o755, "private": 0o600, "special": 0o755}
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+async def test_the_owner_of_a_replaced_file_is_kept(files: WorkspaceFiles, project: Path) -> None:
+    put(project, {"theirs": b"1"})
+    os.chown(project / "theirs", 12345, 23456)
+    await files.apply(change(theirs=(b"1", b"2")))
+    status = (project / "theirs").stat()
+    assert (status.st_uid, status.st_gid) == (12345, 23456)
+
+
 async def test_a_change_that_changes_nothing_does_not_touch_the_file(
     files: WorkspaceFiles, project: Path
 ) -> None:

@@ -10,13 +10,16 @@ import asyncio
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 from toolgate.core.change import Change, FileChange
 from toolgate.core.paths import MountPath
+from toolgate.workspace import write
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.images import Images
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.staged import Staged, put_in_place
 
 NAMES = ("a", "b", "deep/c", "deep/d")
 
@@ -37,6 +40,12 @@ def step(version: int) -> Change:
     )
 
 
+def slow_put_in_place(mounts: Mounts, item: Staged) -> None:
+    """As on a slow disk: renames are so quick that hardly a kill would fall between two of them."""
+    put_in_place(mounts, item)
+    time.sleep(0.005)
+
+
 async def write_for_ever(base: Path, version: int) -> None:
     with Mounts({"project": base / "project"}) as mounts:
         files = WorkspaceFiles(mounts, Images(base / "images"), base)
@@ -52,6 +61,7 @@ async def write_for_ever(base: Path, version: int) -> None:
 
 def main() -> None:
     base = Path(sys.argv[1])
+    write.put_in_place = slow_put_in_place
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
