@@ -1,0 +1,119 @@
+"""What can be wrong between the parts of a policy, each part being right by itself."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from toolgate.policy.globs import text_glob
+from toolgate.policy.limits import Limits
+from toolgate.policy.model import ExampleSpec, Flaw, LimitsSpec, MountSpec, PersonaSpec, PolicySpec, RuleSpec
+
+WILD = frozenset("*?[{")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """All that a Policy is made of."""
+
+    personas: Mapping[str, PersonaSpec]
+    mounts: Mapping[str, MountSpec]
+    policy: PolicySpec
+    limits: LimitsSpec
+
+
+def rule_names(rules: Iterable[RuleSpec]) -> list[str]:
+    return [rule.name or f"rule-{number}" for number, rule in enumerate(rules, start=1)]
+
+
+def lineage(name: str, personas: Mapping[str, PersonaSpec]) -> tuple[str, ...]:
+    """A persona followed by its parents; stops where a parent is unknown or comes again."""
+    found = [name]
+    parent = personas[name].parent
+    while parent is not None and parent in personas and parent not in found:
+        found.append(parent)
+        parent = personas[parent].parent
+    return tuple(found)
+
+
+def first_flaw(parts: Parts) -> Flaw | None:
+    for flaws in (_personas(parts), _rules(parts), _examples(parts)):
+        for flaw in flaws:
+            return flaw
+    return Limits(parts.limits, parts.personas).flaw()
+
+
+def _near(name: str, known: Iterable[str], what: str) -> str:
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean `{near[0]}`?" if near else f"the {what} are: {', '.join(names) or 'none'}"
+
+
+def _personas(parts: Parts) -> Iterator[Flaw]:
+    for name, spec in parts.personas.items():
+        if spec.parent is not None and spec.parent not in parts.personas:
+            fix = _near(spec.parent, parts.personas, "personas")
+            yield Flaw(("personas", name, "parent"), f"{name} has the unknown parent `{spec.parent}`", fix)
+        line = lineage(name, parts.personas)
+        if parts.personas[line[-1]].parent is not None:
+            chain = " → ".join((*line, str(parts.personas[line[-1]].parent)))
+            yield Flaw(
+                ("personas", name, "parent"), f"the parents of {name} lead in a circle: {chain}", "cut it"
+            )
+        for index, mount in enumerate(spec.mounts or ()):
+            if mount not in parts.mounts:
+                fix = _near(mount, parts.mounts, "mounts")
+                yield Flaw(
+                    ("personas", name, "mounts", index), f"{name} uses the unknown mount `{mount}`", fix
+                )
+
+
+def _rules(parts: Parts) -> Iterator[Flaw]:
+    seen: set[str] = set()
+    for index, (name, rule) in enumerate(
+        zip(rule_names(parts.policy.rules), parts.policy.rules, strict=True)
+    ):
+        at = ("policy", "rules", index)
+        if name in seen:
+            yield Flaw((*at, "name"), f"two rules are called `{name}`", "rename one of them")
+        seen.add(name)
+        for persona in rule.persona or ():
+            if not any(map(text_glob(persona).matches, parts.personas)):
+                fix = _near(persona, parts.personas, "personas")
+                yield Flaw((*at, "persona"), f"the rule {name} is about the unknown persona `{persona}`", fix)
+        for mount in (rule.when.mount if rule.when else None) or ():
+            if mount not in parts.mounts:
+                fix = _near(mount, parts.mounts, "mounts")
+                yield Flaw(
+                    (*at, "when", "mount"), f"the rule {name} is about the unknown mount `{mount}`", fix
+                )
+        for glob in (rule.when.path if rule.when else None) or ():
+            prefix, colon, _ = glob.partition(":")
+            if colon and prefix != "*" and prefix not in parts.mounts:
+                fix = _near(prefix, parts.mounts, "mounts")
+                yield Flaw(
+                    (*at, "when", "path"), f"the rule {name} is about the unknown mount `{prefix}`", fix
+                )
+
+
+def _examples(parts: Parts) -> Iterator[Flaw]:
+    places: list[tuple[tuple[str | int, ...], ExampleSpec, str]] = [
+        (("policy", "examples", index), example, "") for index, example in enumerate(parts.policy.examples)
+    ]
+    for number, rule in enumerate(parts.policy.rules):
+        for index, example in enumerate(rule.examples):
+            places.append((("policy", "rules", number, "examples", index), example, only_persona(rule)))
+    for at, example, usual in places:
+        persona = example.call.persona or usual
+        if not persona:
+            yield Flaw((*at, "call"), "the example does not say whose call it is", "add `persona`")
+        elif persona not in parts.personas:
+            fix = _near(persona, parts.personas, "personas")
+            yield Flaw((*at, "call"), f"the example is about the unknown persona `{persona}`", fix)
+
+
+def only_persona(rule: RuleSpec) -> str:
+    """The persona an example beside this rule is about, if the rule names exactly one."""
+    names = rule.persona or ()
+    return names[0] if len(names) == 1 and WILD.isdisjoint(names[0]) else ""

@@ -1,0 +1,141 @@
+"""Why a call is decided as it is: every line that was considered, in order, and the one that decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from toolgate.core.decision import Decision, Verdict
+from toolgate.core.ports import Facts
+from toolgate.policy.hard import FREE, UNTRUSTED, paused, refuse_mounts
+from toolgate.policy.persona import Persona, joined
+
+if TYPE_CHECKING:
+    from toolgate.policy.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the policy, asked about one call."""
+
+    persona: str
+    step: int
+    text: str
+    verdict: Verdict | None
+    """What it says; None if it does not apply."""
+    why: str
+    decided: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    facts: Facts
+    decision: Decision
+    lines: tuple[Line, ...]
+
+
+def explain(policy: Policy, facts: Facts) -> Explanation:
+    """Walks every line without stopping at the first, so it can be compared with `Policy.decide`."""
+    if facts.persona not in policy.personas:
+        decision = policy.decide(facts)
+        return Explanation(
+            facts, decision, (Line(facts.persona, 6, "unknown persona", Verdict.DENY, decision.reason, True),)
+        )
+    answers = [_answer(policy, facts, member) for member in policy.line(facts.persona)]
+    decision = _strictest([answer.decision for answer in answers])
+    lines = [line for answer in answers for line in answer.lines(decision)]
+    final = policy.profiled(decision, facts.tool) if decision.step != 1 else decision
+    if final is not decision:
+        lines = [replace(line, decided=False) for line in lines]
+        lines.append(Line(facts.persona, 3, "profile manifest", final.verdict, final.reason, True))
+    return Explanation(facts, final, tuple(lines))
+
+
+def _strictest(decisions: list[Decision]) -> Decision:
+    """A hard block of any of them comes before everything else; then the strictest."""
+    hard = [decision for decision in decisions if decision.step == 1]
+    if hard:
+        return hard[0]
+    first, *rest = decisions
+    for decision in rest:
+        first = joined(first, decision)
+    return first
+
+
+Considered = tuple[Line, Decision | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one persona of a line gets, by itself."""
+
+    considered: list[Considered]
+    decision: Decision
+    made_by: set[int]
+
+    def lines(self, final: Decision) -> Iterator[Line]:
+        """Marked as deciding where this answer is the one that was taken."""
+        taken = self.decision.rule == final.rule or self.decision == final
+        for index, (line, _) in enumerate(self.considered):
+            yield replace(line, decided=taken and index in self.made_by)
+
+
+def _answer(policy: Policy, facts: Facts, member: Persona) -> Answer:
+    considered = [*_hard(policy, facts, member), *_soft(policy, facts, member)]
+    return Answer(considered, *_first(considered))
+
+
+def _first(considered: list[Considered]) -> tuple[Decision, set[int]]:
+    """The decision of the first step that speaks, and which lines made it."""
+    step = min(line.step for line, decision in considered if decision is not None)
+    spoken = [
+        (index, said)
+        for index, (line, said) in enumerate(considered)
+        if said is not None and line.step == step
+    ]
+    strictest = (
+        max(said.verdict.strictness for _, said in spoken) if step == 3 else spoken[0][1].verdict.strictness
+    )
+    chosen = [(index, said) for index, said in spoken if said.verdict.strictness == strictest]
+    decision = chosen[0][1]
+    if step != 3 or decision.verdict is not Verdict.ASK:
+        return decision, {chosen[0][0]}
+    for _, said in chosen[1:]:
+        decision = joined(decision, said)
+    return decision, {index for index, _ in chosen}
+
+
+def _line(member: Persona, step: int, text: str, said: Decision | None, silent: str) -> Considered:
+    return Line(
+        member.name, step, text, said.verdict if said else None, said.reason if said else silent
+    ), said
+
+
+def _hard(policy: Policy, facts: Facts, member: Persona) -> Iterator[Considered]:
+    names = [one.name for one in policy.line(member.name)]
+    yield _line(member, 1, "paused", paused(facts.paused, names), "nobody concerned is paused")
+    yield _line(member, 1, "free tools", FREE if facts.tool.free else None, f"{facts.tool.name} is not free")
+    yield _line(member, 1, "trust", None if policy.trusted else UNTRUSTED, "the project is trusted")
+    refusal = refuse_mounts(facts.paths, facts.effects, policy.mounts, member.mounts)
+    said = Decision(Verdict.DENY, refusal.reason, refusal.rule, 1) if refusal else None
+    yield _line(member, 1, "mounts and blocked names", said, "nothing about its paths is blocked")
+
+
+def _soft(policy: Policy, facts: Facts, member: Persona) -> Iterator[Considered]:
+    tool = facts.tool.name
+    yield _line(member, 2, f"deny of {member.name}", member.denies(tool), _globs(member.deny))
+    for rule in policy.rules:
+        misfit = rule.misfit(member.name, facts)
+        yield _line(
+            member, 3, f"rule {rule.name} ({rule.verdict})", None if misfit else rule.decision, misfit
+        )
+    yield _line(member, 4, f"allow of {member.name}", member.allows(tool), _globs(member.allow))
+    said = member.table(facts.tool, facts.effects)
+    text = f"phase {member.phase}" if member.phase else "phase"
+    yield _line(member, 5, text, said, f"{member.name} has no phase")
+    yield _line(member, 6, "silence", member.silence(tool), "")
+
+
+def _globs(globs: tuple[str, ...]) -> str:
+    return f"is about {', '.join(globs)}" if globs else "is empty"

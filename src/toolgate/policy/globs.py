@@ -1,0 +1,159 @@
+"""One glob dialect for paths, tool names, personas and argument texts.
+
+`*` any characters within a segment, `**` any number of whole segments (also none), `?` one character,
+`[abc]`, `[a-z]` and `[!abc]` one of a set, `{a,b}` one of several. There are no escapes: `[*]` is a star.
+
+A path glob names its mount (`garden:users/**`, `*:…` for any); without one it means the project. In names and
+texts there are no segments, so `*` matches everything. A glob is compiled once; stars are matched leftmost in
+atomic groups, which is all a glob ever needs, so no text makes matching run away.
+
+Allowing compares the exact spelling (`matches`); denying also compares the folded one (`catches`): a deny of
+`deploy/**` holds for `Deploy/x` too.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from toolgate.core.errors import ConfigError
+from toolgate.core.paths import MOUNT, MountPath, folded
+from toolgate.policy.globtext import Token, alternatives, check_text, expand, path_regex, run_regex, tokens
+
+ANY_MOUNT = "*"
+_TOOL_CHARS = re.compile(r"[A-Za-z0-9_.\-*?\[\]{},!]+")
+_TOOL_NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+")
+_WILD = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """A compiled glob over a name or a text."""
+
+    text: str
+    exact: re.Pattern[str]
+    loose: re.Pattern[str]
+
+    def matches(self, text: str) -> bool:
+        return self.exact.fullmatch(text) is not None
+
+    def catches(self, text: str) -> bool:
+        return self.matches(text) or self.loose.fullmatch(fold(text)) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class PathGlob:
+    """A compiled glob over the paths of one mount."""
+
+    text: str
+    mount: str
+    exact: re.Pattern[str]
+    loose: re.Pattern[str]
+
+    def matches(self, path: MountPath) -> bool:
+        return self._covers(path) and self.exact.fullmatch(_slashed(path.relative)) is not None
+
+    def catches(self, path: MountPath) -> bool:
+        if not self._covers(path):
+            return False
+        if self.exact.fullmatch(_slashed(path.relative)) is not None:
+            return True
+        return self.loose.fullmatch(fold_path(path.relative)) is not None
+
+    def _covers(self, path: MountPath) -> bool:
+        return self.mount in (path.mount, ANY_MOUNT)
+
+
+def path_glob(text: str, mount: str = "project") -> PathGlob:
+    """Compile a path glob; without a `mount:` prefix it means `mount`."""
+    check_text(text)
+    prefix, colon, rest = text.partition(":")
+    if colon and prefix != ANY_MOUNT and not MOUNT.fullmatch(prefix):
+        raise ConfigError(
+            f"the glob {text!r} does not begin with a mount's name", "write `src/**` or `garden:users/**`"
+        )
+    rest, mount = (rest, prefix) if colon else (text, mount)
+    plain = [_checked_segments(one, text) for one in expand(rest)]
+    return PathGlob(
+        text, mount, *(alternatives(path_regex(one, loose) for one in plain) for loose in (False, True))
+    )
+
+
+def text_glob(text: str) -> Glob:
+    """Compile a glob over a whole text, such as an argument or a persona's name."""
+    check_text(text)
+    plain = [tokens(one, text) for one in expand(text)]
+    return Glob(text, *(alternatives(run_regex(one, ".", loose) for one in plain) for loose in (False, True)))
+
+
+@lru_cache(maxsize=1024)
+def tool_glob(text: str) -> Glob:
+    """Compile a glob over tool names; `code/*` is accepted for `code.*`. One that can match no tool is refused."""
+    dotted = text.replace("/", ".")
+    check_text(dotted)
+    if not _TOOL_CHARS.fullmatch(dotted):
+        raise ConfigError(f"the tool glob {text!r} has characters no tool name has", "write it like `fs.*`")
+    for one in expand(dotted):
+        _check_tool(one, text)
+    return text_glob(dotted)
+
+
+def any_matches(globs: Iterable[Glob], text: str) -> bool:
+    return any(glob.matches(text) for glob in globs)
+
+
+def fold(text: str) -> str:
+    """As rules compare it: normalised, case-folded, without invisible characters."""
+    if text.isascii():
+        return folded(text)
+    return folded("".join(char for char in text if unicodedata.category(char) != "Cf"))
+
+
+@lru_cache(maxsize=8192)
+def fold_path(relative: str) -> str:
+    """Every segment folded and followed by a slash; the mount itself is the empty text."""
+    return _slashed("/".join(fold(name) or name for name in relative.split("/"))) if relative != "." else ""
+
+
+def _slashed(relative: str) -> str:
+    return f"{relative}/" if relative != "." else ""
+
+
+def _check_tool(one: str, text: str) -> None:
+    wild = any(char in _WILD for char in one)
+    if not wild and not _TOOL_NAME.fullmatch(one):
+        fix = (
+            f"write `{one}.*`"
+            if re.fullmatch(r"[a-z][a-z0-9_-]*", one) and "__" not in one
+            else "write `family.verb`"
+        )
+        raise ConfigError(f"the tool glob {text!r} can match no tool", fix)
+    family = re.split(r"[.*?\[]", one)[0]
+    broken = one.startswith((".", "-", "_")) or one.endswith(".") or ".." in one
+    if broken or family != family.lower() or family[:1].isdigit():
+        raise ConfigError(
+            f"the tool glob {text!r} can match no tool", "families are lower case: write it like `fs.*`"
+        )
+
+
+def _checked_segments(one: str, text: str) -> list[list[Token]]:
+    if one.startswith("/"):
+        raise ConfigError(
+            f"the glob {text!r} is absolute and matches nothing", "write it relative to its mount"
+        )
+    segments = (one[:-1] + "/**" if one.endswith("/") and not one.endswith("//") else one).split("/")
+    for segment in segments:
+        if segment == "":
+            raise ConfigError(f"the glob {text!r} has an empty segment", "write one `/` between segments")
+        if segment in (".", ".."):
+            raise ConfigError(f"the glob {text!r} has `{segment}` and matches nothing", "leave it out")
+        if ":" in segment:
+            raise ConfigError(
+                f"the glob {text!r} has a colon inside a path", "only the mount is followed by one"
+            )
+        if "**" in segment and segment != "**":
+            raise ConfigError(f"the glob {text!r} mixes `**` with other characters", "write `**/*x` or `*x`")
+    return [["**"] if segment == "**" else tokens(segment, text) for segment in segments]

@@ -1,0 +1,167 @@
+"""Hard blocks on paths: what no rule, no persona and no answer can open.
+
+Blocked names are matched on every segment of the mount-relative path, folded, so that no spelling slips past.
+A mount may narrow the list with `unblock`; toolgate's own files stay shut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from toolgate.core.decision import Decision, Verdict
+from toolgate.core.effects import Effects
+from toolgate.core.paths import MountPath
+from toolgate.policy.globs import PathGlob, fold, path_glob, text_glob
+from toolgate.policy.model import MountSpec
+
+BLOCKED: tuple[str, ...] = (
+    ".git",
+    ".env*",
+    "*.env",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.keystore",
+    "*.kdbx",
+    "*private*key*",
+    "id_{rsa,dsa,ecdsa,ed25519}*",
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".kube",
+    ".netrc",
+    "_netrc",
+    ".pgpass",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".htpasswd",
+    "{secret,secrets,password,passwords,credentials}",
+    "{secret,secrets,password,passwords,credentials}.{txt,json,yaml,yml,toml,ini,env,csv}",
+    "service-account*.json",
+)
+"""Names that no tool may read or write, unless their mount unblocks them."""
+ALWAYS_BLOCKED = ".toolgate"
+NEVER_WRITTEN = "toolgate.yaml"
+WHOLE_BY_DEFAULT = frozenset({"project", "garden", "scratch"})
+FILE_WRITES = frozenset({"project", "garden", "scratch", "branch", "outside"})
+"""Effects under which every path of the call counts as written: which of them is, the call does not say."""
+FREE = Decision(Verdict.ALLOW, "describing the tools needs no permission", "free", 1)
+UNTRUSTED = Decision(
+    Verdict.DENY,
+    "this project is not trusted yet; run `toolgate trust` after reading its toolgate.yaml",
+    "hard:untrusted",
+    1,
+)
+_NAMES = tuple(text_glob(name) for name in BLOCKED)
+_MEMO = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    rule: str
+    reason: str
+
+
+@dataclass(slots=True)
+class MountRules:
+    """What one mount refuses, compiled."""
+
+    name: str
+    writable: tuple[PathGlob, ...] | None
+    unblock: tuple[PathGlob, ...]
+    unblock_names: tuple[str, ...]
+    hidden: tuple[PathGlob, ...]
+    _seen: dict[tuple[str, bool], Refusal | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str, spec: MountSpec) -> MountRules:
+        def globs(texts: tuple[str, ...]) -> tuple[PathGlob, ...]:
+            return tuple(path_glob(text, name) for text in texts)
+
+        writable = spec.writable
+        if writable is None:
+            writable = ("**",) if name in WHOLE_BY_DEFAULT else ()
+        names = tuple(text for text in spec.unblock if "/" not in text)
+        return cls(name, globs(writable), globs(spec.unblock), names, globs(spec.hidden))
+
+    def refuse(self, path: MountPath, written: bool) -> Refusal | None:
+        key = (path.relative, written)
+        if key in self._seen:
+            return self._seen[key]
+        if len(self._seen) >= _MEMO:
+            self._seen.clear()
+        found = self._seen[key] = self._refuse(path, written)
+        return found
+
+    def _refuse(self, path: MountPath, written: bool) -> Refusal | None:
+        blocked = self._blocked(path, written)
+        if blocked:
+            return Refusal("hard:blocked-name", f"{path.shown} has the blocked name `{blocked}`")
+        if any(glob.catches(path) for glob in self.hidden):
+            return Refusal("hard:mount", f"{path.shown} is hidden in the mount {self.name}")
+        if written and not any(glob.matches(path) for glob in self.writable or ()):
+            return Refusal("hard:mount", f"{path.shown} is not writable in the mount {self.name}")
+        return None
+
+    def _blocked(self, path: MountPath, written: bool) -> str:
+        names = path.relative.split("/")
+        for index, name in enumerate(names):
+            loose = fold(name)
+            if loose == ALWAYS_BLOCKED or (written and loose == NEVER_WRITTEN):
+                return name
+            if any(glob.catches(name) for glob in _NAMES) and not self._unblocked(names[: index + 1]):
+                return name
+        return ""
+
+    def _unblocked(self, names: list[str]) -> bool:
+        """By the path up to and including the blocked name, or by the name alone."""
+        upto = MountPath(f"{self.name}:{'/'.join(names)}")
+        last = MountPath(f"{self.name}:{names[-1]}")
+        return any(
+            glob.matches(upto) or (glob.text in self.unblock_names and glob.matches(last))
+            for glob in self.unblock
+        )
+
+
+def writes_files(effects: Effects) -> bool:
+    return not FILE_WRITES.isdisjoint(effects.writes)
+
+
+def refuse_mounts(
+    paths: tuple[MountPath, ...], effects: Effects, mounts: Mapping[str, MountRules], open_to: frozenset[str]
+) -> Refusal | None:
+    """The first thing that the mounts themselves refuse about this call."""
+    written = writes_files(effects)
+    for path in paths:
+        rules = mounts.get(path.mount)
+        if rules is None:
+            known = ", ".join(mounts)
+            return Refusal("hard:mount", f"there is no mount {path.mount!r}; there are: {known}")
+        if path.mount not in open_to:
+            return Refusal("hard:mount", f"this persona may not use the mount {path.mount}")
+        refusal = rules.refuse(path, written)
+        if refusal is not None:
+            return refusal
+    return None if paths else _refuse_pathless(effects, open_to)
+
+
+def _refuse_pathless(effects: Effects, open_to: frozenset[str]) -> Refusal | None:
+    """A call without paths may still be about mounts, such as a search through the garden."""
+    about = WHOLE_BY_DEFAULT & {*effects.reads, *effects.writes}
+    if about and about.isdisjoint(open_to):
+        return Refusal("hard:mount", f"this persona may not use the mount {' or '.join(sorted(about))}")
+    return None
+
+
+def paused(stopped: Mapping[str, str], line: Sequence[str]) -> Decision | None:
+    """A pause of everybody, of the persona or of any of its parents."""
+    for name in ("", *line):
+        if name in stopped:
+            why = f": {stopped[name]}" if stopped[name] else ""
+            who = f"{name} is" if name else "everybody is"
+            return Decision(Verdict.DENY, f"{who} paused{why}; `toolgate resume` lifts it", "hard:paused", 1)
+    return None

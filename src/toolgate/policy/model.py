@@ -1,0 +1,271 @@
+"""The policy's part of toolgate.yaml, as data.
+
+Every model says what an absent key means, and absent is always the strict one. Unknown keys are refused. Globs
+and patterns are compiled here once to refuse impossible ones; `rules.py` and its siblings compile them for use.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from toolgate.core.effects import READS, WRITES
+from toolgate.core.errors import ConfigError
+from toolgate.core.names import PERSONA
+from toolgate.core.paths import MOUNT
+from toolgate.core.tool import Phase
+from toolgate.policy.globs import path_glob, text_glob, tool_glob
+from toolgate.policy.linear import Linear
+from toolgate.policy.phases import phase_name
+
+Word = Literal["allow", "ask", "deny"]
+Scalar = str | bool | int | float | None
+_CHANNEL = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_RULE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+class Flaw(NamedTuple):
+    """Something wrong with the configuration, and where: the keys that lead there."""
+
+    at: tuple[str | int, ...]
+    message: str
+    fix: str
+
+
+def flawed(message: str, fix: str, *at: str | int) -> PydanticCustomError:
+    return PydanticCustomError("flaw", "{message}", {"message": message, "fix": fix, "at": at})
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        known = [info.alias or name for name, info in cls.model_fields.items()]
+        for key in data:
+            if key not in known:
+                near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.5)
+                fix = f"did you mean `{near[0]}`?" if near else f"the keys here are: {', '.join(known)}"
+                raise flawed(f"unknown key `{str(key)[:80]}`", fix, str(key))
+        return data
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _each(check: Callable[[str], object]) -> BeforeValidator:
+    """One text or a list of them, each checked; an error points at the element."""
+
+    def validate(value: Any) -> Any:
+        single = isinstance(value, str)
+        items = _listed(value)
+        if not isinstance(items, list | tuple):
+            return items
+        for index, item in enumerate(items):
+            if isinstance(item, str):
+                _checked(check, item, () if single else (index,))
+        return tuple(items)
+
+    return BeforeValidator(validate)
+
+
+def _checked(check: Callable[[str], object], item: str, at: tuple[int, ...] = ()) -> str:
+    try:
+        check(item)
+    except ConfigError as error:
+        raise flawed(error.message, error.fix, *at) from None
+    return item
+
+
+def _one(check: Callable[[str], object]) -> BeforeValidator:
+    return BeforeValidator(lambda value: _checked(check, value) if isinstance(value, str) else value)
+
+
+def _named(pattern: re.Pattern[str], what: str, example: str) -> Callable[[str], object]:
+    def check(text: str) -> None:
+        if not pattern.fullmatch(text):
+            raise ConfigError(f"{text[:80]!r} is not {what}", f"write it like `{example}`")
+
+    return check
+
+
+def _effect(words: dict[str, str]) -> Callable[[str], object]:
+    def check(text: str) -> None:
+        if text not in words:
+            raise ConfigError(f"{text[:80]!r} is not an effect", f"use one of: {', '.join(words)}")
+
+    return check
+
+
+def _inside_mount(text: str) -> None:
+    if ":" in text:
+        raise ConfigError(
+            f"the glob {text!r} names a mount inside a mount", "leave the part up to the colon out"
+        )
+    path_glob(text)
+
+
+_mount = _named(MOUNT, "a mount's name", "garden")
+Texts = tuple[str, ...]
+ToolGlobs = Annotated[Texts, _each(tool_glob)]
+PathGlobs = Annotated[Texts, _each(path_glob), Field(min_length=1)]
+MountGlobs = Annotated[Texts, _each(_inside_mount)]
+Mounts = Annotated[Texts, _each(_mount)]
+PhaseName = Annotated[Phase, BeforeValidator(lambda value: phase_name(value))]
+PersonaName = Annotated[str, _one(_named(PERSONA, "a persona's name", "builder"))]
+Count = Annotated[int, Field(ge=1, le=10_000_000, strict=True)]
+
+
+class RateSpec(Strict):
+    """Sliding windows. An absent field takes the value of the profile; where that has none, there is no limit."""
+
+    per_minute: Count | None = None
+    per_hour: Count | None = None
+    burst: Count | None = None
+    """At most this many calls at once, then as fast as `per_minute`. Absent: no shaping."""
+
+
+class LimitsSpec(Strict):
+    """Whose calls are counted. Absent altogether: the profile `strict`."""
+
+    profile: Literal["roomy", "strict"] = "strict"
+    everybody: RateSpec = Field(default=RateSpec(), alias="global")
+    persona: RateSpec = RateSpec()
+    tool: dict[Annotated[str, _one(tool_glob)], RateSpec] = {}
+    """Per persona and tool glob; the tools that one glob matches share its window."""
+
+
+class PersonaSpec(Strict):
+    """Who asks. A subagent (`parent`) takes what it leaves out from its parent, and never gets more than it."""
+
+    description: str = ""
+    phase: PhaseName | None = None
+    """Absent: the parent's; without a parent no table speaks, only rules and `allow` do."""
+    allow: ToolGlobs | None = None
+    """Absent: the parent's; without a parent nothing."""
+    deny: ToolGlobs = ()
+    limits: RateSpec = RateSpec()
+    mounts: Mounts | None = None
+    """Absent: the parent's; without a parent `project` and `scratch` only."""
+    parent: PersonaName | None = None
+
+
+class MountSpec(Strict):
+    """A confined directory. Globs here are relative to it."""
+
+    path: Annotated[str, Field(min_length=1, max_length=4096)]
+    writable: MountGlobs | None = None
+    """Absent: all of `project`, `garden` and `scratch` (policy still decides), nothing of any other mount."""
+    unblock: MountGlobs = ()
+    """Blocked names that may be used here after all: `.env.example` by name, `src/secrets/**` by path."""
+    hidden: MountGlobs = ()
+    """Paths that no tool may read or write."""
+
+
+class ConditionSpec(Strict):
+    """What one argument must be. All that is said must hold."""
+
+    equals: Scalar = None
+    one_of: Annotated[tuple[Scalar, ...], Field(min_length=1)] | None = Field(None, alias="in")
+    differs: Scalar | tuple[Scalar, ...] = Field(None, alias="not")
+    glob: Annotated[Texts, _each(text_glob), Field(min_length=1)] | None = None
+    matches: Annotated[str, _one(Linear)] | None = None
+    gt: float | None = None
+    gte: float | None = None
+    lt: float | None = None
+    lte: float | None = None
+    exists: Annotated[bool, Field(strict=True)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short(cls, data: Any) -> Any:
+        """A scalar is short for `equals`."""
+        if isinstance(data, list | tuple):
+            raise flawed("a list is not a condition", "write `{in: [a, b]}`")
+        return data if isinstance(data, dict) else {"equals": data}
+
+    @model_validator(mode="after")
+    def _says_something(self) -> ConditionSpec:
+        if not self.model_fields_set:
+            raise flawed("a condition says nothing", "write `{equals: x}` or remove it")
+        return self
+
+
+class WhenSpec(Strict):
+    """Absent parts do not matter; an empty `when` is refused, because it says nothing."""
+
+    path: PathGlobs | None = None
+    mount: Annotated[Mounts, Field(min_length=1)] | None = None
+    args: Annotated[dict[str, ConditionSpec], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> WhenSpec:
+        if not self.model_fields_set:
+            raise flawed("`when` says nothing", "write `when: {path: 'src/**'}` or remove it")
+        return self
+
+
+class EffectsSpec(Strict):
+    reads: Annotated[Texts, _each(_effect(READS))] = ()
+    writes: Annotated[Texts, _each(_effect(WRITES))] = ()
+
+
+class ExampleCall(Strict):
+    tool: str
+    args: dict[str, Any] = {}
+    persona: str = ""
+    """Absent: the persona of the rule it stands beside, which must then name exactly one."""
+
+
+class ExampleSpec(Strict):
+    call: ExampleCall
+    expect: Word
+
+
+class RuleSpec(Strict):
+    """One rule. `persona` and `tools` absent: everybody, every tool; an allow must say both itself."""
+
+    name: Annotated[str, _one(_named(_RULE_NAME, "a rule's name", "deploy-is-for-people"))] = ""
+    """Absent: `rule-N`, by its place in the list."""
+    persona: Annotated[Texts, _each(text_glob), Field(min_length=1)] | None = None
+    tools: Annotated[ToolGlobs, Field(min_length=1)] | None = None
+    effects: EffectsSpec | None = None
+    when: WhenSpec | None = None
+    decision: Word
+    reason: str = ""
+    channels: Annotated[Texts, _each(_named(_CHANNEL, "a channel's name", "terminal"))] = ()
+    """Where the answer must come from; absent: anywhere a human can answer."""
+    examples: tuple[ExampleSpec, ...] = ()
+
+    @model_validator(mode="after")
+    def _whole(self) -> RuleSpec:
+        if self.decision == "allow" and (self.persona is None or self.tools is None):
+            missing = "persona" if self.persona is None else "tools"
+            raise flawed(
+                f"an allow rule must say `{missing}`", f"add `{missing}`; `{missing}: '*'` means all of them"
+            )
+        if self.channels and self.decision != "ask":
+            raise flawed(
+                f"`channels` has no meaning in a rule that says {self.decision}", "remove it", "channels"
+            )
+        if self.effects is not None and not (self.effects.reads or self.effects.writes):
+            raise flawed("`effects` says nothing", "write `effects: {writes: [project]}`", "effects")
+        return self
+
+
+class PolicySpec(Strict):
+    """Absent: no rules; personas have what their phase and overrides give."""
+
+    profile: Literal["default", "manifest"] = "default"
+    """`manifest` asks for every `fs.*`, reads too."""
+    rules: tuple[RuleSpec, ...] = ()
+    examples: tuple[ExampleSpec, ...] = ()

@@ -1,0 +1,131 @@
+"""A persona as policy sees it, and its standing towards one tool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from toolgate.core.decision import Decision, Verdict
+from toolgate.core.effects import Effects
+from toolgate.core.ports import Facts
+from toolgate.core.tool import Phase, Tool
+from toolgate.policy.checks import lineage
+from toolgate.policy.globs import any_matches, tool_glob
+from toolgate.policy.model import PersonaSpec
+from toolgate.policy.phases import cell
+from toolgate.policy.rules import Rule
+
+DEFAULT_MOUNTS = ("project", "scratch")
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """With what it left out taken from its parents. Its parents still bound it: see `Policy.decide`."""
+
+    name: str
+    phase: Phase | None
+    allow: tuple[str, ...]
+    deny: tuple[str, ...]
+    mounts: frozenset[str]
+    parent: str | None
+
+    @classmethod
+    def of(cls, name: str, personas: Mapping[str, PersonaSpec]) -> Persona:
+        line = [personas[member] for member in lineage(name, personas)]
+        phase = next((spec.phase for spec in line if spec.phase is not None), None)
+        allow = next((spec.allow for spec in line if spec.allow is not None), ())
+        mounts = next((spec.mounts for spec in line if spec.mounts is not None), DEFAULT_MOUNTS)
+        return cls(name, phase, allow, personas[name].deny, frozenset(mounts), personas[name].parent)
+
+    def described(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "phase": self.phase,
+            "allow": sorted(self.allow),
+            "deny": sorted(self.deny),
+            "mounts": sorted(self.mounts),
+        }
+
+    def names(self, globs: Sequence[str], tool: str) -> bool:
+        return any_matches(map(tool_glob, globs), tool)
+
+    def denies(self, tool: str) -> Decision | None:
+        if not self.names(self.deny, tool):
+            return None
+        return Decision(Verdict.DENY, f"{tool} is denied to {self.name}", f"deny:{self.name}", 2)
+
+    def allows(self, tool: str) -> Decision | None:
+        if not self.names(self.allow, tool):
+            return None
+        return Decision(Verdict.ALLOW, f"{tool} is allowed to {self.name}", f"allow:{self.name}", 4)
+
+    def table(self, tool: Tool, effects: Effects) -> Decision | None:
+        """What its phase says; a persona without one has no table."""
+        if self.phase is None:
+            return None
+        found = cell(self.phase, tool, effects)
+        return Decision(found.verdict, found.reason, f"phase:{self.phase}/{found.row}", 5)
+
+    def silence(self, tool: str) -> Decision:
+        return Decision(Verdict.DENY, f"nothing allows {tool} to {self.name}", "silence", 6)
+
+
+@dataclass(slots=True)
+class Standing:
+    """Steps 2 to 6 for one persona and one tool name, with everything that does not depend on the call worked out."""
+
+    persona: Persona
+    tool: str
+    rules: Sequence[Rule]
+    _denied: Decision | None = None
+    _allowed: Decision | None = None
+    _by_verdict: dict[Verdict, list[Rule]] = field(default_factory=dict)
+    _cells: dict[tuple[Effects, str, str], Decision] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._denied = self.persona.denies(self.tool)
+        self._allowed = self.persona.allows(self.tool)
+        about = [rule for rule in self.rules if rule.about(self.persona.name, self.tool)]
+        self._by_verdict = {
+            verdict: [rule for rule in about if rule.verdict is verdict] for verdict in Verdict
+        }
+
+    def decide(self, facts: Facts) -> Decision:
+        return self._denied or self._ruled(facts) or self._allowed or self._cell(facts)
+
+    def _ruled(self, facts: Facts) -> Decision | None:
+        for rule in self._by_verdict[Verdict.DENY]:
+            if rule.applies(facts):
+                return rule.decision
+        asked: Decision | None = None
+        for rule in self._by_verdict[Verdict.ASK]:
+            if rule.applies(facts):
+                asked = rule.decision if asked is None else joined(asked, rule.decision)
+        if asked is not None:
+            return asked
+        for rule in self._by_verdict[Verdict.ALLOW]:
+            if rule.applies(facts):
+                return rule.decision
+        return None
+
+    def _cell(self, facts: Facts) -> Decision:
+        tool = facts.tool
+        key = (facts.effects, tool.origin, tool.phase)
+        found = self._cells.get(key)
+        if found is None:
+            found = self.persona.table(tool, facts.effects) or self.persona.silence(self.tool)
+            self._cells[key] = found
+        return found
+
+
+def joined(first: Decision, second: Decision) -> Decision:
+    """The stricter of two; two asks need an answer from a channel that both accept."""
+    if first.verdict is not Verdict.ASK or second.verdict is not Verdict.ASK:
+        return first.stricter(second)
+    if not first.channels or not second.channels:
+        return first if first.channels or not second.channels else second
+    both = tuple(channel for channel in first.channels if channel in second.channels)
+    if both:
+        return Decision(first.verdict, first.reason, first.rule, first.step, both)
+    reason = f"{first.rule} and {second.rule} demand answers from different channels, so nobody can answer"
+    return Decision(Verdict.DENY, reason, first.rule, first.step)

@@ -1,0 +1,166 @@
+"""Policy: facts about a call in, one Decision out. The same facts always give the same answer.
+
+The six steps are in ORDER; `decide` follows them for the persona and for each of its parents, and the strictest
+of those answers is the decision. What depends only on persona and tool name is worked out once and kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from toolgate.core.canonical import digest, sha256
+from toolgate.core.decision import Decision, Verdict
+from toolgate.core.errors import ConfigError, NotAllowed
+from toolgate.core.ports import Facts, Window
+from toolgate.core.tool import Tool
+from toolgate.policy.checks import Parts, first_flaw, lineage, rule_names
+from toolgate.policy.explain import Explanation, explain
+from toolgate.policy.hard import FREE, UNTRUSTED, MountRules, paused, refuse_mounts
+from toolgate.policy.limits import Limits
+from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec
+from toolgate.policy.persona import Persona, Standing, joined
+from toolgate.policy.rules import Rule
+
+ORDER: tuple[tuple[int, str, str], ...] = (
+    (
+        1,
+        "hard blocks",
+        "mount rules, blocked names, garden contracts, paused persona: refuse; nothing overrides them",
+    ),
+    (2, "deny of the persona", "`deny` of the persona or of any of its parents"),
+    (3, "policy.rules", "any matching deny, else any matching ask, else any matching allow"),
+    (4, "allow of the persona", "`allow` of the persona"),
+    (5, "phase", "the table of its phase"),
+    (6, "silence", "deny"),
+)
+MANIFEST = Decision(Verdict.ASK, "the profile manifest asks for every fs.* call", "profile:manifest", 3)
+
+
+def order_markdown() -> str:
+    """The order as the documentation prints it."""
+    return "\n".join(f"{number}. **{name}**: {sentence}" for number, name, sentence in ORDER)
+
+
+class Policy:
+    """Implements `core.ports.Rules`."""
+
+    def __init__(
+        self,
+        personas: Mapping[str, PersonaSpec],
+        mounts: Mapping[str, MountSpec],
+        policy: PolicySpec | None = None,
+        limits: LimitsSpec | None = None,
+        *,
+        trusted: bool = False,
+    ) -> None:
+        self.parts = Parts(personas, mounts, policy or PolicySpec(), limits or LimitsSpec())
+        flaw = first_flaw(self.parts)
+        if flaw is not None:
+            raise ConfigError(f"{'.'.join(map(str, flaw.at))}: {flaw.message}", flaw.fix)
+        self.trusted = trusted
+        specs = self.parts.policy.rules
+        self.rules = tuple(Rule(spec, name) for spec, name in zip(specs, rule_names(specs), strict=True))
+        self.mounts = {name: MountRules.of(name, spec) for name, spec in mounts.items()}
+        self.manifest = self.parts.policy.profile == "manifest"
+        self.personas = {name: Persona.of(name, personas) for name in personas}
+        self._lines = {
+            name: tuple(self.personas[member] for member in lineage(name, personas)) for name in personas
+        }
+        self._limits = Limits(self.parts.limits, personas)
+        self._standings: dict[tuple[str, str], tuple[Standing, ...]] = {}
+        self._windows: dict[tuple[str, str], tuple[Window, ...]] = {}
+        self._fingerprint = sha256(json.dumps(self._described(), sort_keys=True))
+
+    @property
+    def fingerprint(self) -> str:
+        return self._fingerprint
+
+    def persona(self, name: str) -> Persona:
+        found = self.personas.get(name)
+        if found is None:
+            raise NotAllowed(
+                f"there is no persona {name[:80]!r}", f"the personas are: {', '.join(self.personas)}"
+            )
+        return found
+
+    def line(self, name: str) -> tuple[Persona, ...]:
+        """A persona followed by its parents."""
+        self.persona(name)
+        return self._lines[name]
+
+    def rights(self, persona: str) -> str:
+        return digest([member.described() for member in self.line(persona)])
+
+    def windows(self, persona: str, tool: str) -> tuple[Window, ...]:
+        key = (persona, tool)
+        found = self._windows.get(key)
+        if found is None:
+            names = tuple(member.name for member in self.line(persona))
+            found = self._windows[key] = self._limits.windows(names, tool)
+        return found
+
+    def decide(self, facts: Facts) -> Decision:
+        line = self._lines.get(facts.persona)
+        if line is None:
+            return self._stranger(facts.persona)
+        early = self._early(facts, line)
+        if early is not None:
+            return early
+        standings = self._standings.get((facts.persona, facts.tool.name)) or self._stand(facts, line)
+        decision = standings[0].decide(facts)
+        for standing in standings[1:]:
+            decision = joined(decision, standing.decide(facts))
+        return self.profiled(decision, facts.tool)
+
+    def explain(self, facts: Facts) -> Explanation:
+        return explain(self, facts)
+
+    def profiled(self, decision: Decision, tool: Tool) -> Decision:
+        """The profile `manifest` tightens an allow; it never loosens a deny."""
+        if self.manifest and decision.verdict is Verdict.ALLOW and tool.name.startswith("fs."):
+            return MANIFEST
+        return decision
+
+    def _early(self, facts: Facts, line: tuple[Persona, ...]) -> Decision | None:
+        """Step 1, with its one exception: tools that describe tools are free."""
+        if facts.paused:
+            stopped = paused(facts.paused, [member.name for member in line])
+            if stopped is not None:
+                return stopped
+        if facts.tool.free:
+            return FREE
+        if not self.trusted:
+            return UNTRUSTED
+        for member in line:
+            refusal = refuse_mounts(facts.paths, facts.effects, self.mounts, member.mounts)
+            if refusal is not None:
+                return Decision(Verdict.DENY, refusal.reason, refusal.rule, 1)
+        return None
+
+    def _stranger(self, name: str) -> Decision:
+        known = ", ".join(self.personas) or "none"
+        return Decision(
+            Verdict.DENY, f"there is no persona {name[:80]!r}; the personas are: {known}", "silence", 6
+        )
+
+    def _stand(self, facts: Facts, line: tuple[Persona, ...]) -> tuple[Standing, ...]:
+        tool = facts.tool.name
+        found = tuple(Standing(member, tool, self.rules) for member in line)
+        self._standings[facts.persona, tool] = found
+        return found
+
+    def _described(self) -> dict[str, object]:
+        """Everything that can influence a decision; examples and limits cannot."""
+        spoken: dict[str, Any] = {"rules": {"__all__": {"examples"}}, "examples": True}
+        return {
+            "trusted": self.trusted,
+            "personas": {
+                name: spec.model_dump(mode="json", exclude={"limits"})
+                for name, spec in self.parts.personas.items()
+            },
+            "mounts": {name: spec.model_dump(mode="json") for name, spec in self.parts.mounts.items()},
+            # `equals: null` says something and no `equals` does not
+            "policy": self.parts.policy.model_dump(mode="json", exclude_unset=True, exclude=spoken),
+        }

@@ -1,0 +1,85 @@
+"""Plain-text pages for `toolgate policy explain`, `test` and `replay`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from toolgate.policy.examples import Outcome
+from toolgate.policy.explain import Explanation, Line
+from toolgate.policy.replay import KINDS, Difference, Replay
+
+MAX_ARGS = 100
+
+
+def render_explanation(explanation: Explanation) -> str:
+    facts, decision = explanation.facts, explanation.decision
+    lines = [
+        _call(facts.persona, facts.tool.name, facts.args),
+        f"  {facts.effects.words()}",
+        f"{decision.verdict.upper()} by {decision.rule} (step {decision.step}): {decision.reason}",
+    ]
+    if decision.channels:
+        lines.append(f"  the answer must come from: {', '.join(decision.channels)}")
+    shown = ""
+    for line in explanation.lines:
+        if line.persona != shown:
+            lines += ["", f"as {line.persona}"]
+            shown = line.persona
+        lines.append(_line(line))
+    return "\n".join(lines) + "\n"
+
+
+def render_examples(outcomes: Iterable[Outcome]) -> str:
+    lines = []
+    passed = failed = 0
+    for outcome in outcomes:
+        passed += outcome.passed
+        failed += not outcome.passed
+        lines += _outcome(outcome)
+    return "\n".join([*lines, f"{passed} passed, {failed} failed"]) + "\n"
+
+
+def render_replay(result: Replay) -> str:
+    lines = [_difference(difference) for difference in result.differences]
+    totals = ", ".join(f"{result.totals[kind]} {kind}" for kind in KINDS)
+    return "\n".join([*lines, totals]) + "\n"
+
+
+def _call(persona: str, tool: str, args: Mapping[str, Any]) -> str:
+    spelled = json.dumps(
+        args, sort_keys=True, default=str
+    )  # ASCII: control and bidirectional characters show
+    return f"{persona}: {tool} {spelled if len(spelled) <= MAX_ARGS else spelled[:MAX_ARGS] + '…'}"
+
+
+def _line(line: Line) -> str:
+    mark = ">" if line.decided else " "
+    said = line.verdict or "-"
+    return f"{mark} {line.step} {said:<5} {line.text}: {line.why}".rstrip(": ")
+
+
+def _outcome(outcome: Outcome) -> list[str]:
+    call = _call(outcome.call.persona, outcome.call.tool, outcome.call.args)
+    if outcome.explanation is None:
+        return [f"FAIL {outcome.where}: {call}", f"     the call cannot be made: {outcome.problem}"]
+    decision = outcome.explanation.decision
+    if outcome.passed:
+        return [f"ok   {outcome.where}: {call} -> {decision.verdict} by {decision.rule}"]
+    return [
+        f"FAIL {outcome.where}: {call}",
+        f"     expected {outcome.expected}, got {decision.verdict} by {decision.rule}: {decision.reason}",
+    ]
+
+
+def _difference(difference: Difference) -> str:
+    call = difference.call
+    at = datetime.fromtimestamp(call.at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    head = f"{difference.kind:<8} #{call.seq} {at} {_call(call.persona, call.tool, call.args)}"
+    before = f"         was {call.verdict} by {call.rule}"
+    if difference.decision is None:
+        return f"{head}\n{before}, cannot be made now: {difference.problem}"
+    now = difference.decision
+    return f"{head}\n{before}, now {now.verdict} by {now.rule}: {now.reason}"

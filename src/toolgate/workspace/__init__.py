@@ -1,0 +1,1 @@
+"""Mounts and the files in them: confined, atomic, kept by content so that a change can be rolled either way."""

@@ -1,0 +1,79 @@
+"""Mounts: names for confined directories. Each root is opened once and used by its handle from then on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from toolgate.core.errors import OutsideMount, SetupError
+from toolgate.core.paths import MOUNT, MountPath
+from toolgate.workspace.confine import Opener, Root, best_opener, held, open_parent
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    name: str
+    directory: Path
+    """Where it was when it was opened: for messages only, never to open anything."""
+    root: Root
+
+
+class Mounts:
+    """Opens every root at once; `close` or leaving the `with` block lets them go."""
+
+    def __init__(self, directories: Mapping[str, Path], opener: Opener | None = None) -> None:
+        self._mounts: dict[str, Mount] = {}
+        try:
+            for name, directory in directories.items():
+                self._mounts[name] = _open_mount(name, directory, opener or best_opener())
+        except SetupError:
+            self.close()
+            raise
+
+    def resolve(self, path: MountPath) -> tuple[Mount, str]:
+        """The mount and the path in it. Parsed again: a MountPath can be made without its checks."""
+        path = MountPath.parse(path)
+        mount = self._mounts.get(path.mount)
+        if mount is None:
+            raise OutsideMount(
+                f"there is no mount {path.mount!r}", f"mounts are: {', '.join(self._mounts) or 'none'}"
+            )
+        return mount, path.relative
+
+    @contextmanager
+    def parent(self, path: MountPath, *, create: bool = False) -> Iterator[tuple[int, str]]:
+        """The directory that holds a file, as a handle, and the file's name in it. Follows no links."""
+        mount, relative = self.resolve(path)
+        handle, name = open_parent(mount.root, relative, path.shown, create=create)
+        with held(handle):
+            yield handle, name
+
+    def __iter__(self) -> Iterator[Mount]:
+        return iter(self._mounts.values())
+
+    def close(self) -> None:
+        for mount in self._mounts.values():
+            os.close(mount.root.handle)
+        self._mounts = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _open_mount(name: str, directory: Path, opener: Opener) -> Mount:
+    if not MOUNT.fullmatch(name):
+        raise SetupError(f"{name!r} cannot name a mount", "use lower-case letters, digits, `-` and `_`")
+    try:
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise SetupError(
+            f"the mount {name!r} cannot be opened at {directory}: {error.strerror}", "create the directory"
+        ) from None
+    return Mount(name, directory, Root(handle, opener))

@@ -1,0 +1,54 @@
+"""What became of a change whose process died: the hashes of its files tell, and the kept images finish it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from toolgate.core.errors import CallError
+from toolgate.core.paths import MountPath
+from toolgate.core.tool import Outcome
+from toolgate.workspace.files import Side, WorkspaceFiles
+
+
+class Settlement(NamedTuple):
+    outcome: Outcome
+    why: str
+
+
+async def settle_change(files: WorkspaceFiles, manifest: Sequence[Mapping[str, Any]]) -> Settlement:
+    """Only for a change whose owner is dead. Never guesses: a third content is `unknown`, and is left alone."""
+    paths = [MountPath.parse(entry["path"]) for entry in manifest]
+    try:
+        await files.sweep(paths)
+        found = await files.hashes(paths)
+    except CallError as error:
+        return Settlement("unknown", f"the files cannot be examined: {error}")
+    pairs = list(zip(manifest, found, strict=True))
+    if all(hash_ == entry["after"] for entry, hash_ in pairs):
+        return Settlement("happened", "every file has its new content")
+    if all(hash_ == entry["before"] for entry, hash_ in pairs):
+        return Settlement("not", "every file still has its old content")
+    for entry, hash_ in pairs:
+        if hash_ not in (entry["before"], entry["after"]):
+            return Settlement("unknown", f"{entry['path']} has neither its old nor its new content")
+    return await _finish(files, manifest)
+
+
+async def _finish(files: WorkspaceFiles, manifest: Sequence[Mapping[str, Any]]) -> Settlement:
+    """Some files are new and some old: forward if the new contents are kept, else back."""
+    forward = await _problem(files, manifest, "after")
+    if forward is None:
+        return Settlement("happened", "it was interrupted; the rest was written from the kept images")
+    back = await _problem(files, manifest, "before")
+    if back is None:
+        return Settlement("not", "it was interrupted; what was written was taken back from the kept images")
+    return Settlement("unknown", f"it was interrupted; finishing: {forward}; taking back: {back}")
+
+
+async def _problem(files: WorkspaceFiles, manifest: Sequence[Mapping[str, Any]], to: Side) -> str | None:
+    try:
+        await files.roll_manifest(manifest, to)
+    except CallError as error:
+        return str(error)
+    return None

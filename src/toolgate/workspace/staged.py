@@ -1,0 +1,119 @@
+"""One file on its way: prepared under a temporary name beside its goal, then renamed over it.
+
+A file only ever changes by rename, so every reader sees it old or new, never half.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from toolgate.core.errors import CallError, Conflict, NotFound
+from toolgate.core.paths import MountPath
+from toolgate.workspace.look import Seen, status_in
+from toolgate.workspace.mounts import Mounts
+
+TEMPORARY = ".toolgate-tmp-"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One file from one content to another, both by hash; the bytes are fetched only when needed."""
+
+    path: MountPath
+    origin: str | None
+    goal: str | None
+    content: Callable[[], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    move: Move
+    seen: Seen
+    temporary: str
+    """The prepared file's name beside its goal; empty for a deletion."""
+
+
+def conflict(move: Move) -> Conflict:
+    return Conflict(
+        f"{move.path.shown!r} is not as it was when the change was planned",
+        "read it again and plan again",
+        data={"path": str(move.path)},
+    )
+
+
+def prepare(mounts: Mounts, move: Move, seen: Seen) -> Staged:
+    content = move.content()
+    if content is None:
+        return Staged(move, seen, "")
+    with mounts.parent(move.path, create=True) as (parent, name):
+        temporary = _prefix(name) + secrets.token_hex(6)
+        # A file that replaces a private one is private from its first byte; a new one gets what umask says.
+        private = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        handle = os.open(temporary, private, 0o666 if seen.status is None else 0o600, dir_fd=parent)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                _resemble(handle, seen.status)
+                os.fsync(handle)
+        except BaseException:
+            os.unlink(temporary, dir_fd=parent)
+            raise
+    return Staged(move, seen, temporary)
+
+
+def put_in_place(mounts: Mounts, item: Staged) -> None:
+    with mounts.parent(item.move.path) as (parent, name):
+        if not item.seen.still(status_in(parent, name)):
+            raise conflict(item.move)
+        if item.temporary:
+            os.replace(item.temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+        else:
+            os.unlink(name, dir_fd=parent)
+
+
+def discard(mounts: Mounts, staged: Iterable[Staged]) -> None:
+    for item in staged:
+        if item.temporary:
+            with suppress(OSError, CallError), mounts.parent(item.move.path) as (parent, _):
+                os.unlink(item.temporary, dir_fd=parent)
+
+
+def sweep(mounts: Mounts, paths: Iterable[MountPath]) -> None:
+    """Remove what killed processes prepared beside these files. Only under the lock: nobody else is preparing."""
+    for path in paths:
+        with suppress(CallError), mounts.parent(path) as (parent, name):
+            for other in os.listdir(parent):
+                if other.startswith(_prefix(name)):
+                    with suppress(FileNotFoundError):
+                        os.unlink(other, dir_fd=parent)
+
+
+def sync_parents(mounts: Mounts, paths: Iterable[MountPath]) -> None:
+    """Make renames durable, each directory once."""
+    firsts = {path.rpartition("/")[0] or path.mount: path for path in paths}
+    for path in firsts.values():
+        with suppress(NotFound), mounts.parent(path) as (parent, _):
+            os.fsync(parent)
+
+
+def _prefix(name: str) -> str:
+    """Tells whose leftover a temporary file is, whatever the length of the name."""
+    return f"{TEMPORARY}{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}-"
+
+
+def _resemble(handle: int, status: os.stat_result | None) -> None:
+    """Keep owner and mode of the file about to be replaced; never set-user-id bits, as no write keeps them."""
+    if status is None:
+        return
+    mine = os.fstat(handle)
+    if (mine.st_uid, mine.st_gid) != (status.st_uid, status.st_gid):
+        with suppress(PermissionError):
+            os.fchown(handle, status.st_uid, status.st_gid)
+    os.fchmod(handle, stat.S_IMODE(status.st_mode) & 0o777)

@@ -1,0 +1,80 @@
+"""Bringing several files to their goal: look at all, prepare all, check all again, then rename.
+
+Whatever is slow or likely to fail (space, permissions) happens while preparing, before the first file has changed.
+The caller holds the project's lock.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from toolgate.core.errors import BlockedPath, InvalidArgs
+from toolgate.core.paths import MountPath, folded
+from toolgate.workspace.look import Seen, look, status_of
+from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.staged import (
+    TEMPORARY,
+    Move,
+    Staged,
+    conflict,
+    discard,
+    prepare,
+    put_in_place,
+    sync_parents,
+)
+
+PROTECTED = (".toolgate", "toolgate.yaml")  # toolgate's own state and rules: no tool writes them
+
+
+def bring(mounts: Mounts, moves: Sequence[Move], done: list[Move], *, strict: bool) -> None:
+    """Make the moves. `done` is filled as files change, so that the caller can take a failure back."""
+    staged = _stage(mounts, _pending(mounts, moves, strict=strict))
+    try:
+        for item in staged:
+            put_in_place(mounts, item)
+            done.append(item.move)
+        sync_parents(mounts, [move.path for move in done])
+    except BaseException:
+        discard(mounts, staged[len(done) :])
+        raise
+
+
+def check_writable(path: MountPath, status: os.stat_result | None) -> None:
+    # No link is followed on the way to a written file, so its spelling is its real name.
+    for part in path.relative.split("/"):
+        if folded(part) in PROTECTED or part.startswith(TEMPORARY):
+            raise BlockedPath(f"{path.shown!r} belongs to toolgate itself", "choose another path")
+    if status is not None and status.st_nlink > 1:
+        raise BlockedPath(
+            f"{path.shown!r} has several names (hard links), and one may be outside the mount",
+            "replace it by a copy first",
+        )
+
+
+def _pending(mounts: Mounts, moves: Sequence[Move], *, strict: bool) -> list[tuple[Move, Seen]]:
+    """The moves still to be made: strictly, all of them; otherwise a file at its goal is done."""
+    if len({move.path for move in moves}) != len(moves):
+        raise InvalidArgs("a change names the same file twice", "plan one content per file")
+    found = [(move, look(mounts, move.path)) for move in moves]
+    for move, seen in found:
+        if seen.hash != move.origin and (strict or seen.hash != move.goal):
+            raise conflict(move)
+    todo = [(move, seen) for move, seen in found if seen.hash != move.goal]
+    for move, seen in todo:
+        check_writable(move.path, seen.status)
+    return todo
+
+
+def _stage(mounts: Mounts, todo: Sequence[tuple[Move, Seen]]) -> list[Staged]:
+    staged: list[Staged] = []
+    try:
+        for move, seen in todo:
+            staged.append(prepare(mounts, move, seen))
+        for item in staged:  # preparing took its time: look once more before the first rename
+            if not item.seen.still(status_of(mounts, item.move.path)):
+                raise conflict(item.move)
+    except BaseException:
+        discard(mounts, staged)
+        raise
+    return staged

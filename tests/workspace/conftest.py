@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from toolgate.workspace import openat2
+from toolgate.workspace.confine import Opener
+from toolgate.workspace.files import WorkspaceFiles
+from toolgate.workspace.images import Images
+from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.walk import open_by_walking
+
+
+@pytest.fixture(params=["openat2", "walk"])
+def opener(request: pytest.FixtureRequest) -> Opener:
+    """Both ways of confinement; every test that uses it says the same about both."""
+    if request.param == "walk":
+        return open_by_walking
+    if not openat2.available():
+        pytest.skip("this kernel has no openat2")
+    return openat2.open_by_kernel
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    return root
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    directory = tmp_path / "outside"
+    directory.mkdir()
+    (directory / "secret").write_text("secret")
+    return directory
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    directory = tmp_path / "state"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def mounts(project: Path, opener: Opener) -> Iterator[Mounts]:
+    with Mounts({"project": project}, opener) as opened:
+        yield opened
+
+
+@pytest.fixture
+def images(state: Path) -> Images:
+    return Images(state / "images")
+
+
+@pytest.fixture
+def files(mounts: Mounts, images: Images, state: Path) -> WorkspaceFiles:
+    return WorkspaceFiles(mounts, images, state, read_limit=4096)

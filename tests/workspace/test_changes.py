@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from toolgate.core.change import Change, FileChange
+from toolgate.core.errors import Conflict, Failed, InvalidArgs, Unavailable, UnknownOutcome
+from toolgate.workspace import staged, write
+from toolgate.workspace.files import WorkspaceFiles
+from toolgate.workspace.images import Images
+from toolgate.workspace.lock import only_writer
+from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.staged import Staged
+
+from .making import at, change, on_disk, put
+
+
+async def test_a_change_creates_modifies_and_deletes_in_one_go(files: WorkspaceFiles, project: Path) -> None:
+    put(project, {"old": b"1", "gone": b"2"})
+    await files.apply(change(old=(b"1", b"one"), gone=(b"2", None), new__deep__file=(None, b"3")))
+    assert on_disk(project) == {"old": b"one", "new/deep/file": b"3"}
+
+
+async def test_an_applied_change_is_undone_by_its_inverse(files: WorkspaceFiles, project: Path) -> None:
+    put(project, {"old": b"1", "gone": b"2"})
+    made = change(old=(b"1", b"one"), gone=(b"2", None), new=(None, b""))
+    await files.apply(made)
+    await files.apply(made.inverse())
+    assert on_disk(project) == {"old": b"1", "gone": b"2"}
+
+
+@pytest.mark.parametrize("now", [b"third", None])
+async def test_a_conflict_names_the_file_and_leaves_everything_untouched(
+    files: WorkspaceFiles, project: Path, now: bytes | None
+) -> None:
+    put(project, {"a": b"1", "b": now})
+    before = on_disk(project)
+    with pytest.raises(Conflict, match="'b'"):
+        await files.apply(change(a=(b"1", b"2"), b=(b"1", b"2"), deep__new=(None, b"3")))
+    assert on_disk(project) == before
+    assert not (project / "deep").exists()
+
+
+async def test_a_file_that_should_not_exist_yet_is_a_conflict(files: WorkspaceFiles, project: Path) -> None:
+    put(project, {"a": b"theirs"})
+    with pytest.raises(Conflict):
+        await files.apply(change(a=(None, b"ours")))
+    assert on_disk(project) == {"a": b"theirs"}
+
+
+async def test_applying_twice_is_a_conflict_but_rolling_forward_twice_is_not(
+    files: WorkspaceFiles, project: Path
+) -> None:
+    put(project, {"a": b"1"})
+    made = change(a=(b"1", b"2"))
+    await files.apply(made)
+    with pytest.raises(Conflict):
+        await files.apply(made)
+    await files.roll(made, "after")
+    assert on_disk(project) == {"a": b"2"}
+
+
+async def test_one_file_named_twice_is_refused(files: WorkspaceFiles, project: Path) -> None:
+    twice = FileChange(at("a"), None, b"1")
+    with pytest.raises(InvalidArgs, match="twice"):
+        await files.apply(Change((twice, twice)))
+    assert on_disk(project) == {}
+
+
+async def test_mode_is_kept_and_a_private_file_stays_private(files: WorkspaceFiles, project: Path) -> None:
+    put(project, {"run": b"1", "private": b"1", "special": b"1"})
+    (project / "run").chmod(0o755)
+    (project / "private").chmod(0o600)
+    (project / "special").chmod(0o4755)
+    await files.apply(change(run=(b"1", b"2"), private=(b"1", b"2"), special=(b"1", b"2")))
+    modes = {name: (project / name).stat().st_mode & 0o7777 for name in ("run", "private", "special")}
+    assert modes == {"run": 0o755, "private": 0o600, "special": 0o755}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+async def test_the_owner_of_a_replaced_file_is_kept(files: WorkspaceFiles, project: Path) -> None:
+    put(project, {"theirs": b"1"})
+    os.chown(project / "theirs", 12345, 23456)
+    await files.apply(change(theirs=(b"1", b"2")))
+    status = (project / "theirs").stat()
+    assert (status.st_uid, status.st_gid) == (12345, 23456)
+
+
+async def test_a_change_that_changes_nothing_does_not_touch_the_file(
+    files: WorkspaceFiles, project: Path
+) -> None:
+    put(project, {"a": b"1"})
+    inode = (project / "a").stat().st_ino
+    await files.apply(change(a=(b"1", b"1")))
+    assert (project / "a").stat().st_ino == inode
+
+
+async def test_a_reader_never_sees_half_a_file(files: WorkspaceFiles, project: Path) -> None:
+    contents = [bytes([letter]) * 300_000 for letter in b"ab"]
+    put(project, {"f": contents[0]})
+    over = threading.Event()
+    strange: list[int] = []
+
+    def read() -> None:
+        while not over.is_set():
+            content = (project / "f").read_bytes()
+            if content not in contents:
+                strange.append(len(content))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        for turn in range(40):
+            await files.apply(change(f=(contents[turn % 2], contents[1 - turn % 2])))
+    finally:
+        over.set()
+        reader.join()
+    assert strange == []
+
+
+async def test_a_file_touched_while_others_are_prepared_is_a_conflict_and_nothing_is_written(
+    files: WorkspaceFiles, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(project, {"a": b"1", "b": b"1"})
+
+    def meddle(mounts: Mounts, move: staged.Move, seen: staged.Seen) -> Staged:
+        (project / "a").write_bytes(b"!")
+        return staged.prepare(mounts, move, seen)
+
+    monkeypatch.setattr(write, "prepare", meddle)
+    with pytest.raises(Conflict):
+        await files.apply(change(a=(b"1", b"2"), b=(b"1", b"2")))
+    assert on_disk(project) == {"a": b"!", "b": b"1"}
+
+
+@pytest.mark.parametrize("trouble", [OSError(5, "Input/output error"), Conflict("somebody was faster")])
+async def test_trouble_midway_takes_back_what_was_written(
+    files: WorkspaceFiles, project: Path, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    put(project, {"a": b"1", "b": b"1"})
+    _stumble_at(monkeypatch, "b", trouble)
+    with pytest.raises((Failed, Conflict)):
+        await files.apply(change(a=(b"1", b"2"), new=(None, b"2"), b=(b"1", b"2")))
+    assert on_disk(project) == {"a": b"1", "b": b"1"}
+
+
+async def test_trouble_that_cannot_be_taken_back_is_an_unknown_outcome(
+    files: WorkspaceFiles, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(project, {"a": b"1", "b": b"1"})
+
+    def meddle() -> None:
+        (project / "a").write_bytes(b"third")
+
+    _stumble_at(monkeypatch, "b", OSError(5, "Input/output error"), meddle)
+    with pytest.raises(UnknownOutcome, match="project:a"):
+        await files.apply(change(a=(b"1", b"2"), b=(b"1", b"2")))
+
+
+async def test_failing_while_preparing_leaves_no_trace(
+    files: WorkspaceFiles, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(project, {"a": b"1"})
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(Failed, match="No space left"):
+            await files.apply(change(a=(b"1", b"2"), b=(None, b"2")))
+    assert on_disk(project) == {"a": b"1"}
+
+
+async def test_writers_that_share_a_project_lose_no_update(
+    mounts: Mounts, images: Images, project: Path, state: Path
+) -> None:
+    """Two instances, as two processes would have, count together; whoever is late plans again."""
+    put(project, {"count": b"0"})
+
+    async def count(files: WorkspaceFiles, times: int) -> None:
+        while times:
+            found = await files.read(at("count"))
+            assert found is not None
+            try:
+                await files.apply(change(count=(found, str(int(found) + 1).encode())))
+                times -= 1
+            except Conflict:
+                continue
+
+    await asyncio.gather(*(count(WorkspaceFiles(mounts, images, state), 10) for _ in range(2)))
+    assert on_disk(project) == {"count": b"20"}
+
+
+def test_only_one_writer_holds_the_lock_and_waiting_for_it_ends(tmp_path: Path) -> None:
+    with (
+        only_writer(tmp_path / "lock"),
+        pytest.raises(Unavailable),
+        only_writer(tmp_path / "lock", patience=0.05),
+    ):
+        pass
+    with only_writer(tmp_path / "lock", patience=0.05):
+        pass
+
+
+def _stumble_at(monkeypatch: pytest.MonkeyPatch, name: str, trouble: Exception, first: object = None) -> None:
+    def put_in_place(mounts: Mounts, item: Staged) -> None:
+        if item.move.path == at(name):
+            if callable(first):
+                first()
+            raise trouble
+        staged.put_in_place(mounts, item)
+
+    monkeypatch.setattr(write, "put_in_place", put_in_place)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolgate.core.change import content_hash
+from toolgate.core.errors import Failed, NotFound
+from toolgate.workspace.files import WorkspaceFiles
+from toolgate.workspace.images import Images
+
+from .making import change, on_disk
+
+
+def hash_of(content: bytes) -> str:
+    digest = content_hash(content)
+    assert digest is not None
+    return digest
+
+
+def test_an_image_is_kept_once_under_its_hash_and_only_for_its_owner(images: Images, state: Path) -> None:
+    images.put([b"hello", b"hello", b""])
+    images.put([b"hello"])
+    digest = hash_of(b"hello").removeprefix("sha256:")
+    kept = on_disk(state / "images")
+    assert kept[f"{digest[:2]}/{digest[2:]}"] == b"hello"
+    assert len(kept) == 2
+    assert {(state / "images" / name).stat().st_mode & 0o777 for name in kept} == {0o600}
+    assert images.get(hash_of(b"hello")) == b"hello"
+    assert images.get(hash_of(b"")) == b""
+
+
+def test_a_damaged_image_is_an_error_and_keeping_it_again_repairs_it(images: Images, state: Path) -> None:
+    images.put([b"hello"])
+    (name,) = on_disk(state / "images")
+    (state / "images" / name).write_bytes(b"hellO")
+    with pytest.raises(Failed, match="damaged"):
+        images.get(hash_of(b"hello"))
+    assert not images.has(hash_of(b"hello"))
+    images.put([b"hello"])
+    assert images.get(hash_of(b"hello")) == b"hello"
+
+
+def test_an_image_that_is_not_kept_is_not_found(images: Images) -> None:
+    with pytest.raises(NotFound):
+        images.get(hash_of(b"never seen"))
+
+
+@pytest.mark.parametrize("name", ["sha256:../../etc/passwd", "md5:" + "0" * 64, "", "sha256:" + "A" * 64])
+def test_a_name_that_is_no_hash_opens_nothing(images: Images, name: str) -> None:
+    with pytest.raises(Failed, match="does not name an image"):
+        images.get(name)
+
+
+async def test_a_kept_change_loads_from_its_manifest(files: WorkspaceFiles) -> None:
+    made = change(a=(b"1", b"2"), b=(None, b"\xff"), c=(b"3", None))
+    await files.keep(made)
+    assert await files.load(made.manifest) == made
+
+
+async def test_a_change_without_its_images_does_not_load(files: WorkspaceFiles) -> None:
+    with pytest.raises(NotFound):
+        await files.load(change(a=(b"1", b"2")).manifest)
