@@ -122,6 +122,7 @@ MountGlobs = Annotated[Texts, _each(_inside_mount)]
 Mounts = Annotated[Texts, _each(_mount)]
 PhaseName = Annotated[Phase, BeforeValidator(lambda value: phase_name(value))]
 PersonaName = Annotated[str, _one(_named(PERSONA, "a persona's name", "builder"))]
+Number = Annotated[float, Field(strict=True)]
 Count = Annotated[int, Field(ge=1, le=10_000_000, strict=True)]
 
 
@@ -140,7 +141,7 @@ class LimitsSpec(Strict):
     profile: Literal["roomy", "strict"] = "strict"
     everybody: RateSpec = Field(default=RateSpec(), alias="global")
     persona: RateSpec = RateSpec()
-    tool: dict[Annotated[str, _one(tool_glob)], RateSpec] = {}
+    tool: dict[Annotated[str, _one(tool_glob)], RateSpec] = Field(default_factory=dict)
     """Per persona and tool glob; the tools that one glob matches share its window."""
 
 
@@ -179,10 +180,10 @@ class ConditionSpec(Strict):
     differs: Scalar | tuple[Scalar, ...] = Field(None, alias="not")
     glob: Annotated[Texts, _each(text_glob), Field(min_length=1)] | None = None
     matches: Annotated[str, _one(Linear)] | None = None
-    gt: float | None = None
-    gte: float | None = None
-    lt: float | None = None
-    lte: float | None = None
+    gt: Number | None = None
+    gte: Number | None = None
+    lt: Number | None = None
+    lte: Number | None = None
     exists: Annotated[bool, Field(strict=True)] | None = None
 
     @model_validator(mode="before")
@@ -221,7 +222,7 @@ class EffectsSpec(Strict):
 
 class ExampleCall(Strict):
     tool: str
-    args: dict[str, Any] = {}
+    args: dict[str, Any] = Field(default_factory=dict)
     persona: str = ""
     """Absent: the persona of the rule it stands beside, which must then name exactly one."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
+from toolgate.core.clock import iso
 from toolgate.policy.examples import Outcome
 from toolgate.policy.explain import Explanation, Line
 from toolgate.policy.replay import KINDS, Difference, Replay
@@ -76,8 +76,7 @@ def _outcome(outcome: Outcome) -> list[str]:
 
 def _difference(difference: Difference) -> str:
     call = difference.call
-    at = datetime.fromtimestamp(call.at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    head = f"{difference.kind:<8} #{call.seq} {at} {_call(call.persona, call.tool, call.args)}"
+    head = f"{difference.kind:<8} #{call.seq} {iso(call.at)} {_call(call.persona, call.tool, call.args)}"
     before = f"         was {call.verdict} by {call.rule}"
     if difference.decision is None:
         return f"{head}\n{before}, cannot be made now: {difference.problem}"

@@ -20,6 +20,7 @@ KINDS: tuple[Kind, ...] = ("same", "stricter", "looser", "unknown")
 class RecordedCall:
     seq: int
     at: int
+    """Microseconds since 1970."""
     persona: str
     tool: str
     args: Mapping[str, Any]

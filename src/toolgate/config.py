@@ -1,0 +1,248 @@
+"""Configuration: the only reader of the environment and of toolgate.yaml.
+
+`load` gives a Config or a ConfigError with file, line and fix. Everything below this module is handed values.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from toolgate import yamlfile
+from toolgate.core.errors import ConfigError
+from toolgate.core.names import PERSONA
+from toolgate.core.paths import MOUNT, folded
+from toolgate.policy.checks import Parts, first_flaw
+from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, Strict, flawed
+from toolgate.policy.policy import Policy
+from toolgate.starter import DEFAULT_YAML
+
+FILE = "toolgate.yaml"
+STATE = ".toolgate"
+VERSION = 1
+Seconds = Annotated[float, Field(gt=0, le=31_536_000, strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+
+
+class NotifySpec(Strict):
+    """Absent: nobody is told outside the channels themselves."""
+
+    webhook: Annotated[str, Field(pattern=r"^https?://\S+$", max_length=2048)] | None = None
+    desktop: Flag = False
+
+
+class ConsentSpec(Strict):
+    expires_s: Seconds = 900
+    max_open: Annotated[int, Field(ge=1, le=1000, strict=True)] = 5
+    """Open questions per persona."""
+    unattended: Flag = False
+    """Nobody answers here: what would be asked is refused at once."""
+    notify: NotifySpec = NotifySpec()
+
+
+class LedgerSpec(Strict):
+    database: Annotated[str, Field(pattern=r"^postgres(ql)?://")] | None = None
+    """Absent: SQLite in `.toolgate/`."""
+    key_file: str | None = None
+    """Absent: in the user's state directory."""
+
+
+class BudgetSpec(Strict):
+    """How large a result may be."""
+
+    tokens: Annotated[int, Field(ge=100, le=10_000_000, strict=True)] = 25_000
+    bytes: Annotated[int, Field(ge=1000, le=1 << 30, strict=True)] = 1_000_000
+
+
+class TimeoutsSpec(Strict):
+    default_s: Seconds = 30.0
+    """For tools that name none of their own."""
+    max_s: Seconds = 600.0
+    tool: dict[str, Seconds] = Field(default_factory=dict)
+
+
+class Config(Strict):
+    """All of toolgate.yaml. Absent sections have the values of their defaults, which are the strict ones."""
+
+    version: int
+    default_persona: str = ""
+    """Absent: a call must name its persona."""
+    mounts: dict[str, MountSpec] = Field(default_factory=dict)
+    personas: dict[str, PersonaSpec] = Field(default_factory=dict)
+    limits: LimitsSpec = LimitsSpec()
+    consent: ConsentSpec = ConsentSpec()
+    policy_spec: PolicySpec = Field(default=PolicySpec(), alias="policy")
+    ledger: LedgerSpec = LedgerSpec()
+    budget: BudgetSpec = BudgetSpec()
+    plugins: tuple[Annotated[str, Field(pattern=r"^(\./\S+\.py|[\w.]+:\w+)$")], ...] = ()
+    """`package.module:factory` or `./file.py`; started only in a trusted project."""
+    servers: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """MCP servers behind the gate, kept as written."""
+    timeouts: TimeoutsSpec = TimeoutsSpec()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _readable(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise flawed("the configuration is not a mapping", f"begin with `version: {VERSION}`")
+        version = data.get("version")
+        if version is None:
+            raise flawed("`version` is missing", f"add `version: {VERSION}` as the first line")
+        if type(version) is int and version > VERSION:
+            fix = "upgrade toolgate: pip install -U toolgate"
+            raise flawed(
+                f"version {version} is newer than this toolgate, which reads {VERSION}", fix, "version"
+            )
+        if type(version) is not int or version != VERSION:
+            raise flawed(
+                f"there is no version {str(version)[:40]!r}", f"write `version: {VERSION}`", "version"
+            )
+        return data | {"mounts": _mounts(data.get("mounts"))}
+
+    @model_validator(mode="after")
+    def _whole(self) -> Config:
+        for what, names, pattern in (("persona", self.personas, PERSONA), ("mount", self.mounts, MOUNT)):
+            for name in names:
+                if not pattern.fullmatch(name):
+                    raise flawed(
+                        f"{name[:80]!r} is not a {what}'s name",
+                        "use letters, digits, - and _",
+                        f"{what}s",
+                        name,
+                    )
+        for name, mount in self.mounts.items():
+            _check_mount(name, mount)
+        if self.default_persona and self.default_persona not in self.personas:
+            known = ", ".join(self.personas) or "none"
+            raise flawed(
+                f"there is no persona `{self.default_persona}`",
+                f"the personas are: {known}",
+                "default_persona",
+            )
+        flaw = first_flaw(Parts(self.personas, self.mounts, self.policy_spec, self.limits))
+        if flaw is not None:
+            raise flawed(flaw.message, flaw.fix, *flaw.at)
+        return self
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Config:
+        """For library users: the same checks, without a file to point at."""
+        return _validated(dict(data) if isinstance(data, Mapping) else data, yamlfile.Document(data), "")
+
+    def policy(self, trusted: bool) -> Policy:
+        return Policy(self.personas, self.mounts, self.policy_spec, self.limits, trusted=trusted)
+
+
+def load(root: Path) -> Config:
+    """Read `toolgate.yaml` of a project."""
+    file = root / FILE
+    return loads(_text(file), str(file))
+
+
+def loads(text: str, file: str = FILE) -> Config:
+    document = yamlfile.read(text, file)
+    return _validated(document.data, document, file)
+
+
+def state_dir() -> Path:
+    """Where this user's keys and trust live, outside every project."""
+    for variable, below in (("TOOLGATE_STATE_DIR", ""), ("XDG_STATE_HOME", "toolgate")):
+        value = os.environ.get(variable, "")
+        if value and Path(value).is_absolute():
+            return Path(value) / below
+        if value and variable.startswith("TOOLGATE"):
+            raise ConfigError(f"{variable}={value!r} is not an absolute path", "set it to an absolute path")
+    return Path.home() / ".local" / "state" / "toolgate"
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of toolgate.yaml, for editors."""
+    found = Config.model_json_schema(by_alias=True)
+    found.update({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": FILE})
+    return found
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            raw = stream.read(yamlfile.MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError("there is no such file", "run `toolgate init`", str(file)) from None
+    except OSError as error:
+        raise ConfigError(
+            f"it cannot be read: {error.strerror}", "check its permissions", str(file)
+        ) from None
+    if len(raw) > yamlfile.MAX_BYTES:
+        raise ConfigError(f"it is larger than {yamlfile.MAX_BYTES:,} bytes", "shorten it", str(file))
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError("it is not UTF-8 text", "save it as UTF-8", str(file), line) from None
+
+
+def _mounts(given: Any) -> Any:
+    """The project and its scratch are always there."""
+    implied = {"project": {"path": "."}, "scratch": {"path": f"{STATE}/scratch"}}
+    if given is None:
+        return implied
+    return implied | given if isinstance(given, dict) else given
+
+
+def _check_mount(name: str, mount: MountSpec) -> None:
+    parts = [folded(part) for part in mount.path.split("/")]
+    if STATE in parts and not (name == "scratch" and parts == [STATE, "scratch"]):
+        raise flawed(
+            f"the mount {name} would open toolgate's own files", "choose another path", "mounts", name, "path"
+        )
+
+
+def _validated(data: Any, document: yamlfile.Document, file: str) -> Config:
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+    except RecursionError:
+        raise ConfigError("nested too deeply", "flatten it", file) from None
+    context = first.get("ctx", {})
+    place = (*_keys(first["loc"], data, first["type"] == "missing"), *context.get("at", ()))
+    where = ".".join(map(str, place))
+    message = f"{where}: {first['msg']}" if where and not first["msg"].startswith(where) else first["msg"]
+    fix = context.get("fix") or _FIXES.get(
+        first["type"], "correct the value; `docs/policy.md` lists what is possible"
+    )
+    raise ConfigError(message, fix, file, document.line(place) if file else 0)
+
+
+def _keys(loc: tuple[int | str, ...], data: Any, missing: bool) -> tuple[int | str, ...]:
+    """The keys that lead to an error, without what pydantic adds for the members of a union."""
+    found: list[int | str] = []
+    for part in loc:
+        inside = (
+            part in data
+            if isinstance(data, dict)
+            else isinstance(data, list | tuple) and part in range(len(data))
+        )
+        if inside:
+            data = data[part]
+        if inside or (missing and isinstance(data, dict) and part == loc[-1]):
+            found.append(part)
+    return tuple(found)
+
+
+_FIXES = {
+    "missing": "add it",
+    "string_type": "write a text; quote it if it looks like a number or like yes and no",
+    "dict_type": "write a mapping: `key: value`",
+    "model_type": "write a mapping: `key: value`",
+    "tuple_type": "write a list: `[a, b]`",
+    "int_type": "write a whole number",
+    "literal_error": "use one of the words listed",
+}
+
+
+__all__ = ["DEFAULT_YAML", "Config", "load", "loads", "schema", "state_dir"]

@@ -1,0 +1,58 @@
+"""The toolgate.yaml that `toolgate init` writes."""
+
+from __future__ import annotations
+
+DEFAULT_YAML = """\
+# What agents may do here. No tool can write this file; `toolgate policy check` says whether it is right,
+# `toolgate policy explain` why a call is decided as it is. docs/policy.md has all of it.
+version: 1
+
+# Whose calls they are when nobody says.
+default_persona: reviewer
+
+# Directories that tools may see. `project` and `scratch` are always there. Blocked names (.env*, keys,
+# credentials, .git, .toolgate) stay shut; `unblock: [.env.example]` opens one of them.
+mounts:
+  project: {path: .}
+  # garden: {path: garden}        # a Markdown memory; name it in a persona's `mounts` too
+
+# Who asks. Phases: observe (2A) reads, experiment (2B) runs sandboxed programs, contribute (3) proposes
+# changes, collaborate (4) also commits. What a phase does not allow is asked or denied.
+personas:
+  reviewer:
+    description: reads and reports, changes nothing
+    phase: observe
+  builder:
+    description: writes code; every change of the project is put to a human first
+    phase: contribute
+    deny: [fs.delete]
+    # allow: [exec.python]        # without asking
+    # mounts: [project, scratch]  # the default
+    # parent: reviewer            # a subagent: never gets more than its parent
+
+# Sliding windows. `roomy` stops runaway loops only; `strict` is 10 calls a minute per persona.
+limits:
+  profile: roomy
+  # tool: {code.search: {per_minute: 60}}
+
+# Questions to humans expire; then the call is refused.
+consent:
+  expires_s: 900
+
+# Before the phases: any matching deny, else any matching ask, else any matching allow.
+# `toolgate policy test` runs the examples beside the rules.
+policy:
+  rules:
+    - name: deployment-is-for-people
+      tools: ["fs.*"]
+      effects: {writes: [project]}
+      when: {path: ["deploy/**", ".github/**"]}
+      decision: deny
+      reason: deployment files are edited by people
+    - name: source-changes-are-reviewed
+      persona: builder
+      tools: [fs.write, fs.patch]
+      when: {path: "src/**"}
+      decision: ask
+      reason: source changes are reviewed
+"""
