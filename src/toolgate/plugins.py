@@ -24,7 +24,11 @@ DEFAULT_FUNCTION = "toolset"
 def load(spec: str, root: Path) -> Plugin:
     module_name, _, function = spec.partition(":")
     try:
-        module = _from_file(root, module_name) if module_name.endswith(".py") else importlib.import_module(module_name)
+        module = (
+            _from_file(root, module_name)
+            if module_name.endswith(".py")
+            else importlib.import_module(module_name)
+        )
         found: Any = getattr(module, function or DEFAULT_FUNCTION)
     except SetupError:
         raise
@@ -42,7 +46,10 @@ def load(spec: str, root: Path) -> Plugin:
 def _from_file(root: Path, name: str) -> Any:
     path = (root / name).resolve()
     if not path.is_relative_to(root.resolve()):
-        raise SetupError(f"the plugin file {name!r} is outside the project", "keep plugin files inside, or install a package")
+        raise SetupError(
+            f"the plugin file {name!r} is outside the project",
+            "keep plugin files inside, or install a package",
+        )
     spec = importlib.util.spec_from_file_location(f"toolgate_plugin_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise SetupError(f"the plugin file {name!r} cannot be read", "check the path")

@@ -2,34 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
 
+from pydantic import ValidationError
+
+from toolgate.core.call import Call
+from toolgate.core.canonical import canonical
+from toolgate.core.errors import ConfigError, InvalidArgs
+from toolgate.core.paths import MountPath
+from toolgate.core.wire import loads
 from toolgate.ledger.state import Grant, State
-from toolgate.policy.conditions import holds
-from toolgate.policy.globs import path_matches
-
-if TYPE_CHECKING:
-    from toolgate.core.call import Call
-    from toolgate.core.paths import MountPath
+from toolgate.policy.conditions import Condition
+from toolgate.policy.globs import PathGlob, path_glob
+from toolgate.policy.model import ConditionSpec
 
 
 def grant_for(state: State, call: Call, paths: Iterable[MountPath], rights: str, now: int) -> Grant | None:
     """A live grant for this call. A changed tool or persona, or a used-up grant, covers nothing."""
     for grant in state.grants.values():
-        if grant.row.persona != call.persona or grant.row.tool != call.tool or grant.expires <= now:
-            continue
-        body = grant.body
-        if body["definition"] != call.definition or body["rights"] != rights:
-            continue
-        if body.get("max_uses") and grant.uses >= body["max_uses"]:
-            continue
-        if body.get("only_conversation", "") not in ("", call.trail.conversation):
-            continue
-        globs = body.get("paths") or ()
-        listed = tuple(paths)
-        if globs and not (listed and all(any(path_matches(g, p) for g in globs) for p in listed)):
-            continue
-        if holds(body.get("args") or {}, call.args):
-            return grant
+        if grant.row.persona == call.persona and grant.row.tool == call.tool and grant.expires > now:
+            body = grant.body
+            if (
+                body["definition"] == call.definition
+                and body["rights"] == rights
+                and not 0 < body.get("max_uses", 0) <= grant.uses
+                and body.get("only_conversation", "") in ("", call.trail.conversation)
+                and _paths_fit(body.get("paths") or (), tuple(paths))
+                and _args_fit(body.get("args") or {}, call.args)
+            ):
+                return grant
     return None
+
+
+def _paths_fit(globs: Iterable[str], paths: tuple[MountPath, ...]) -> bool:
+    compiled = [_glob(text) for text in globs]
+    if not compiled:
+        return True
+    return bool(paths) and all(any(glob.matches(path) for glob in compiled) for path in paths)
+
+
+def _args_fit(conditions: Mapping[str, Any], args: Mapping[str, Any]) -> bool:
+    return not conditions or all(one.holds(args) for one in compile_conditions(canonical(conditions)))
+
+
+@lru_cache(maxsize=256)
+def compile_conditions(text: str) -> tuple[Condition, ...]:
+    try:
+        specs = {name: ConditionSpec.model_validate(spec) for name, spec in loads(text).items()}
+    except ValidationError as error:
+        raise InvalidArgs(
+            f"the grant's conditions are wrong: {error.errors()[0]['msg']}", "see docs/policy.md"
+        ) from None
+    return tuple(Condition(name, spec, strict=False) for name, spec in specs.items())
+
+
+@lru_cache(maxsize=256)
+def _glob(text: str) -> PathGlob:
+    return path_glob(text)
+
+
+def check_scope(args: Mapping[str, Any], paths: Iterable[str]) -> None:
+    """Refuse a grant that could never be read back."""
+    compile_conditions(canonical(dict(args)))
+    try:
+        for text in paths:
+            _glob(text)
+    except ConfigError as error:
+        raise InvalidArgs(error.message, error.fix) from None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolgate.consent.cover import check_scope
 from toolgate.core.call import Call, new_id
 from toolgate.core.clock import SECOND
 from toolgate.core.decision import Decision
@@ -133,6 +134,7 @@ class AnswerWork(Work[str]):
             raise InvalidArgs(
                 f"a grant of {scope.seconds} s is over before it begins", "give it some seconds"
             )
+        check_scope(scope.args, scope.paths)
         return Granted(
             persona=question.row.persona, tool=question.row.tool, ref=new_id("g"), by=self.by,
             channel=self.channel, expires=now + round(scope.seconds * SECOND),
@@ -161,12 +163,10 @@ class RevokeWork(Work[None]):
 
 def close_due(view: View) -> None:
     """Record what has run out of time, so that it is gone for everybody."""
-    due: Sequence[Open | Grant] = [
-        item
-        for item in (*view.state.questions.values(), *view.state.grants.values())
-        if item.expires <= view.now
-    ]
-    for item in due:
+    pending: list[Open | Grant] = [*view.state.questions.values(), *view.state.grants.values()]
+    for item in pending:
+        if item.expires > view.now:
+            continue
         what = "grant" if isinstance(item, Grant) else ("question" if item.state == "open" else "approval")
         view.emit(
             Expired(call=item.row.call, persona=item.row.persona, tool=item.row.tool, ref=item.id, what=what)

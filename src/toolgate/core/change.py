@@ -7,6 +7,7 @@ from the very bytes that are written.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -48,7 +49,7 @@ class Change:
     summary: str = ""
 
     @cached_property
-    def manifest(self) -> list[dict[str, Any]]:
+    def manifest(self) -> list[Mapping[str, Any]]:
         """What the digest and the ledger hold of it: paths, hashes and sizes, never content."""
         return [
             {

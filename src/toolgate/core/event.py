@@ -174,7 +174,6 @@ class Started(Event):
     rule: str
     decision: str
     reason: str = ""
-    grant: str = ""
     effectful: bool = False
     change: list[Json] = field(default_factory=list)
     trail: Json = field(default_factory=dict)
@@ -227,6 +226,7 @@ class Resolved(Event):
     by: str
     channel: str
     reason: str = ""
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

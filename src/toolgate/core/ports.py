@@ -110,7 +110,8 @@ class Question:
 class Channel(Protocol):
     """A place where a human can be asked. The first answer from any channel wins."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     async def ask(self, question: Question) -> None:
         """Show it, and answer through the gate when the human does. Cancelled when somebody else answered."""

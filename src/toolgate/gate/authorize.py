@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import NotAllowed
+from toolgate.core.paths import MountPath
 from toolgate.core.ports import Facts
 from toolgate.gate.flow import Flow, Services
 
@@ -19,8 +20,6 @@ async def authorize(services: Services, flow: Flow) -> None:
 
 def with_paths(facts: Facts, more: tuple[str, ...]) -> Facts:
     """Facts that also cover the files a Change touches, which arguments need not name."""
-    from toolgate.core.paths import MountPath
-
     known = set(facts.paths)
     added = tuple(MountPath(path) for path in more if path not in known)
     return replace(facts, paths=facts.paths + added) if added else facts

@@ -7,21 +7,23 @@ idempotency claim. After this row the effect may have happened; before it, nothi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from toolgate.consent.cover import grant_for
 from toolgate.consent.works import approval_for, close_due
 from toolgate.core.clock import SECOND
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import CallError, RateLimited
-from toolgate.core.event import Denied, Limited, Started
+from toolgate.core.event import Denied, Started
+from toolgate.core.ports import Window
 from toolgate.gate.authorize import authorize, refused
 from toolgate.gate.consent import Stage
 from toolgate.gate.flow import Flow, Services
 from toolgate.gate.stored import live_claim, objection, replay
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.limits import blocked
+from toolgate.storage.port import Row
 
 MAX_TURNS = 5
 
@@ -33,7 +35,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    claim: tuple[object, ...]
+    claim: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
             return AskAgain(self._what_changed(view, decision))
         full = blocked(view.state, self.services.rules().windows(flow.persona, flow.call.tool), view.now)
         if full is not None:
-            return self._limit(view, *full)
+            return self._limit(*full)
         self._start(view, decision, ref)
         return Begun(decision)
 
@@ -120,19 +122,14 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         )  # fmt: skip
         return Stopped(refused(flow.facts, decision))
 
-    def _limit(self, view: View, window: object, wait: int) -> Stopped:
-        from toolgate.core.ports import Window
-
-        assert isinstance(window, Window)
-        flow = self.flow
-        assert flow.call is not None
+    def _limit(self, window: Window, wait: int) -> Stopped:
+        """An approval stays unused and waits for the repeated call."""
         seconds = wait / SECOND
         error = RateLimited(
             f"{window.name} allows {window.limit} calls in {window.seconds:g} s, and they are used up",
             f"come back in {seconds:.1f} s",
             data={"retry_after_s": round(seconds, 3), "limit": window.name},
         )
-        flow.asked_again = flow.asked_again  # an approval stays unused and waits for the repeated call
         return Stopped(error)
 
     def _start(self, view: View, decision: Decision, ref: str) -> None:
@@ -179,8 +176,5 @@ async def begin(services: Services, flow: Flow) -> Stage | None:
             return authorize
 
 
-def _started(work: Work[object]) -> object:
+def _started(work: BeginWork) -> Row | None:
     return next((row for row in work.rows if row.kind == "started"), None)
-
-
-__all__ = ["BeginWork", "Callable", "Limited", "begin"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 
 from toolgate.core.errors import CallError, Cancelled, Code, Failed, TimedOut, UnknownOutcome
@@ -10,6 +11,8 @@ from toolgate.gate.flow import Broke, Done, Flow, Lost, Outcome, Services, argum
 from toolgate.gate.reconcile import what_happened
 
 log = logging.getLogger("toolgate.gate")
+GRACE = 10.0
+"""How long a file change that is under way is waited for after its time is up."""
 
 
 async def execute(services: Services, flow: Flow) -> None:
@@ -20,18 +23,19 @@ async def execute(services: Services, flow: Flow) -> None:
     if cached is not None:
         flow.outcome = Done(cached[0], cached=True)
         return
+    running = asyncio.ensure_future(_run(services, flow))
     try:
         async with asyncio.timeout(tool.timeout):
-            value = await _run(services, flow)
+            value = await _await(flow, running)
     except TimeoutError:
-        error: Exception = TimedOut(
+        late = TimedOut(
             f"{tool.name} did not finish in {tool.timeout:g} s", "ask for less, or allow more time"
         )
-        flow.outcome = await _settle_doubt(services, flow, error)
+        flow.outcome = await _settle_doubt(services, flow, late, running)
     except asyncio.CancelledError:
         flow.cancelled = True
         cancelled = Cancelled(f"{tool.name} was cancelled", "call it again if it is still wanted")
-        flow.outcome = await asyncio.shield(_settle_doubt(services, flow, cancelled))
+        flow.outcome = await asyncio.shield(_settle_doubt(services, flow, cancelled, running))
     except Exception as error:
         flow.outcome = await _raised(services, flow, error)
     else:
@@ -40,6 +44,17 @@ async def execute(services: Services, flow: Flow) -> None:
             services.cache.put(call.digest, (flow.outcome.value,), tool.cache_s)
     if flow.effectful:
         services.cache.clear()
+
+
+async def _await(flow: Flow, running: asyncio.Future[object]) -> object:
+    """A file change or a blocking function goes on in its thread whatever we do: never cancel it midway."""
+    return await (asyncio.shield(running) if _unstoppable(flow) else running)
+
+
+def _unstoppable(flow: Flow) -> bool:
+    assert flow.tool is not None
+    assert flow.call is not None
+    return flow.call.change is not None or not inspect.iscoroutinefunction(flow.tool.run)
 
 
 async def _run(services: Services, flow: Flow) -> object:
@@ -71,15 +86,22 @@ async def _raised(services: Services, flow: Flow, error: Exception) -> Outcome:
             "check the arguments; the trace is in the log",
         )
     if flow.effectful and (
-        flow.call is not None and flow.call.change is not None or tool.reconcile is not None
+        (flow.call is not None and flow.call.change is not None) or tool.reconcile is not None
     ):
         return await _settle_doubt(services, flow, error)
     return Broke(error.code, error.message, error.fix)
 
 
-async def _settle_doubt(services: Services, flow: Flow, error: Exception) -> Outcome:
+async def _settle_doubt(
+    services: Services, flow: Flow, error: CallError, running: asyncio.Future[object] | None = None
+) -> Outcome:
     """A read that stopped simply failed; an effect that stopped is unknown unless it can be proven."""
-    assert isinstance(error, CallError)
+    if running is not None and flow.effectful and _unstoppable(flow):
+        await asyncio.wait((running,), timeout=GRACE)
+        if not running.done():
+            return _lost(flow, error, "it is still running")
+    if running is not None:
+        running.add_done_callback(_heard)
     if not flow.effectful:
         return Broke(error.code, error.message, error.fix)
     assert flow.started is not None
@@ -88,8 +110,18 @@ async def _settle_doubt(services: Services, flow: Flow, error: Exception) -> Out
         return Broke(error.code, f"{error.message} ({how})", error.fix)
     if happened == "happened":
         return Done({"reconciled": how})
+    return _lost(flow, error, how)
+
+
+def _lost(flow: Flow, error: CallError, how: str) -> Lost:
     return Lost(
         Code.UNKNOWN_OUTCOME,
         f"{error.message}; whether it took effect is unknown ({how})",
         f"look, then `toolgate ledger resolve {flow.call_id} happened|not`; it is not run again by itself",
     )
+
+
+def _heard(running: asyncio.Future[object]) -> None:
+    """Take note of what a stopped call raised, so that nothing complains about an unheard exception."""
+    if not running.cancelled():
+        running.exception()

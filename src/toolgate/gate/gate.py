@@ -78,7 +78,7 @@ class Pipeline:
         position = 0
         while position < len(ORDER) and flow.result is None:
             back = await ORDER[position](self.services, flow)
-            position = ORDER.index(back) if back is not None else position + 1  # type: ignore[arg-type]
+            position = ORDER.index(back) if back is not None else position + 1
 
     async def _abandon(self, flow: Flow) -> None:
         """Cancelled between begin and settle: it has not run, and the journal must say so."""

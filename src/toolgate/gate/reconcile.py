@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
+from typing import Any
 
-from toolgate.core.event import Committed, Failed, Unknown
-from toolgate.core.paths import MountPath
-from toolgate.core.tool import Tool
+from toolgate.core.context import Context
 from toolgate.core.errors import CallError
+from toolgate.core.event import Committed, Failed, Unknown
+from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.state import Live
@@ -34,9 +36,6 @@ async def what_happened(services: Services, tool: Tool | None, started: Row) -> 
 
 
 async def _ask_tool(tool: Tool, args: dict[str, object], started: Row) -> tuple[str, str]:
-    from toolgate.core.context import Context
-    import inspect
-
     assert tool.reconcile is not None
     named: dict[str, object] = {name: getattr(tool.validate(args), name) for name in tool.args.model_fields}
     wanted = tool.wants.get(tool.reconcile)
@@ -73,7 +72,7 @@ async def _settle(services: Services, item: Live) -> list[Row]:
     def decide(view: View) -> None:
         if row.call not in view.state.live:
             return  # another process was faster
-        common = {
+        common: dict[str, Any] = {
             "call": row.call, "persona": row.persona, "tool": row.tool, "conversation": row.conversation,
             "claim": row.claim, "reconciled": how,
         }  # fmt: skip

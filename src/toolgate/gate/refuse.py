@@ -6,6 +6,7 @@ import logging
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 from toolgate.core.errors import CallError, Code, LedgerBroken
 from toolgate.core.event import Denied, Event, Flood, Limited, Rejected
@@ -84,7 +85,7 @@ class Refusals:
         return work.rows[-1].seq
 
     def _event(self, flow: Flow, persona: str, error: CallError) -> Event:
-        common = {
+        common: dict[str, Any] = {
             "call": flow.call_id, "persona": persona, "tool": flow.tool.name if flow.tool else "",
             "trail": flow.trail.words(),
         }  # fmt: skip

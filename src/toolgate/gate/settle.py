@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from toolgate.core.errors import CallError, Code, Failed, UnknownOutcome
 from toolgate.core.event import Committed, Event, Resolved, Unknown
@@ -39,7 +40,7 @@ async def settle(services: Services, flow: Flow) -> None:
 
 def _event(flow: Flow) -> Event:
     assert flow.call is not None
-    common = {
+    common: dict[str, Any] = {
         "call": flow.call_id, "persona": flow.persona, "tool": flow.call.tool,
         "conversation": flow.trail.conversation, "claim": flow.claim, "duration_us": flow.duration_us,
     }  # fmt: skip

@@ -136,9 +136,9 @@ class RateSpec(Strict):
 
 
 class LimitsSpec(Strict):
-    """Whose calls are counted. Absent altogether: the profile `strict`."""
+    """Whose calls are counted. Absent altogether: the profile `roomy`, as `init` writes it."""
 
-    profile: Literal["roomy", "strict"] = "strict"
+    profile: Literal["roomy", "strict"] = "roomy"
     everybody: RateSpec = Field(default=RateSpec(), alias="global")
     persona: RateSpec = RateSpec()
     tool: dict[Annotated[str, _one(tool_glob)], RateSpec] = Field(default_factory=dict)

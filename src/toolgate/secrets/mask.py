@@ -35,11 +35,17 @@ class NameMask:
         secret = {name for name in args if name in tool.secret_args or self._named(name)}
         if not secret and not any(isinstance(value, dict | list) for value in args.values()):
             return args
-        return {name: MASK if name in secret and args[name] is not None else self._deep(args[name]) for name in args}
+        return {
+            name: MASK if name in secret and args[name] is not None else self._deep(args[name])
+            for name in args
+        }
 
     def _deep(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {k: MASK if self._named(k) and isinstance(v, str | int) else self._deep(v) for k, v in value.items()}
+            return {
+                k: MASK if self._named(k) and isinstance(v, str | int) else self._deep(v)
+                for k, v in value.items()
+            }
         return [self._deep(item) for item in value] if isinstance(value, list) else value
 
     def _named(self, name: str) -> bool:

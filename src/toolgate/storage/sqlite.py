@@ -243,9 +243,7 @@ class SqliteSnapshot:
     async def scan(self, after: int = 0, batch: int = 5000) -> AsyncIterator[list[Row]]:
         sql = f"SELECT {_COLUMNS} FROM journal WHERE seq > ? ORDER BY seq LIMIT ?"
         while True:
-            rows = await self._ask(
-                lambda db, start=start: list(map(Row._make, db.execute(sql, (start, batch))))
-            )
+            rows = await self._ask(partial(_read_rows, sql=sql, values=(after, batch)))
             if not rows:
                 return
             yield rows

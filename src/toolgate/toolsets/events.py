@@ -38,7 +38,10 @@ def toolset(ledger: Ledger) -> list[Tool]:
     ) -> dict[str, int]:
         """Note something in the ledger: what was observed or decided, why, and on what evidence."""
         if type in _RESERVED:
-            raise InvalidArgs(f"{type!r} is what the gate itself records", "choose a type of your own, such as `observation`")
+            raise InvalidArgs(
+                f"{type!r} is what the gate itself records",
+                "choose a type of your own, such as `observation`",
+            )
         ids = {"transaction": transaction_id, "action": agent_action_id}
         event = Noted(
             call=ctx.call_id, persona=ctx.persona, tool="events.log", conversation=ctx.conversation, type=type,
@@ -74,8 +77,12 @@ def toolset(ledger: Ledger) -> list[Tool]:
         kinds = tuple(part for part in kind.split(",") if part)
         unknown = [part for part in kinds if part not in BY_KIND]
         if unknown:
-            raise InvalidArgs(f"there are no events of kind {unknown[0]!r}", f"use one of: {', '.join(BY_KIND)}")
-        body = {name: value for name, value in (("type", type), ("op", op), ("file_path", file_path)) if value}
+            raise InvalidArgs(
+                f"there are no events of kind {unknown[0]!r}", f"use one of: {', '.join(BY_KIND)}"
+            )
+        body = {
+            name: value for name, value in (("type", type), ("op", op), ("file_path", file_path)) if value
+        }
         rows = await ledger.backend.rows(
             Filter(
                 after=after, since=_moment(since), until=_moment(until), call=call, persona=persona, tool=tool,
@@ -93,7 +100,8 @@ def as_event(row: Row) -> dict[str, Any]:
         "event_id": row.seq, "at": iso(row.at), "kind": row.kind, "call_id": row.call, "persona": row.persona,
         "tool": row.tool, "conversation": row.conversation, "ref": row.ref,
     }  # fmt: skip
-    return {name: value for name, value in envelope.items() if value} | json.loads(row.body)
+    body: dict[str, Any] = json.loads(row.body)
+    return {name: value for name, value in envelope.items() if value} | body
 
 
 def _moment(text: str) -> int:

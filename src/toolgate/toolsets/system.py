@@ -18,7 +18,9 @@ from toolgate.core.tool import Tool, tool
 TAIL_BYTES = 1024 * 1024
 
 
-def toolset(ledger_state: Callable[[], Awaitable[dict[str, Any]]], root: Path, logfile: Path, version: str) -> list[Tool]:
+def toolset(
+    ledger_state: Callable[[], Awaitable[dict[str, Any]]], root: Path, logfile: Path, version: str
+) -> list[Tool]:
     started = time.time()
 
     @tool("system.ping", reads=["system"])
@@ -33,7 +35,11 @@ def toolset(ledger_state: Callable[[], Awaitable[dict[str, Any]]], root: Path, l
         disk = psutil.disk_usage(str(root))
         own = psutil.Process()
         return {
-            "cpu": {"count": os.cpu_count(), "percent": psutil.cpu_percent(interval=None), "load": list(os.getloadavg())},
+            "cpu": {
+                "count": os.cpu_count(),
+                "percent": psutil.cpu_percent(interval=None),
+                "load": list(os.getloadavg()),
+            },
             "memory": {"total": memory.total, "available": memory.available, "own": own.memory_info().rss},
             "disk": {"total": disk.total, "free": disk.free},
             "ledger": await ledger_state(),

@@ -40,6 +40,10 @@ def toolset(registry: Registry, standing: Callable[[str, Tool], Decision]) -> li
         """Describe one tool: its arguments, result, effects, and what policy would say."""
         found = registry.resolve(name)
         decision = standing(ctx.persona, found)
-        return found.describe() | {"decision": decision.verdict.value, "reason": decision.reason, "rule": decision.rule}
+        return found.describe() | {
+            "decision": decision.verdict.value,
+            "reason": decision.reason,
+            "rule": decision.rule,
+        }
 
     return [list_tools, help_tool]

@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from toolgate.core.change import Change, FileChange
 from toolgate.core.errors import CallError, Failed, NotFound, UnknownOutcome
@@ -21,10 +21,10 @@ from toolgate.workspace.images import Images
 from toolgate.workspace.lock import only_writer
 from toolgate.workspace.look import look, read_all
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.reconcile import Side, settle_change
 from toolgate.workspace.staged import Move, sweep
 from toolgate.workspace.write import bring, check_writable
 
-Side = Literal["before", "after"]
 T = TypeVar("T")
 
 READ_LIMIT = 16 << 20
@@ -70,6 +70,9 @@ class WorkspaceFiles(Files):
     async def roll_manifest(self, manifest: Sequence[Mapping[str, Any]], to: Side) -> None:
         """The same from a recorded manifest. Needs only the images of the files that must change."""
         await self._roll([self._recorded_move(entry, to) for entry in manifest])
+
+    async def settle(self, manifest: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+        return await settle_change(self, manifest)
 
     async def sweep(self, paths: Sequence[MountPath]) -> None:
         """Remove what interrupted writes left beside these files. Waits for a live writer to finish."""

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from toolgate.core.errors import CallError
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Outcome
-from toolgate.workspace.files import Side, WorkspaceFiles
+
+Side = Literal["before", "after"]
+
+
+class Rollable(Protocol):
+    """The part of the files' service that settling needs."""
+
+    async def sweep(self, paths: Sequence[MountPath]) -> None: ...
+
+    async def hashes(self, paths: Sequence[MountPath]) -> list[str | None]: ...
+
+    async def roll_manifest(self, manifest: Sequence[Mapping[str, Any]], to: Side) -> None: ...
 
 
 class Settlement(NamedTuple):
@@ -16,7 +27,7 @@ class Settlement(NamedTuple):
     why: str
 
 
-async def settle_change(files: WorkspaceFiles, manifest: Sequence[Mapping[str, Any]]) -> Settlement:
+async def settle_change(files: Rollable, manifest: Sequence[Mapping[str, Any]]) -> Settlement:
     """Only for a change whose owner is dead. Never guesses: a third content is `unknown`, and is left alone."""
     paths = [MountPath.parse(entry["path"]) for entry in manifest]
     try:
@@ -35,7 +46,7 @@ async def settle_change(files: WorkspaceFiles, manifest: Sequence[Mapping[str, A
     return await _finish(files, manifest)
 
 
-async def _finish(files: WorkspaceFiles, manifest: Sequence[Mapping[str, Any]]) -> Settlement:
+async def _finish(files: Rollable, manifest: Sequence[Mapping[str, Any]]) -> Settlement:
     """Some files are new and some old: forward if the new contents are kept, else back."""
     forward = await _problem(files, manifest, "after")
     if forward is None:
@@ -46,7 +57,7 @@ async def _finish(files: WorkspaceFiles, manifest: Sequence[Mapping[str, Any]]) 
     return Settlement("unknown", f"it was interrupted; finishing: {forward}; taking back: {back}")
 
 
-async def _problem(files: WorkspaceFiles, manifest: Sequence[Mapping[str, Any]], to: Side) -> str | None:
+async def _problem(files: Rollable, manifest: Sequence[Mapping[str, Any]], to: Side) -> str | None:
     try:
         await files.roll_manifest(manifest, to)
     except CallError as error:

@@ -1,0 +1,268 @@
+"""The composition root: the only place that wires rooms together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolgate import config as configuration
+from toolgate import plugins, trust
+from toolgate.config import Config
+from toolgate.consent.desk import Desk, Settings
+from toolgate.consent.notify import notifiers
+from toolgate.core.clock import Clock
+from toolgate.core.decision import Decision
+from toolgate.core.event import Configured
+from toolgate.core.names import Registry
+from toolgate.core.ports import Channel, Facts, Window
+from toolgate.core.tool import Tool
+from toolgate.facade import Gate
+from toolgate.gate.flow import Budget, Services
+from toolgate.gate.gate import Pipeline
+from toolgate.gate.reconcile import reconcile_dead
+from toolgate.ledger import keys as keyfile
+from toolgate.ledger.keys import Keys
+from toolgate.ledger.ledger import Ledger, View, Work
+from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
+from toolgate.logs import log_to
+from toolgate.policy.policy import Policy
+from toolgate.secrets.mask import NameMask
+from toolgate.storage.memory import MemoryBackend
+from toolgate.storage.port import Backend, Filter
+from toolgate.storage.sqlite import SqliteBackend
+from toolgate.toolsets import events, system, tools
+from toolgate.version import VERSION
+from toolgate.workspace.files import WorkspaceFiles
+from toolgate.workspace.images import Images
+from toolgate.workspace.mounts import Mounts
+
+STATE = ".toolgate"
+
+
+@dataclass
+class Setup:
+    """What has been decided about a project before anything of it is opened."""
+
+    root: Path
+    source: Path | None
+    """The file the policy is read from, and read again when it changes."""
+    config: Config
+    trusted: bool
+    database: str | Backend | None
+    state_dir: Path
+
+    @property
+    def local(self) -> Path:
+        return self.root / STATE
+
+
+@asynccontextmanager
+async def open(  # noqa: A001 - `toolgate.open` is the public name
+    root: str | Path = ".",
+    config: Config | Mapping[str, Any] | str | Path | None = None,
+    database: str | Backend | None = None,
+    *,
+    tools: Iterable[Tool] = (),
+    plugins: Iterable[plugins.Plugin] = (),
+    channels: Sequence[Channel] = (),
+    clock: Clock | None = None,
+    keys: Keys | None = None,
+) -> AsyncIterator[Gate]:
+    """Open a project's gate. Without `config`, its toolgate.yaml counts, and only if this user trusts it."""
+    setup = prepare(Path(root), config, database)
+    async with AsyncExitStack() as stack:
+        yield await _assemble(setup, stack, tuple(tools), tuple(plugins), channels, clock, keys)
+
+
+def prepare(
+    root: Path,
+    config: Config | Mapping[str, Any] | str | Path | None = None,
+    database: str | Backend | None = None,
+) -> Setup:
+    root = root.resolve()
+    state_dir = configuration.state_dir()
+    source: Path | None = None
+    if config is None:
+        source = root / configuration.FILE
+        trusted = trust.is_trusted(root, state_dir)
+        loaded = configuration.load(root) if source.exists() else Config.from_dict({"version": 1})
+    else:
+        trusted = True  # the program that opens the gate vouches for what it hands in
+        if isinstance(config, str | Path):
+            source = Path(config)
+            loaded = configuration.loads(source.read_text(), str(source))
+        else:
+            loaded = config if isinstance(config, Config) else Config.from_dict(config)
+    return Setup(root, source, loaded, trusted, database or loaded.ledger.database, state_dir)
+
+
+async def _assemble(
+    setup: Setup, stack: AsyncExitStack, own: Sequence[Tool], more: Sequence[plugins.Plugin],
+    channels: Sequence[Channel], clock: Clock | None, keys: Keys | None,
+) -> Gate:  # fmt: skip
+    live = LivePolicy(setup)
+    backend = _backend(setup)
+    owners = _owners(setup, backend)
+    ledger = Ledger(backend, keys or _keys(setup, backend), clock, live.windows)
+    ledger.reload_keys = lambda: _keys(setup, backend)
+    if setup.trusted and not isinstance(backend, MemoryBackend):
+        stack.enter_context(log_to(setup.local / "log" / "toolgate.jsonl"))
+    await owners.enter()
+    stack.push_async_callback(owners.leave)
+    await ledger.open()
+    stack.push_async_callback(ledger.close)
+    consent = setup.config.consent
+    desk = Desk(
+        ledger,
+        Settings(consent.expires_s, consent.max_open, consent.unattended),
+        [*channels, *notifiers(consent.notify.webhook, consent.notify.desktop)],
+    )
+    services = Services(
+        Registry(), live.current, ledger, desk, owners, NameMask(), _files(setup, stack, backend),
+        Budget(setup.config.budget.tokens),
+    )  # fmt: skip
+    live.ledger = ledger
+    gate = Gate(setup.root, live, services, Pipeline(services))
+    stack.push_async_callback(gate.pipeline.refusals.close)
+    _register(setup, services, gate, own, more)
+    await reconcile_dead(services)
+    await _note_policy(services, live)
+    return gate
+
+
+class LivePolicy:
+    """The policy in force, read again whenever its file changes. A broken file stops everything: fail closed."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._stamp = self._look()
+        self.config = setup.config
+        self._policy = setup.config.policy(setup.trusted)
+        self._error: Exception | None = None
+        self.ledger: Ledger | None = None
+
+    def current(self) -> Policy:
+        if self._setup.source is not None and (stamp := self._look()) != self._stamp:
+            self._stamp = stamp
+            self._reload()
+        if self._error is not None:
+            raise self._error
+        return self._policy
+
+    def windows(self, persona: str, tool: str) -> tuple[Window, ...]:
+        return self._policy.windows(persona, tool) if persona in self._policy.personas else ()
+
+    def _look(self) -> tuple[int, int, int] | None:
+        if self._setup.source is None:
+            return None
+        try:
+            status = self._setup.source.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+    def _reload(self) -> None:
+        from toolgate.core.errors import ConfigError, Unavailable
+
+        source = self._setup.source
+        assert source is not None
+        try:
+            self.config = configuration.loads(source.read_text(), str(source))
+            self._policy = self.config.policy(self._setup.trusted)
+            self._error = None
+        except (ConfigError, OSError, UnicodeDecodeError) as error:
+            fix = getattr(error, "fix", "") or "repair the file"
+            self._error = Unavailable(f"the policy cannot be read: {error}", fix)
+            return
+        if self.ledger is not None:
+            self.ledger.forget()  # limits may look back further now
+
+
+def _backend(setup: Setup) -> Backend:
+    database = setup.database
+    if not setup.trusted or database == "memory":
+        return MemoryBackend()  # nothing in an untrusted project is opened, not even its database
+    if database is None:
+        return SqliteBackend(setup.local / "ledger.db")
+    if not isinstance(database, str):
+        return database
+    if database.startswith(("postgres://", "postgresql://")):
+        from toolgate.storage.postgres import PostgresBackend
+
+        return PostgresBackend(database)
+    return SqliteBackend(Path(database))
+
+
+def _owners(setup: Setup, backend: Backend) -> Owners:
+    made = getattr(backend, "owners", None)
+    if made is not None:
+        owners: Owners = made()
+        return owners
+    if isinstance(backend, SqliteBackend):
+        return FileOwners(backend.path.parent / "owners")
+    return SoleOwner()
+
+
+def key_path(setup: Setup) -> Path:
+    if setup.config.ledger.key_file:
+        return (setup.root / setup.config.ledger.key_file).expanduser()
+    ident = trust.make_project_id(setup.root)
+    return setup.state_dir / "keys" / f"{ident}.json"
+
+
+def _keys(setup: Setup, backend: Backend) -> Keys:
+    if isinstance(backend, MemoryBackend):
+        return Keys.new()
+    path = key_path(setup)
+    started = isinstance(backend, SqliteBackend) and backend.path.exists() and backend.path.stat().st_size > 0
+    return keyfile.load(path) if started else keyfile.load_or_create(path)
+
+
+def _files(setup: Setup, stack: AsyncExitStack, backend: Backend) -> WorkspaceFiles | None:
+    if not setup.trusted:
+        return None
+    roots = {name: (setup.root / mount.path).resolve() for name, mount in setup.config.mounts.items()}
+    setup.local.mkdir(mode=0o700, exist_ok=True)
+    for name in ("scratch",):
+        if name in roots:
+            roots[name].mkdir(parents=True, exist_ok=True)
+    mounts = stack.enter_context(Mounts({name: path for name, path in roots.items() if path.is_dir()}))
+    return WorkspaceFiles(mounts, Images(setup.local / "images"), setup.local)
+
+
+def _register(
+    setup: Setup, services: Services, gate: Gate, own: Sequence[Tool], more: Sequence[plugins.Plugin]
+) -> None:
+    def standing(persona: str, tool: Tool) -> Decision:
+        return services.rules().decide(Facts(persona, tool, {}, tool.effects))
+
+    built_in = [
+        *tools.toolset(services.registry, standing),
+        *events.toolset(services.ledger),
+        *system.toolset(gate.ledger_state, setup.root, setup.local / "log" / "toolgate.jsonl", VERSION),
+    ]
+    for tool in (*built_in, *own):
+        services.registry.add(tool)
+    named = [plugins.load(spec, setup.root) for spec in setup.config.plugins] if setup.trusted else []
+    for plugin in (*more, *named):
+        for tool in plugin(services):
+            services.registry.add(tool)
+
+
+async def _note_policy(services: Services, live: LivePolicy) -> None:
+    """The journal knows which policy was in force when."""
+    fingerprint = live.current().fingerprint
+    last = await services.ledger.backend.rows(Filter(kinds=("configured",), newest_first=True, limit=1))
+    if last and f'"policy":"{fingerprint}"' in last[0].body:
+        return
+
+    def decide(view: View) -> None:
+        view.emit(Configured(policy=fingerprint, by=services.owners.me))
+
+    await services.ledger.do(Work(decide, durable=False))
+
+
+__all__ = ["Gate", "open", "prepare"]

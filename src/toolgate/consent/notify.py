@@ -1,0 +1,71 @@
+"""Telling a human that a question has opened: a webhook or the desktop. Telling is not answering."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import shutil
+import urllib.request
+from dataclasses import dataclass
+
+from toolgate.core.clock import iso
+from toolgate.core.display import visible
+from toolgate.core.ports import Channel, Question
+
+log = logging.getLogger("toolgate.consent")
+PATIENCE = 10.0
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """POSTs what was asked, without arguments: the message leaves the machine."""
+
+    url: str
+    name: str = "webhook"
+
+    async def ask(self, question: Question) -> None:
+        body = {
+            "event": "question",
+            "id": question.id,
+            "tool": question.tool,
+            "persona": question.persona,
+            "reason": question.reason,
+            "expires_at": iso(question.expires_at),
+            "text": headline(question),
+        }
+        await asyncio.to_thread(self._post, json.dumps(body).encode())
+
+    def _post(self, body: bytes) -> None:
+        request = urllib.request.Request(self.url, body, {"content-type": "application/json"})  # noqa: S310 - http(s) only, checked when the configuration is read
+        with urllib.request.urlopen(request, timeout=PATIENCE):  # noqa: S310
+            return
+
+
+@dataclass(frozen=True)
+class Desktop:
+    name: str = "desktop"
+
+    async def ask(self, question: Question) -> None:
+        program = shutil.which("notify-send")
+        if program is None:
+            log.warning("there is no notify-send on this machine")
+            return
+        process = await asyncio.create_subprocess_exec(
+            program, "--app-name=toolgate", "toolgate asks", headline(question),
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        await asyncio.wait_for(process.wait(), PATIENCE)
+
+
+def headline(question: Question) -> str:
+    return visible(f"{question.persona} wants to call {question.tool}: {question.reason}")
+
+
+def notifiers(webhook: str | None, desktop: bool) -> list[Channel]:
+    found: list[Channel] = []
+    if webhook:
+        found.append(Webhook(webhook))
+    if desktop:
+        found.append(Desktop())
+    return found

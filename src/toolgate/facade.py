@@ -1,0 +1,211 @@
+"""The Gate as programs hold it: call tools, answer questions, read and prove the record."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from toolgate.config import Config
+from toolgate.consent.desk import whoami
+from toolgate.consent.works import Scope
+from toolgate.core.context import Trail
+from toolgate.core.errors import InvalidArgs, NotAllowed, NotFound
+from toolgate.core.event import Paused, Resumed
+from toolgate.core.ports import Facts, Question
+from toolgate.core.result import Result
+from toolgate.core.spec import ToolSpecs
+from toolgate.gate.flow import Flow, Services
+from toolgate.gate.gate import Pipeline
+from toolgate.gate.resolve import resolve
+from toolgate.gate.validate import validate
+from toolgate.ledger import checkpoint as checkpoints
+from toolgate.ledger import export, stats
+from toolgate.ledger.checkpoint import Checkpoint
+from toolgate.ledger.ledger import View, Work
+from toolgate.ledger.resolve import ResolveWork
+from toolgate.ledger.state import Grant
+from toolgate.ledger.verify import Progress, Report, verify
+from toolgate.policy.explain import Explanation
+from toolgate.policy.policy import Policy
+from toolgate.storage.port import Filter, Row
+
+
+class PolicySource(Protocol):
+    config: Config
+
+    def current(self) -> Policy: ...
+
+
+class Gate:
+    """Made by `toolgate.open`."""
+
+    def __init__(self, root: Path, policy: PolicySource, services: Services, pipeline: Pipeline) -> None:
+        self.root = root
+        self.services = services
+        self.pipeline = pipeline
+        self._policy = policy
+
+    @property
+    def policy(self) -> Policy:
+        return self._policy.current()
+
+    @property
+    def config(self) -> Config:
+        return self._policy.config
+
+    # --- calls --------------------------------------------------------------------------------------------
+
+    async def call(
+        self, tool: str, args: Mapping[str, Any] | None = None, *, persona: str | None = None,
+        key: str | None = None, reason: str = "", conversation: str = "", transaction: str = "",
+        action: str = "", plan: str = "", step: str = "", wait: bool = True,
+        progress: Callable[[float, str], None] | None = None,
+    ) -> Result:  # fmt: skip
+        """Carry one call through the gate. A call that asks waits for its answer, or with `wait=False` is handed
+        back with the code `pending` and runs when it is repeated after approval."""
+        trail = Trail(
+            conversation=conversation,
+            transaction=transaction,
+            action=action,
+            plan=plan,
+            step=step,
+            reason=reason,
+        )
+        return await self.pipeline.call(
+            tool, args if args is not None else {}, self._persona(persona), key=key, trail=trail, wait=wait,
+            progress=progress,
+        )  # fmt: skip
+
+    async def calls(
+        self, requests: Sequence[tuple[str, Mapping[str, Any]]], *, persona: str | None = None,
+        conversation: str = "", reason: str = "", wait: bool = True,
+    ) -> list[Result]:  # fmt: skip
+        """Several calls in order; a refusal or an unknown tool stops the rest, which come back as not run."""
+        trail = Trail(conversation=conversation, reason=reason)
+        return await self.pipeline.calls(requests, self._persona(persona), trail=trail, wait=wait)
+
+    def tools(self, persona: str | None = None) -> ToolSpecs:
+        """The tools this persona may see: name, description, schemas, effects, and what policy says of them."""
+        who = self._persona(persona)
+        seen = []
+        for tool in self.services.registry:
+            decision = self.policy.decide(Facts(who, tool, {}, tool.effects))
+            if decision.verdict != "deny":
+                seen.append((tool, decision))
+        return ToolSpecs.of(seen)
+
+    async def explain(
+        self, tool: str, args: Mapping[str, Any] | None = None, persona: str | None = None
+    ) -> Explanation:
+        """Every line that policy considers for one call, and which decides. Runs nothing."""
+        facts = await self.facts(tool, args or {}, self._persona(persona))
+        return self.policy.explain(facts)
+
+    async def facts(self, tool: str, args: Mapping[str, Any], persona: str) -> Facts:
+        flow = Flow(tool, args, persona, None, Trail(), False, "c_explain")
+        await resolve(self.services, flow)
+        await validate(self.services, flow)
+        assert flow.facts is not None
+        paused = await self.services.ledger.look(lambda state, now: dict(state.paused))
+        return Facts(persona, flow.facts.tool, flow.facts.args, flow.facts.effects, flow.facts.paths, paused)
+
+    def _persona(self, persona: str | None) -> str:
+        return persona or self._policy.config.default_persona or "nobody"
+
+    # --- consent ------------------------------------------------------------------------------------------
+
+    async def approvals(self) -> list[Question]:
+        """Open questions, oldest first."""
+        return sorted(await self.services.desk.questions(), key=lambda question: question.asked_at)
+
+    async def answer(
+        self, ident: str, answer: Literal["approve", "deny"], *, reason: str = "",
+        scope: Scope | Mapping[str, Any] | None = None, by: str = "", channel: str = "library",
+    ) -> str:  # fmt: skip
+        """Approve once, refuse, or with `scope` approve and grant what the scope covers."""
+        if answer not in ("approve", "deny"):
+            raise InvalidArgs(f"{answer!r} is not an answer", "say `approve` or `deny`")
+        if scope is not None and not isinstance(scope, Scope):
+            try:
+                scope = Scope(**scope)
+            except TypeError as error:
+                raise InvalidArgs(
+                    f"the scope is wrong: {error}", "use args, paths, conversation, seconds, uses"
+                ) from None
+        return await self.services.desk.answer(
+            ident, answer == "approve", by=by, channel=channel, reason=reason, scope=scope
+        )
+
+    async def grants(self) -> list[Grant]:
+        return await self.services.desk.grants()
+
+    async def revoke(self, ident: str, *, reason: str = "", by: str = "", channel: str = "library") -> None:
+        await self.services.desk.revoke(ident, by=by, channel=channel, reason=reason)
+
+    async def pause(self, persona: str = "", *, reason: str = "", by: str = "") -> None:
+        """Stop everything a persona does, or with no name everything at all, at once and in every process."""
+        self._known(persona)
+
+        def decide(view: View) -> None:
+            view.emit(Paused(persona=persona, by=by or whoami(), reason=reason))
+
+        await self.services.ledger.do(Work(decide))
+
+    async def resume(self, persona: str = "", *, by: str = "") -> None:
+        def decide(view: View) -> None:
+            if persona not in view.state.paused:
+                raise NotFound(f"{persona or 'everything'} is not paused", "there is nothing to resume")
+            view.emit(Resumed(persona=persona, by=by or whoami()))
+
+        await self.services.ledger.do(Work(decide))
+
+    def _known(self, persona: str) -> None:
+        if persona and persona not in self.policy.personas:
+            raise NotAllowed(
+                f"there is no persona {persona!r}", f"the personas are: {', '.join(self.policy.personas)}"
+            )
+
+    # --- the record ---------------------------------------------------------------------------------------
+
+    async def events(self, wanted: Filter | None = None) -> list[Row]:
+        return await self.services.ledger.backend.rows(wanted or Filter(newest_first=True, limit=50))
+
+    async def stats(self, period: str = "1day", persona: str = "") -> dict[str, Any]:
+        ledger = self.services.ledger
+        return await stats.usage(ledger.backend, period, persona, ledger.clock.now())
+
+    async def verify(
+        self, checkpoints: Iterable[Checkpoint] = (), progress: Progress | None = None
+    ) -> Report:
+        ledger = self.services.ledger
+        return await verify(ledger.backend, ledger.keys, checkpoints, progress, ledger.clock.now())
+
+    async def checkpoint(self, project: str = "") -> Checkpoint:
+        ledger = self.services.ledger
+        return checkpoints.sign(await ledger.backend.head(), project, ledger.keys)
+
+    def export(self) -> AsyncIterator[str]:
+        return export.export(self.services.ledger.backend)
+
+    async def resolve(
+        self, call: str, outcome: Literal["happened", "not"], *, reason: str = "", by: str = ""
+    ) -> int:
+        """Say how an unknown call ended; the event's number comes back."""
+        work = await ResolveWork.make(self.services.ledger, call, outcome, by or whoami(), reason)
+        await self.services.ledger.do(work)
+        return work.rows[0].seq
+
+    async def ledger_state(self) -> dict[str, Any]:
+        ledger = self.services.ledger
+        head = await ledger.backend.head()
+        live, open_questions = await ledger.look(
+            lambda state, now: (len(state.live), sum(q.state == "open" for q in state.questions.values()))
+        )
+        return {
+            "backend": ledger.backend.name,
+            "events": head.seq,
+            "bytes": await ledger.backend.size(),
+            "running": live,
+            "open_questions": open_questions,
+        }

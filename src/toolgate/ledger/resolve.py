@@ -1,0 +1,60 @@
+"""A human settles what could not be proven."""
+
+from __future__ import annotations
+
+import json
+
+from toolgate.core.errors import Conflict, InvalidArgs, NotFound
+from toolgate.core.event import Resolved
+from toolgate.ledger.ledger import Ledger, View, Work
+from toolgate.storage.port import Filter, Row
+
+
+class ResolveWork(Work[None]):
+    """Made from the call's own rows; checked again in the transaction, because another may resolve it too."""
+
+    def __init__(self, started: Row, last: Row, outcome: str, by: str, reason: str) -> None:
+        super().__init__()
+        self._started, self._last = started, last
+        self._outcome, self._by, self._reason = outcome, by, reason
+
+    @classmethod
+    async def make(cls, ledger: Ledger, ident: str, outcome: str, by: str, reason: str) -> ResolveWork:
+        if outcome not in ("happened", "not"):
+            raise InvalidArgs(f"{outcome!r} is not an outcome", "say `happened` or `not`")
+        call = await _call_of(ledger, ident)
+        rows = await ledger.backend.rows(Filter(call=call))
+        started = next((row for row in rows if row.kind == "started"), None)
+        if started is None:
+            raise NotFound(
+                f"{ident} never started, so there is nothing to resolve", "`toolgate ledger tail` shows calls"
+            )
+        last = rows[-1]
+        if last.kind not in ("unknown", "started"):
+            raise Conflict(f"{call} is {last.kind}, not unknown", "only unknown calls can be resolved")
+        return cls(started, last, outcome, by, reason)
+
+    def decide(self, view: View) -> None:
+        row = self._started
+        if row.call in view.state.live:
+            raise Conflict(
+                f"{row.call} is still running", "wait until it has ended, or until its process is gone"
+            )
+        digest = json.loads(row.body)["digest"]
+        view.emit(
+            Resolved(
+                call=row.call, persona=row.persona, tool=row.tool, conversation=row.conversation,
+                claim=row.claim, outcome=self._outcome, by=self._by, channel="ledger", reason=self._reason,
+                digest=digest,
+            )
+        )  # fmt: skip
+
+
+async def _call_of(ledger: Ledger, ident: str) -> str:
+    """A call's id, or the number of one of its events."""
+    if not ident.isdigit():
+        return ident
+    rows = await ledger.backend.rows(Filter(after=int(ident) - 1, before=int(ident) + 1))
+    if not rows or not rows[0].call:
+        raise NotFound(f"there is no event {ident} of a call", "`toolgate ledger tail` shows events")
+    return rows[0].call
