@@ -44,6 +44,8 @@ from toolgate.storage.select import select_rows
 BUSY_MS = 10_000
 MAX_BATCH = 256
 POLL = 0.05
+GRACE = 0.5
+"""How long news stays news: for waiters that looked just before it came and wait just after."""
 _COLUMNS = ", ".join(schema.JOURNAL)
 _INSERT = f"INSERT INTO journal ({_COLUMNS}) VALUES ({', '.join('?' * len(schema.JOURNAL))})"
 _HEAD = "SELECT seq, at, key, hash, mac FROM head WHERE id = 1"
@@ -67,6 +69,7 @@ class SqliteBackend:
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="toolgate-read")
         self._reader: sqlite3.Connection | None = None
         self._version = -1
+        self._news_at = 0.0
 
     async def open(self, fold: Fold) -> None:
         self._fold = fold
@@ -137,10 +140,9 @@ class SqliteBackend:
         transaction = self._fold(jobs)
         try:
             connection.execute("BEGIN IMMEDIATE")
-            if _drive(transaction, connection):
-                connection.execute("COMMIT")
-            else:
-                connection.execute("ROLLBACK")
+            _drive(transaction, connection)
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")  # nothing was written
         except BaseException as error:
             transaction.close()
             if connection.in_transaction:
@@ -171,13 +173,14 @@ class SqliteBackend:
 
     async def changed(self, seconds: float) -> None:
         """Another process's commit changes data_version; our own are announced in process."""
-        deadline = self._loop.time() + seconds
-        while self._loop.time() < deadline:
+        entered = self._loop.time()
+        while (now := self._loop.time()) < entered + seconds:
             version = await self._select(_data_version)
             if version != self._version:
-                self._version = version
-                return
+                self._version, self._news_at = version, now
             await asyncio.sleep(min(POLL, seconds))
+            if self._news_at > entered - GRACE:  # whoever saw it first: it is news for everybody who waits
+                return
 
     async def size(self) -> int:
         names = (self.path, self.path.with_name(self.path.name + "-wal"))
@@ -321,16 +324,14 @@ def _finish_all(jobs: Sequence[Job]) -> None:
         job.finish()
 
 
-def _drive(transaction: Transaction, connection: sqlite3.Connection) -> bool:
-    """Answer the ledger's questions; say whether anything was written."""
-    wrote = False
+def _drive(transaction: Transaction, connection: sqlite3.Connection) -> None:
+    """Answer the ledger's questions."""
     try:
         query = next(transaction)
         while True:
-            wrote |= type(query) is Write
             query = transaction.send(_answer(connection, query))
     except StopIteration:
-        return wrote
+        return
 
 
 def _answer(db: sqlite3.Connection, query: Query) -> Any:
@@ -351,7 +352,9 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
         case RowsOf(ref):
             return [
                 Row(*row)
-                for row in db.execute(f"SELECT {_COLUMNS} FROM journal WHERE ref = ? ORDER BY seq", (ref,))
+                for row in db.execute(
+                    f"SELECT {_COLUMNS} FROM journal WHERE ref = ? AND ref <> '' ORDER BY seq", (ref,)
+                )
             ]
         case RowAt(seq):
             row = db.execute(f"SELECT {_COLUMNS} FROM journal WHERE seq = ?", (seq,)).fetchone()
@@ -390,3 +393,4 @@ def _write(db: sqlite3.Connection, write: Write) -> None:
         else:
             db.execute(_UPSERT[table], row)
     db.execute(_SET_HEAD, write.head[:5])
+    db.execute("COMMIT")  # before the ledger believes it: if this fails, it forgets what it has decided
