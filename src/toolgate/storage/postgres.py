@@ -12,16 +12,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from toolgate.core.errors import CallError, LedgerBroken, Unavailable
+from toolgate.core.errors import CallError, Unavailable
 from toolgate.storage import postgres_sql, schema
-from toolgate.storage.faults import from_postgres, is_lost, is_passing
-from toolgate.storage.port import Filter, Fold, Head, Job, Row, Tables, Transaction, Write
-from toolgate.storage.postgres_connect import ERRORS, connect, migrate, place_of
-from toolgate.storage.postgres_owners import PostgresOwners, close
+from toolgate.storage.faults import from_postgres, is_lost
+from toolgate.storage.port import Filter, Fold, Head, Job, Row, Tables
+from toolgate.storage.postgres_connect import ERRORS, close, connect, migrate, place_of
+from toolgate.storage.postgres_owners import PostgresOwners
+from toolgate.storage.postgres_write import Writer, spoil
 from toolgate.storage.select import select_rows
 
-ATTEMPTS = 4
 MAX_BATCH = 256
+SPLIT = 32
 RETRY = 0.5
 GRACE = 0.5
 """How long news stays news: for waiters that looked just before it came and wait just after."""
@@ -38,7 +39,7 @@ class PostgresBackend:
         self._server_clock = use_server_clock
         self._queue: deque[Job] = deque()
         self._owners: PostgresOwners | None = None
-        self._writer: Any = None
+        self._writer: Writer | None = None
         self._reader: Any = None
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -48,7 +49,7 @@ class PostgresBackend:
         return self._owners
 
     async def open(self, fold: Fold) -> None:
-        self._fold = fold
+        self._writer = Writer(self._dsn, fold, self._server_clock, self._owners)
         self._loop = asyncio.get_running_loop()
         self._arrived = asyncio.Event()
         self._reading = asyncio.Lock()
@@ -56,7 +57,7 @@ class PostgresBackend:
         self._news_at = -GRACE
         self._closing = False
         try:
-            await migrate(await self._writing(), self.place)
+            await migrate(await self._writer.connection(), self.place)
             async with self._reading:
                 await self._listening()
         except BaseException as error:
@@ -64,7 +65,7 @@ class PostgresBackend:
             if isinstance(error, ERRORS):
                 raise from_postgres(error, self.place) from error
             raise
-        self._task = asyncio.create_task(self._write_forever(), name="toolgate-write")
+        self._task = asyncio.create_task(self._write_forever(self._writer), name="toolgate-write")
 
     async def close(self) -> None:
         task, self._task = self._task, None
@@ -88,15 +89,15 @@ class PostgresBackend:
 
     # --- the writing task --------------------------------------------------------------------------------
 
-    async def _write_forever(self) -> None:
+    async def _write_forever(self, writer: Writer) -> None:
         jobs: list[Job] = []
         try:
             while True:
                 await self._arrived.wait()
                 self._arrived.clear()
                 while self._queue:
-                    jobs = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
-                    await self._commit(jobs)
+                    jobs = self._take()
+                    await writer.commit(jobs)
                     _finish(jobs)
                 if self._closing:
                     return
@@ -105,80 +106,11 @@ class PostgresBackend:
             _fail([job for job in (*jobs, *self._queue) if job.future and not job.future.done()], gone)
             self._queue.clear()
 
-    async def _commit(self, jobs: Sequence[Job]) -> None:
-        for left in reversed(range(ATTEMPTS)):
-            try:
-                return await self._attempt(jobs)
-            except ERRORS as error:
-                if left and is_passing(error):
-                    continue
-                _spoil(jobs, from_postgres(error, self.place))
-            except Exception as error:
-                _spoil(jobs, error)
-            return None
-        return None
-
-    async def _attempt(self, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            job.value = job.error = None
-        if self._owners is not None and self._owners.lost:
-            await self._owners.hold()  # others may think us dead: nothing is written before we live again
-        connection = await self._writing()
-        transaction = self._fold(jobs)
-        try:
-            await connection.execute("BEGIN")
-            if not await self._drive(transaction, connection):
-                await connection.execute("ROLLBACK")
-        except BaseException:
-            transaction.close()
-            await _abandon(connection)
-            raise
-
-    async def _drive(self, transaction: Transaction, connection: Any) -> bool:
-        """Answer the ledger's questions; say whether anything was written."""
-        wrote = False
-        head = None
-        try:
-            query = next(transaction)
-            while True:
-                if isinstance(query, Write):
-                    assert head is not None
-                    await self._write(connection, query, head)
-                    wrote, answer = True, None
-                else:
-                    answer = await postgres_sql.answer(connection, query, self._server_clock)
-                    head = answer if isinstance(answer, Head) else head
-                query = transaction.send(answer)
-        except StopIteration:
-            return wrote
-
-    async def _write(self, connection: Any, write: Write, head: Head) -> None:
-        """Append and commit. If the connection breaks meanwhile, find out what became of it."""
-        commit = "on" if write.durable else "off"  # off survives kill -9 but not a power cut: for reads
-        sql, values = postgres_sql.write_statement(write, (head.seq, head.hash), commit)
-        try:
-            if await connection.fetchrow(sql, *values) is None:
-                raise LedgerBroken("the head moved while it was locked", "run `toolgate ledger verify`")
-            if await connection.execute("COMMIT") != "COMMIT":
-                raise Unavailable("PostgreSQL rolled the transaction back", "try again")
-        except ERRORS as error:
-            if not (is_lost(error) or connection.is_closed()):
-                raise
-            connection.terminate()
-            if not await self._landed(write):
-                raise
-
-    async def _landed(self, write: Write) -> bool:
-        """Whether it was committed after all: the head lock is free only once the broken transaction has ended."""
-        last = write.rows[-1]
-        try:
-            connection = await self._writing()
-            async with connection.transaction():
-                await connection.fetchrow(postgres_sql.LOCK)
-                stored = await connection.fetchval("SELECT hash FROM journal WHERE seq = $1", last.seq)
-        except ERRORS as error:  # not tried again: it may be there
-            raise from_postgres(error, self.place) from error
-        return bool(stored == last.hash)
+    def _take(self) -> list[Job]:
+        """Half of many, so that the callers of one half can work while the other half is committed."""
+        waiting = len(self._queue)
+        size = min(waiting, max(SPLIT, (waiting + 1) // 2), MAX_BATCH)
+        return [self._queue.popleft() for _ in range(size)]
 
     # --- readers -----------------------------------------------------------------------------------------
 
@@ -239,8 +171,7 @@ class PostgresBackend:
         self._news = asyncio.Event()
 
     def _hear(self, connection: Any, pid: int, channel: str, payload: str) -> None:
-        own = self._writer is not None and not self._writer.is_closed() and self._writer.get_server_pid()
-        if pid != own:  # our own are announced in process
+        if self._writer is None or pid != self._writer.pid:  # our own are announced in process
             self._tell()
 
     async def _select(self, query: Callable[[Any], Awaitable[T]]) -> T:
@@ -257,11 +188,6 @@ class PostgresBackend:
 
     # --- connections -------------------------------------------------------------------------------------
 
-    async def _writing(self) -> Any:
-        if self._writer is None or self._writer.is_closed():
-            self._writer = await connect(self._dsn)
-        return self._writer
-
     async def _listening(self) -> Any:
         """The reading connection, which also listens; made again if it was lost. Call with the lock held."""
         if self._reader is None or self._reader.is_closed():
@@ -276,10 +202,11 @@ class PostgresBackend:
         return self._reader
 
     async def _disconnect(self) -> None:
-        for connection in (self._writer, self._reader):
-            if connection is not None:
-                await close(connection)
-        self._writer = self._reader = None
+        if self._writer is not None:
+            await self._writer.close()
+        if self._reader is not None:
+            await close(self._reader)
+        self._reader = None
 
 
 class PostgresSnapshot:
@@ -315,22 +242,8 @@ class PostgresSnapshot:
             raise from_postgres(error, self._place) from error
 
 
-async def _abandon(connection: Any) -> None:
-    """Leave no half transaction behind: roll back, or drop the connection."""
-    try:
-        if not connection.is_closed() and connection.is_in_transaction():
-            await connection.execute("ROLLBACK")
-    except ERRORS:
-        connection.terminate()
-
-
-def _spoil(jobs: Sequence[Job], error: BaseException) -> None:
-    for job in jobs:
-        job.value, job.error = None, error
-
-
 def _fail(jobs: Sequence[Job], error: CallError) -> None:
-    _spoil(jobs, error)
+    spoil(jobs, error)
     _finish(jobs)
 
 

@@ -58,6 +58,14 @@ async def connect(dsn: str, **settings: str) -> Any:
         raise SetupError(f"the address of the database cannot be read: {error}", "correct it") from None
 
 
+async def close(connection: Any) -> None:
+    """Say goodbye if somebody listens; be gone in any case."""
+    try:
+        await connection.close(timeout=5)
+    except ERRORS:
+        connection.terminate()
+
+
 async def migrate(connection: Any, place: str) -> None:
     """Numbered files, forward only; a ledger of a newer version is refused untouched."""
     if await _version(connection) == schema.VERSION:

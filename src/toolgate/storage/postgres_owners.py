@@ -12,7 +12,7 @@ from typing import Any
 from toolgate.core.call import new_id
 from toolgate.core.errors import Unavailable
 from toolgate.storage.faults import from_postgres
-from toolgate.storage.postgres_connect import ERRORS, connect, place_of
+from toolgate.storage.postgres_connect import ERRORS, close, connect, place_of
 
 ATTEMPTS = 40
 PAUSE = 0.05
@@ -85,14 +85,6 @@ class PostgresOwners:
                 return bool(await self._session.fetchval(sql, _number(owner)))
             except ERRORS as error:
                 raise from_postgres(error, self._place) from error
-
-
-async def close(connection: Any) -> None:
-    """Say goodbye if somebody listens; be gone in any case."""
-    try:
-        await connection.close(timeout=5)
-    except ERRORS:
-        connection.terminate()
 
 
 def _number(owner: str) -> int:

@@ -34,11 +34,15 @@ HEAD = f"SELECT seq, at, key, hash, mac, {NOW} FROM head WHERE id = 1"
 LOCK = f"""
   WITH held AS MATERIALIZED (SELECT seq, at, key, hash, mac FROM head WHERE id = 1 FOR UPDATE)
   SELECT seq, at, key, hash, mac, {NOW} FROM held"""
+# our own sessions only; answered with nothing once it is gone
+END_SESSION = """
+  SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE pid = $1 AND usename = current_user AND application_name = 'toolgate'"""
 SIZE = "SELECT sum(pg_total_relation_size(to_regclass(name))) FROM unnest($1::text[]) AS name"
 
 
-async def answer(db: Any, query: Query, server_clock: bool) -> Any:
-    """Everything but Write, which the backend commits."""
+async def answer(db: Any, query: Query) -> Any:
+    """Everything but Write, which is more than an answer."""
     match query:
         case Lock():
             row = await db.fetchrow(LOCK)
@@ -46,7 +50,7 @@ async def answer(db: Any, query: Query, server_clock: bool) -> Any:
                 raise LedgerBroken(
                     "the ledger has no head", "restore a backup; `toolgate ledger verify` says more"
                 )
-            return Head(*row) if server_clock else Head(*row[:5])
+            return Head(*row)
         case ClaimsOf(scopes):
             names = ", ".join(schema.PROJECTIONS["claims"])
             found = await db.fetch(f"SELECT {names} FROM claims WHERE scope = ANY($1::text[])", scopes)
@@ -68,7 +72,7 @@ async def answer(db: Any, query: Query, server_clock: bool) -> Any:
         case LoadTables():
             return await load(db, schema.IN_MEMORY)
         case Write():
-            raise TypeError("a Write is committed by the backend")
+            raise TypeError("a Write is not asked but committed")
 
 
 def rows_of(records: Sequence[Any]) -> list[Row]:
@@ -88,11 +92,8 @@ async def load(db: Any, names: Sequence[str]) -> dict[str, dict[Any, tuple[Any, 
     return tables
 
 
-def write_statement(write: Write, expected: tuple[int, str], commit: str) -> tuple[str, list[Any]]:
-    """SQL and values. It answers with the database's clock, or with nothing if the head was elsewhere.
-
-    `expected` is the seq and hash the head must have; `commit` is this transaction's synchronous_commit.
-    """
+def write_statement(write: Write, head: Head) -> tuple[str, list[Any]]:
+    """SQL and values. It answers with the database's clock, or with nothing if the head is not as expected."""
     puts: dict[str, list[tuple[Any, ...]]] = {}
     drops: dict[str, list[Any]] = {}
     for (table, key), row in write.changes.items():
@@ -100,7 +101,9 @@ def write_statement(write: Write, expected: tuple[int, str], commit: str) -> tup
             drops.setdefault(table, []).append(key)
         else:
             puts.setdefault(table, []).append(row)
-    values: list[Any] = [*write.head[:5], *expected, commit, write.notify, *zip(*write.rows, strict=True)]
+    commit = "on" if write.durable else "off"  # off survives kill -9 but not a power cut: for reads
+    values: list[Any] = [*write.head[:5], head.seq, head.hash, commit, write.notify]
+    values += zip(*write.rows, strict=True)
     for rows in puts.values():
         values += zip(*rows, strict=True)
     values += drops.values()
