@@ -253,3 +253,25 @@ def test_a_path_in_another_mount_needs_its_prefix_in_a_rule() -> None:
     assert read("garden:users/a", "*:users/**") == "deny"
     assert read("users/a", "*:users/**") == "deny"
     assert read("users/a", "garden:users/**") == "allow"
+
+
+def test_a_subagent_cannot_use_a_mount_that_its_parent_may_not_use() -> None:
+    made = policy(
+        mounts={"garden": {"path": "garden"}},
+        personas={"boss": OBSERVE, "p": {"parent": "boss", "mounts": ["project", "garden"]}},
+    )
+    decision = made.decide(facts("code.read", {"path": "garden:a"}))
+    assert (decision.verdict, decision.rule) == ("deny", "hard:mount")
+    assert made.explain(facts("code.read", {"path": "garden:a"})).decision == decision
+
+
+def test_what_was_clear_for_one_call_is_not_taken_as_clear_for_another() -> None:
+    made = policy(
+        mounts={"garden": {"path": "garden"}},
+        personas={"p": {"allow": ["*"]}, "q": {"allow": ["*"], "mounts": ["garden"]}},
+    )
+    for _ in range(2):
+        assert made.decide(facts("code.read", {"path": "toolgate.yaml"})).verdict == "allow"
+        assert made.decide(facts("fs.write", {"path": "toolgate.yaml"})).rule == "hard:blocked-name"
+        assert made.decide(facts("code.read", {"path": "toolgate.yaml"}, persona="q")).rule == "hard:mount"
+        assert made.decide(facts("fs.patch", {"paths": ["toolgate.yaml", "a"]})).rule == "hard:blocked-name"
