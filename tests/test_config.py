@@ -71,9 +71,9 @@ def test_what_init_writes_loads_and_is_roomy() -> None:
     assert config.policy(trusted=True).persona("reviewer").mounts == {"project", "scratch"}
 
 
-def test_absent_sections_have_strict_values() -> None:
+def test_absent_sections_have_their_documented_values() -> None:
     config = loads("version: 1")
-    assert config.limits.profile == "strict"
+    assert config.limits.profile == "roomy"
     assert (config.consent.expires_s, config.consent.max_open, config.consent.unattended) == (900, 5, False)
     assert config.personas == {}
     assert config.budget.tokens == 25_000

@@ -14,8 +14,8 @@ def found(windows: tuple[Window, ...]) -> dict[str, list[tuple[int, float]]]:
     return scopes
 
 
-def test_without_limits_the_strict_profile_holds() -> None:
-    made = policy(personas={"p": {}})
+def test_the_strict_profile_has_the_small_numbers() -> None:
+    made = policy(personas={"p": {}}, limits={"profile": "strict"})
     assert found(made.windows("p", "code.search")) == {
         "global": [(100, 60.0), (2000, 3600.0)],
         "persona/p": [(3, 18.0), (10, 60.0), (200, 3600.0)],
@@ -23,8 +23,8 @@ def test_without_limits_the_strict_profile_holds() -> None:
     }
 
 
-def test_the_roomy_profile_has_no_tool_limits_and_no_burst() -> None:
-    made = policy(personas={"p": {}}, limits={"profile": "roomy"})
+def test_without_limits_the_roomy_profile_holds_without_tool_limits_or_burst() -> None:
+    made = policy(personas={"p": {}})
     assert found(made.windows("p", "code.search")) == {
         "global": [(3000, 60.0), (60_000, 3600.0)],
         "persona/p": [(1200, 60.0), (30_000, 3600.0)],
@@ -41,7 +41,7 @@ def test_a_persona_overrides_the_usual_limits_field_by_field() -> None:
 
 
 def test_a_burst_as_large_as_the_minute_adds_no_window() -> None:
-    made = policy(personas={"p": {"limits": {"per_minute": 3, "burst": 3}}})
+    made = policy(personas={"p": {"limits": {"per_minute": 3, "burst": 3}}}, limits={"profile": "strict"})
     assert found(made.windows("p", "fs.read"))["persona/p"] == [(3, 60.0), (200, 3600.0)]
 
 
@@ -53,7 +53,10 @@ def test_a_tool_glob_gives_the_tools_it_matches_one_shared_window() -> None:
 
 
 def test_a_subagents_calls_count_for_its_parents_too() -> None:
-    made = policy(personas={"boss": {"limits": {"per_minute": 5}}, "p": {"parent": "boss"}})
+    made = policy(
+        personas={"boss": {"limits": {"per_minute": 5}}, "p": {"parent": "boss"}},
+        limits={"profile": "strict"},
+    )
     windows = found(made.windows("p", "code.read"))
     assert (5, 60.0) in windows["persona/boss"]
     assert {"persona/p", "tool/boss/code.read", "tool/p/code.read", "global"} <= set(windows)
