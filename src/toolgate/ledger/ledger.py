@@ -79,6 +79,8 @@ class Ledger:
         self.keys = keys
         self.clock = clock or SystemClock()
         self.windows = windows or (lambda persona, tool: ())
+        self.callers = 0
+        """Calls under way in this process: a lone one need not wait to share a commit."""
         self.reload_keys: Callable[[], Keys] | None = None
         self._state: State | None = None
         self._sealing = keys.current
@@ -93,8 +95,11 @@ class Ledger:
         await self.backend.close()
 
     async def do(self, work: Work[T]) -> T:
-        value: T = await self.backend.submit(work, work.durable)
+        value: T = await self.backend.submit(work, work.durable, self._alone)
         return value
+
+    def _alone(self) -> bool:
+        return self.callers <= 1
 
     async def look(self, read: Callable[[State, int], T]) -> T:
         """Read the state as it is now, caught up with every other process."""
