@@ -150,7 +150,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
                 owner=self.services.owners.me, args=self.services.redactor.mask(tool, call.args),
                 rule=decision.rule, decision=decision.verdict.value, reason=decision.reason,
                 effectful=flow.effectful, change=call.change.manifest if call.change else [],
-                trail=call.trail.words(), undoes=flow.undoes,
+                trail=call.trail.words(), undoes=call.change.undoes if call.change else 0,
             )
         )  # fmt: skip
 

@@ -109,7 +109,6 @@ class Flow:
     result: Result | None = None
     """Set by a stage that ends the call early, such as a stored result under the same key."""
     turns: int = 0
-    undoes: int = 0
 
     @property
     def duration_us(self) -> int:
@@ -121,8 +120,13 @@ class Flow:
 
     @property
     def claim(self) -> str:
-        """The idempotency scope: a persona's key means nothing to another persona."""
-        return f"{self.persona}/{self.key}" if self.key else ""
+        """The idempotency scope: a persona's key means nothing to another persona. Tools that opt in are
+        deduplicated by what the call is, within its conversation, where the caller gives no key."""
+        if self.key:
+            return f"key/{self.persona}/{self.key}"
+        if self.tool is not None and self.tool.scoped and self.call is not None:
+            return f"scope/{self.persona}/{self.trail.conversation}/{self.call.digest}"
+        return ""
 
     def context(self) -> Context:
         assert self.tool is not None

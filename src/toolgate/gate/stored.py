@@ -51,12 +51,12 @@ def objection(claim: tuple[Any, ...], digest: str, key: str) -> CallError | None
 
 async def stored_result(services: Services, flow: Flow) -> bool:
     """Before a human is bothered: is there an answer already?"""
-    if not flow.key or flow.call is None:
+    if not flow.claim or flow.call is None:
         return False
     claim = await services.ledger.do(ClaimWork(flow.claim))
     if claim is None:
         return False
-    problem = objection(claim, flow.call.digest, flow.key)
+    problem = objection(claim, flow.call.digest, flow.key or "")
     if problem is not None:
         raise problem
     if claim[3] not in ("committed", "happened"):
