@@ -88,7 +88,11 @@ class Ledger:
 
     async def open(self) -> None:
         await self.backend.open(self._transaction)
-        await self.look(lambda state, now: None)
+        try:
+            await self.look(lambda state, now: None)
+        except BaseException:
+            await self.backend.close()
+            raise
 
     async def close(self) -> None:
         await self.backend.close()
@@ -138,10 +142,15 @@ class Ledger:
         view = View(state, now, claims)
         try:
             job.value = job.work.decide(view)
+            bodies = [event.body() for event in view.events]
+            texts = [canonical(body) for body in bodies]
         except Exception as error:  # its caller's, not the batch's
-            job.error = error
+            job.value, job.error = None, error
             return []
-        rows = [self._append(event, state, now) for event in view.events]
+        rows = [
+            self._append(event, body, text, state, now)
+            for event, body, text in zip(view.events, bodies, texts, strict=True)
+        ]
         for table, key in [change for change in state.changes if change[0] == "claims"]:
             claim = state.changes[table, key]
             if claim is not None:
@@ -149,14 +158,13 @@ class Ledger:
         job.work.rows = rows
         return rows
 
-    def _append(self, event: Event, state: State, now: int) -> Row:
-        body = event.body()
+    def _append(self, event: Event, body: Mapping[str, Any], text: str, state: State, now: int) -> Row:
         if event.kind == "rotated":  # sealed with the new key, so that the head always names the key in use
             self._sealing = int(body["version"])
         row = seal(
             Row(
                 state.seq + 1, now, event.kind, event.call, event.persona, event.tool, event.conversation,
-                event.ref, event.claim, self._sealing, canonical(body), state.hash, "", "",
+                event.ref, event.claim, self._sealing, text, state.hash, "", "",
             ),
             self.keys,
         )  # fmt: skip
@@ -181,7 +189,7 @@ class Ledger:
         state = self._state
         if state is not None and state.seq == head.seq and state.hash == head.hash:
             return state
-        if self.keys.find(head.key) is None and self.reload_keys is not None:
+        if head.key and self.keys.find(head.key) is None and self.reload_keys is not None:
             self.keys = self.reload_keys()  # another process has rotated the key
         check_head(head, self.keys)
         self._sealing = head.key or self.keys.current

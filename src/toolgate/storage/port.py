@@ -97,7 +97,7 @@ class RowAt:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Append rows, change projections, move the head; answered with None once it is staged for commit."""
+    """Append rows, change projections, move the head; answered with None once it is committed."""
 
     rows: Sequence[Row]
     changes: Mapping[tuple[str, Any], tuple[Any, ...] | None]

@@ -137,9 +137,8 @@ class SqliteBackend:
         transaction = self._fold(jobs)
         try:
             connection.execute("BEGIN IMMEDIATE")
-            if _drive(transaction, connection):
-                connection.execute("COMMIT")
-            else:
+            _drive(transaction, connection)
+            if connection.in_transaction:  # nothing was written
                 connection.execute("ROLLBACK")
         except BaseException as error:
             transaction.close()
@@ -321,16 +320,14 @@ def _finish_all(jobs: Sequence[Job]) -> None:
         job.finish()
 
 
-def _drive(transaction: Transaction, connection: sqlite3.Connection) -> bool:
-    """Answer the ledger's questions; say whether anything was written."""
-    wrote = False
+def _drive(transaction: Transaction, connection: sqlite3.Connection) -> None:
+    """Answer the ledger's questions. A write is committed before the ledger hears that it is done."""
     try:
         query = next(transaction)
         while True:
-            wrote |= type(query) is Write
             query = transaction.send(_answer(connection, query))
     except StopIteration:
-        return wrote
+        return
 
 
 def _answer(db: sqlite3.Connection, query: Query) -> Any:
@@ -390,3 +387,4 @@ def _write(db: sqlite3.Connection, write: Write) -> None:
         else:
             db.execute(_UPSERT[table], row)
     db.execute(_SET_HEAD, write.head[:5])
+    db.execute("COMMIT")
