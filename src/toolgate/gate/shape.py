@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
+from toolgate.core.display import encodable
 from toolgate.core.errors import Code
 from toolgate.gate.flow import Broke, Done, Flow, Services
 
@@ -16,6 +18,8 @@ _encode = json.JSONEncoder(
 
 async def shape(services: Services, flow: Flow) -> None:
     if not isinstance(flow.outcome, Done):
+        if flow.outcome is not None:
+            flow.outcome = replace(flow.outcome, message=encodable(flow.outcome.message))
         return
     try:
         flow.text = _encode(flow.data)
@@ -29,6 +33,9 @@ async def shape(services: Services, flow: Flow) -> None:
             )
         flow.data, flow.text = None, ""
         return
+    clean = encodable(flow.text)
+    if clean != flow.text:
+        flow.data, flow.text = json.loads(clean), clean
     room = services.budget.tokens * CHARS_A_TOKEN
     if len(flow.text) > room:
         flow.data = cut(flow.data, room)
