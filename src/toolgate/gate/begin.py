@@ -7,6 +7,7 @@ idempotency claim. After this row the effect may have happened; before it, nothi
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,7 +60,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         flow = self.flow
         assert flow.call is not None
         if flow.claim and (claim := live_claim(view, flow.claim)) is not None:
-            problem = objection(claim, flow.call.digest, flow.key or "")
+            problem = objection(claim, flow.call.request, flow.key or "")
             if problem is not None:
                 return Stopped(problem)
             if claim[3] in ("committed", "happened"):
@@ -85,12 +86,8 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         if decision.verdict is not Verdict.ASK:
             return decision, ""
         rights = rules.rights(flow.persona)
-        approval = approval_for(view.state, call.digest, flow.persona, view.now)
-        if (
-            approval is not None
-            and approval.body["rule"] == decision.rule
-            and approval.body["rights"] == rights
-        ):
+        approval = approval_for(view.state, call.digest, flow.persona, view.now, decision.rule, rights)
+        if approval is not None:
             return decision, approval.id
         grant = grant_for(view.state, call, facts.paths, rights, view.now)
         return decision, grant.id if grant is not None else ""
@@ -124,11 +121,11 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
 
     def _limit(self, window: Window, wait: int) -> Stopped:
         """An approval stays unused and waits for the repeated call."""
-        seconds = wait / SECOND
+        seconds = math.ceil(wait * 1000 / SECOND) / 1000  # never a moment too early
         error = RateLimited(
             f"{window.name} allows {window.limit} calls in {window.seconds:g} s, and they are used up",
-            f"come back in {seconds:.1f} s",
-            data={"retry_after_s": round(seconds, 3), "limit": window.name},
+            f"come back in {math.ceil(seconds * 10) / 10:.1f} s",
+            data={"retry_after_s": seconds, "limit": window.name},
         )
         return Stopped(error)
 
@@ -146,6 +143,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
                 rule=decision.rule, decision=decision.verdict.value, reason=decision.reason,
                 effectful=flow.effectful, change=call.change.manifest if call.change else [],
                 trail=call.trail.words(), undoes=flow.undoes,
+                request=call.request if flow.claim and call.change is not None else "",
             )
         )  # fmt: skip
 
