@@ -16,6 +16,7 @@ from toolgate.ledger.keys import Keys
 from toolgate.storage.port import Head, Row
 from toolgate.storage.schema import EMPTY_HASH
 
+_MAC = 64
 _BREAKS = 11  # line breaks in a row's text: twelve lines
 
 
@@ -48,8 +49,15 @@ def head_mac(seq: int, at: int, digest: str, key: bytes) -> str:
     return hmac.digest(key, f"head\n{seq}\n{at}\n{digest}".encode(), "sha256").hex()
 
 
-def make_head(row: Row, keys: Keys) -> Head:
-    return Head(row.seq, row.at, row.key, row.hash, head_mac(row.seq, row.at, row.hash, keys.key(row.key)))
+def standing_mac(seq: int, standing: str, key: bytes) -> str:
+    return hmac.digest(key, f"standing\n{seq}\n{standing}".encode(), "sha256").hex()
+
+
+def make_head(row: Row, keys: Keys, standing: str) -> Head:
+    """Two seals: where the journal ends, and what stands there (live calls, questions, grants, pauses)."""
+    key = keys.key(row.key)
+    mac = head_mac(row.seq, row.at, row.hash, key) + standing_mac(row.seq, standing, key)
+    return Head(row.seq, row.at, row.key, row.hash, mac)
 
 
 def fault_of(row: Row, seq: int, prev: str, keys: Keys | None) -> str:
@@ -85,8 +93,21 @@ def check_head(head: Head, keys: Keys) -> None:
             f"the ledger is sealed with key version {head.key}, which is not in {keys.source}",
             "restore the key file that belongs to this ledger",
         )
-    if not hmac.compare_digest(head_mac(head.seq, head.at, head.hash, key), head.mac):
+    if not hmac.compare_digest(head_mac(head.seq, head.at, head.hash, key), head.mac[:_MAC]):
         raise LedgerBroken(
             f"the ledger's head (event {head.seq}) is not sealed with the key in {keys.source}",
             "run `toolgate ledger verify`; if it is the wrong key, restore the one that belongs to this ledger",
+        )
+
+
+def check_standing(head: Head, keys: Keys, standing: str) -> None:
+    """Refuse tables that are not what stood at the head: a used approval or a revoked grant put back, a pause
+    taken out. Rows that are missing cannot speak for themselves."""
+    key = keys.find(head.key)
+    if head.seq == 0 and head.hash == EMPTY_HASH and not standing:
+        return
+    if key is None or not hmac.compare_digest(standing_mac(head.seq, standing, key), head.mac[_MAC:]):
+        raise LedgerBroken(
+            f"the tables are not what stood at event {head.seq}",
+            "run `toolgate ledger verify`; somebody changed the database",
         )

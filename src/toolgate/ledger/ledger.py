@@ -16,7 +16,7 @@ from toolgate.core.canonical import canonical
 from toolgate.core.clock import SECOND, Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.core.event import Event
-from toolgate.ledger.chain import check_head, fault_of, make_head, seal
+from toolgate.ledger.chain import check_head, check_standing, fault_of, make_head, seal
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.state import State, Windows
 from toolgate.storage.port import (
@@ -135,7 +135,7 @@ class Ledger:
         if rows:
             changes, state.changes = state.changes, {}
             notify = "consent" if any(row.kind in _CONSENT for row in rows) else ""
-            yield Write(rows, changes, make_head(rows[-1], self.keys), durable, notify)
+            yield Write(rows, changes, make_head(rows[-1], self.keys, state.standing()), durable, notify)
         return rows
 
     def _decide_one(self, job: Job, state: State, now: int, claims: dict[str, tuple[Any, ...]]) -> list[Row]:
@@ -202,6 +202,7 @@ class Ledger:
             )
         else:
             self._follow(state, (yield RowsAfter(state.seq)), head)
+        check_standing(head, self.keys, state.standing())
         self._state = state
         return state
 

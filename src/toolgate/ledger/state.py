@@ -121,6 +121,14 @@ class State:
             "claims": dict(self.claims),
         }
 
+    def standing(self) -> str:
+        """What stands now, in one spelling, for the head's seal."""
+        lines = [f"live {call} {item.row.seq} {owner_of(item)}" for call, item in self.live.items()]
+        lines += [f"question {q.id} {q.row.seq} {q.state} {q.expires}" for q in self.questions.values()]
+        lines += [f"grant {g.id} {g.row.seq} {g.uses} {g.expires}" for g in self.grants.values()]
+        lines += [f"pause {persona} {seq}" for persona, seq in self.pauses.items()]
+        return "\n".join(sorted(lines))
+
     def _claim(self, row: tuple[Any, ...]) -> None:
         self.changes["claims", row[0]] = row
         if self.keep_claims:
