@@ -16,7 +16,7 @@ from toolgate.consent.works import approval_for, close_due
 from toolgate.core.clock import SECOND
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import CallError, RateLimited
-from toolgate.core.event import Denied, Started
+from toolgate.core.event import Started
 from toolgate.core.ports import Window
 from toolgate.gate.authorize import authorize, refused
 from toolgate.gate.consent import Stage
@@ -67,7 +67,8 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
                 return Stored(claim)
         decision, ref = self._authorize_again(view)
         if decision.verdict is Verdict.DENY:
-            return self._deny(view, decision)
+            assert flow.facts is not None
+            return Stopped(refused(flow.facts, decision))
         if decision.verdict is Verdict.ASK and not ref:
             return AskAgain(self._what_changed(view, decision))
         full = blocked(view.state, self.services.rules().windows(flow.persona, flow.call.tool), view.now)
@@ -108,21 +109,6 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         if self.flow.question:
             return "what would run is no longer what was approved, or the approval was used or has expired"
         return "policy asks for it now"
-
-    def _deny(self, view: View, decision: Decision) -> Stopped:
-        flow = self.flow
-        assert flow.facts is not None
-        assert flow.call is not None
-        assert flow.tool is not None
-        view.emit(
-            Denied(
-                call=flow.call_id, persona=flow.persona, tool=flow.call.tool,
-                conversation=flow.trail.conversation, rule=decision.rule, reason=decision.reason,
-                digest=flow.call.digest, args=self.services.redactor.mask(flow.tool, flow.call.args),
-                trail=flow.trail.words(),
-            )
-        )  # fmt: skip
-        return Stopped(refused(flow.facts, decision))
 
     def _limit(self, window: Window, wait: int) -> Stopped:
         """An approval stays unused and waits for the repeated call."""
