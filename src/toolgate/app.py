@@ -107,7 +107,8 @@ async def _assemble(
     backend = _backend(setup)
     owners = _owners(setup, backend)
     ledger = Ledger(backend, keys or _keys(setup, backend), clock, live.windows)
-    ledger.reload_keys = lambda: _keys(setup, backend)
+    if keys is None:  # what a program hands in is not looked for in a file
+        ledger.reload_keys = lambda: _keys(setup, backend)
     if setup.trusted and not isinstance(backend, MemoryBackend):
         stack.enter_context(log_to(setup.local / "log" / "toolgate.jsonl"))
     await owners.enter()

@@ -15,6 +15,7 @@ from toolgate.consent.desk import Desk
 from toolgate.core.call import Call
 from toolgate.core.context import Context, Trail
 from toolgate.core.decision import Decision
+from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code
 from toolgate.core.names import Registry
 from toolgate.core.ports import Facts, Files, Redactor, Rules
@@ -101,6 +102,8 @@ class Flow:
     question: str = ""
     started: Row | None = None
     outcome: Outcome | None = None
+    running: bool = False
+    """The tool has been called: from here on an interruption leaves the outcome in doubt."""
     cancelled: bool = False
     data: Any = None
     text: str = ""
@@ -139,7 +142,9 @@ class Flow:
         return Meta(self.call_id, event, round(self.duration_us / 1000, 3), tokens, cached, self.truncated)
 
     def refused(self, error: CallError, event: int | None) -> Result:
-        return Result.refused(self.tool.name if self.tool else self.name[:128], error, self.meta(event))
+        return Result.refused(
+            self.tool.name if self.tool else encodable(str(self.name)[:128]), error, self.meta(event)
+        )
 
 
 async def invoke(flow: Flow, function: Handler, *values: Any, **named: Any) -> Any:
