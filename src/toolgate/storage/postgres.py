@@ -75,7 +75,7 @@ class PostgresBackend:
             await asyncio.wait((task,))
         await self._disconnect()
 
-    async def submit(self, work: Any, durable: bool) -> Any:
+    async def submit(self, work: Any, durable: bool, alone: Callable[[], bool] | None = None) -> Any:
         if self._task is None or self._task.done():
             raise Unavailable("the ledger is closed", "open the gate again")
         future: asyncio.Future[Any] = self._loop.create_future()
