@@ -69,6 +69,8 @@ async def test_what_is_appended_is_read_back_exactly(name: str, database: Databa
         (Filter(body={"op": "move"}), [5]),
         (Filter(body={"op": "copy", "type": "observation"}), [6]),
         (Filter(body={"op": "nothing"}), []),
+        (Filter(body={"rationale": "nul \0 \\u0000"}), [6]),
+        (Filter(persona="\0"), []),
         (Filter(newest_first=True), [6, 5, 4, 3, 2, 1]),
         (Filter(limit=2), [1, 2]),
         (Filter(newest_first=True, limit=2), [6, 5]),
