@@ -10,27 +10,45 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 from toolgate.core.errors import InvalidArgs
 
 MAX_DEPTH = 64
 _MAX_INT = 2**53 - 1
-_encode = json.JSONEncoder(
+_encoder = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":"), allow_nan=False
-).encode
+)
+_encode = _encoder.encode
+
+
+def _make_encode_plain() -> Callable[[Any], str]:
+    """`JSONEncoder.encode` builds its C encoder anew for every value; this keeps one. Elsewhere than in CPython
+    there is none, and the ordinary way is taken."""
+    if json.encoder.c_make_encoder is None:
+        return _encode
+    chunks = json.encoder.c_make_encoder(
+        None, _encoder.default, json.encoder.encode_basestring, None, ":", ",", True, False, False
+    )
+    return lambda value: "".join(chunks(value, 0))
+
+
+_encode_plain = _make_encode_plain()
 
 
 def canonical(value: Any) -> str:
     """The one JSON spelling of `value`."""
-    if _check(value, "", 0):
-        return _encode(value)
-    return _spell(value)
+    if _plain(value, 0):
+        return _encode_plain(value)
+    return _encode(value) if _check(value, "", 0) else _spell(value)
 
 
 def screen(value: Any) -> None:
     """Refuse what has no canonical form, before anything else looks at it."""
-    _check(value if type(value) is dict else dict(value), "", 0)
+    known = value if type(value) is dict else dict(value)
+    if not _plain(known, 0):
+        _check(known, "", 0)
 
 
 def digest(value: Any) -> str:
@@ -40,6 +58,33 @@ def digest(value: Any) -> str:
 
 def sha256(text: str) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: Any, depth: int) -> bool:
+    """Whether this is an object or list of the usual kind: ASCII, no fractions, nothing to refuse.
+
+    It says no to whatever needs a closer look; then `_check` finds out what it is, and where.
+    """
+    if depth >= MAX_DEPTH:
+        return False
+    if type(value) is dict:
+        for key in value:
+            if type(key) is not str or not key.isascii():
+                return False
+        value = value.values()
+    elif type(value) is not list:
+        return False
+    for item in value:
+        kind = type(item)
+        if kind is str:
+            if not item.isascii():
+                return False
+        elif kind is int:
+            if not -_MAX_INT <= item <= _MAX_INT:
+                return False
+        elif kind is not bool and item is not None and not _plain(item, depth + 1):
+            return False
+    return True
 
 
 def _check(value: Any, where: str, depth: int) -> bool:
