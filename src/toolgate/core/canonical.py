@@ -26,11 +26,10 @@ _encode = _encoder.encode
 def _make_encode_plain() -> Callable[[Any], str]:
     """`JSONEncoder.encode` builds its C encoder anew for every value; this keeps one. Elsewhere than in CPython
     there is none, and the ordinary way is taken."""
-    if json.encoder.c_make_encoder is None:
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
         return _encode
-    chunks = json.encoder.c_make_encoder(
-        None, _encoder.default, json.encoder.encode_basestring, None, ":", ",", True, False, False
-    )
+    chunks = make(None, _encoder.default, json.encoder.encode_basestring, None, ":", ",", True, False, False)
     return lambda value: "".join(chunks(value, 0))
 
 
