@@ -163,6 +163,8 @@ class RevokeWork(Work[None]):
 
 def close_due(view: View) -> None:
     """Record what has run out of time, so that it is gone for everybody."""
+    if not view.state.questions and not view.state.grants:
+        return
     pending: list[Open | Grant] = [*view.state.questions.values(), *view.state.grants.values()]
     for item in pending:
         if item.expires > view.now:
@@ -173,13 +175,18 @@ def close_due(view: View) -> None:
         )
 
 
-def approval_for(state: State, digest: str, persona: str, now: int) -> Open | None:
+def approval_for(
+    state: State, digest: str, persona: str, now: int, rule: str | None = None, rights: str | None = None
+) -> Open | None:
+    """A live approval of exactly this digest; with `rule` and `rights`, one that was given under these."""
     for question in state.questions.values():
         if (
             question.state == "approved"
             and question.digest == digest
             and question.row.persona == persona
             and question.expires > now
+            and (rule is None or question.body["rule"] == rule)
+            and (rights is None or question.body["rights"] == rights)
         ):
             return question
     return None

@@ -70,6 +70,8 @@ class Tool:
     origin: Literal["native", "imported"] = "native"
     free: bool = False
     """Needs no permission: describing the tools themselves."""
+    human: bool = False
+    """Only a human may call it: undo and the like."""
     scoped: bool = False
     """Opts in to deduplication by scope hash for callers that give no key (events.log, garden edits)."""
     result: TypeAdapter[Any] | None = None
@@ -114,6 +116,11 @@ class Tool:
         functions = (self.run, self.plan, self.preview, self.undo, self.reconcile)
         found = {function: _context_parameter(function) for function in functions if function is not None}
         return {function: name for function, name in found.items() if name}
+
+    @cached_property
+    def blocks(self) -> bool:
+        """Whether running it would hold up the event loop, so that it needs a thread."""
+        return not inspect.iscoroutinefunction(self.run)
 
     def describe(self) -> dict[str, Any]:
         """The definition, as `tools.help` shows it and as the definition hash covers it."""

@@ -13,11 +13,12 @@ from typing import Any
 from toolgate.core.canonical import digest, sha256
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import ConfigError, NotAllowed
+from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Window
 from toolgate.core.tool import Tool
 from toolgate.policy.checks import Parts, first_flaw, lineage, rule_names
 from toolgate.policy.explain import Explanation, explain
-from toolgate.policy.hard import FREE, UNTRUSTED, MountRules, paused, refuse_mounts
+from toolgate.policy.hard import FREE, HUMAN_ONLY, UNTRUSTED, MountRules, paused, refuse_mounts, writes_files
 from toolgate.policy.limits import Limits
 from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec
 from toolgate.policy.persona import Persona, Standing, joined
@@ -35,6 +36,7 @@ ORDER: tuple[tuple[int, str, str], ...] = (
     (5, "phase", "the table of its phase"),
     (6, "silence", "deny"),
 )
+_REMEMBERED = 8192
 MANIFEST = Decision(Verdict.ASK, "the profile manifest asks for every fs.* call", "profile:manifest", 3)
 
 
@@ -70,6 +72,8 @@ class Policy:
         }
         self._limits = Limits(self.parts.limits, personas)
         self._standings: dict[tuple[str, str], tuple[Standing, ...]] = {}
+        self._clear: set[tuple[str, bool, str]] = set()
+        self._rights: dict[str, str] = {}
         self._windows: dict[tuple[str, str], tuple[Window, ...]] = {}
         self._fingerprint = sha256(json.dumps(self._described(), sort_keys=True))
 
@@ -80,10 +84,11 @@ class Policy:
     def persona(self, name: str) -> Persona:
         found = self.personas.get(name)
         if found is None:
-            raise NotAllowed(
-                f"there is no persona {name[:80]!r}", f"the personas are: {', '.join(self.personas)}"
-            )
+            raise NotAllowed(f"there is no persona {name[:80]!r}", f"the personas are: {self.listed()}")
         return found
+
+    def listed(self) -> str:
+        return ", ".join(name for name in self.personas if name != HUMAN) or "none"
 
     def line(self, name: str) -> tuple[Persona, ...]:
         """A persona followed by its parents."""
@@ -91,7 +96,10 @@ class Policy:
         return self._lines[name]
 
     def rights(self, persona: str) -> str:
-        return digest([member.described() for member in self.line(persona)])
+        found = self._rights.get(persona)
+        if found is None:
+            found = self._rights[persona] = digest([member.described() for member in self.line(persona)])
+        return found
 
     def windows(self, persona: str, tool: str) -> tuple[Window, ...]:
         key = (persona, tool)
@@ -133,14 +141,28 @@ class Policy:
             return FREE
         if not self.trusted:
             return UNTRUSTED
+        if facts.tool.human and facts.persona != HUMAN:
+            return HUMAN_ONLY
+        return self._mounts(facts, line)
+
+    def _mounts(self, facts: Facts, line: tuple[Persona, ...]) -> Decision | None:
+        """As `refuse_mounts` for each of the line; paths that nothing refuses are remembered."""
+        written = writes_files(facts.effects)
+        clear, persona = self._clear, facts.persona
+        new = [path for path in facts.paths if (persona, written, path) not in clear]
+        if facts.paths and not new:
+            return None
         for member in line:
             refusal = refuse_mounts(facts.paths, facts.effects, self.mounts, member.mounts)
             if refusal is not None:
                 return Decision(Verdict.DENY, refusal.reason, refusal.rule, 1)
+        if len(clear) > _REMEMBERED:
+            clear.clear()
+        clear.update((persona, written, path) for path in new)
         return None
 
     def _stranger(self, name: str) -> Decision:
-        known = ", ".join(self.personas) or "none"
+        known = self.listed()
         return Decision(
             Verdict.DENY, f"there is no persona {name[:80]!r}; the personas are: {known}", "silence", 6
         )
