@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,21 @@ async def alternate(ours: Step, peer: Step, count: int) -> tuple[list[float], li
     """Ours, peer, ours, peer …: whatever else the machine does hits both alike."""
     pairs = [(await timed(ours), await timed(peer)) for _ in range(count)]
     return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+
+
+async def hammer(step: Step, callers: int, seconds: float) -> float:
+    """How often a second so many callers get through, each going on as soon as it has its answer."""
+    done = 0
+    begun = time.perf_counter()
+
+    async def caller() -> None:
+        nonlocal done
+        while time.perf_counter() < begun + seconds:
+            await step()
+            done += 1
+
+    await asyncio.gather(*(caller() for _ in range(callers)))
+    return done / (time.perf_counter() - begun)
 
 
 def micros(seconds: float) -> str:
