@@ -163,6 +163,8 @@ class RevokeWork(Work[None]):
 
 def close_due(view: View) -> None:
     """Record what has run out of time, so that it is gone for everybody."""
+    if not view.state.questions and not view.state.grants:
+        return
     pending: list[Open | Grant] = [*view.state.questions.values(), *view.state.grants.values()]
     for item in pending:
         if item.expires > view.now:

@@ -2,7 +2,8 @@
 
 The envelope (call, persona, tool, conversation, ref, claim) becomes columns; everything else a class declares
 becomes the canonical JSON body. Both are under the hash chain. A class never changes meaning: new facts get new
-fields with defaults, new transitions get new classes.
+fields with defaults, new transitions get new classes. They are values: nothing changes one after it was made (not
+`frozen` only because that doubles the cost of making two of them for every call).
 """
 
 from __future__ import annotations
@@ -11,10 +12,15 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
+import orjson
+
+from toolgate.core.canonical import canonical
+
 Json = Mapping[str, Any]
+_OURS = frozenset({str, int, bool})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Event:
     kind: ClassVar[str] = ""
     gate: ClassVar[bool] = True
@@ -38,8 +44,20 @@ class Event:
                 out[name] = value
         return out
 
+    @staticmethod
+    def text(body: Mapping[str, Any]) -> str:
+        """The body as canonical JSON. Words and small numbers are ours; only values from outside need care."""
+        spelled = {
+            name: value if type(value) in _OURS else orjson.Fragment(canonical(value))
+            for name, value in body.items()
+        }
+        try:
+            return orjson.dumps(spelled, option=orjson.OPT_SORT_KEYS).decode()
+        except orjson.JSONEncodeError:  # a broken character in a message must not keep an outcome unrecorded
+            return canonical(_mended(dict(body)))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(slots=True, kw_only=True)
 class Asked(Event):
     """A question to a human was opened."""
 
@@ -60,7 +78,7 @@ class Asked(Event):
     findings: list[Any] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Approved(Event):
     """A human approved exactly one digest, once."""
 
@@ -72,7 +90,7 @@ class Approved(Event):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Refused(Event):
     """A human refused."""
 
@@ -83,7 +101,7 @@ class Refused(Event):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Expired(Event):
     """A question, an unused approval or a grant ran out of time."""
 
@@ -91,7 +109,7 @@ class Expired(Event):
     what: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Granted(Event):
     """A human gave a scoped, expiring answer to calls of one kind."""
 
@@ -109,7 +127,7 @@ class Granted(Event):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Revoked(Event):
     """A grant was taken back."""
 
@@ -119,7 +137,7 @@ class Revoked(Event):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Denied(Event):
     """Policy refused the call."""
 
@@ -132,7 +150,7 @@ class Denied(Event):
     code: str = "not_allowed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Rejected(Event):
     """The call was malformed: unknown tool, wrong arguments, a path out of its mount."""
 
@@ -142,7 +160,7 @@ class Rejected(Event):
     trail: Json = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Limited(Event):
     """A limit refused the call."""
 
@@ -152,7 +170,7 @@ class Limited(Event):
     trail: Json = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Flood(Event):
     """Refusals that came too fast to be stored one by one, counted."""
 
@@ -162,7 +180,7 @@ class Flood(Event):
     until: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Started(Event):
     """From here on the effect may have happened."""
 
@@ -180,7 +198,7 @@ class Started(Event):
     undoes: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Committed(Event):
     """It happened."""
 
@@ -195,7 +213,7 @@ class Committed(Event):
     reconciled: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Failed(Event):
     """It did not happen, or the tool says it failed."""
 
@@ -206,7 +224,7 @@ class Failed(Event):
     reconciled: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Unknown(Event):
     """Whether it happened cannot be proven; it is never run again by itself."""
 
@@ -217,7 +235,7 @@ class Unknown(Event):
     reconciled: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Resolved(Event):
     """Somebody who knows said how an unknown call ended."""
 
@@ -229,7 +247,7 @@ class Resolved(Event):
     digest: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Undone(Event):
     """The effect of an earlier event was taken back."""
 
@@ -238,7 +256,7 @@ class Undone(Event):
     by: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Noted(Event):
     """An annotation by a tool (`events.log`). It can never pose as a gate event."""
 
@@ -257,7 +275,7 @@ class Noted(Event):
     data: Json = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Paused(Event):
     """Everything a persona does (or everybody) stops at once."""
 
@@ -266,7 +284,7 @@ class Paused(Event):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Resumed(Event):
     """A pause was lifted."""
 
@@ -274,7 +292,7 @@ class Resumed(Event):
     by: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Configured(Event):
     """A gate opened with a policy that the journal had not seen last."""
 
@@ -283,7 +301,7 @@ class Configured(Event):
     by: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Rotated(Event):
     """Rows after this one are sealed with another key version."""
 
@@ -298,6 +316,15 @@ EVENTS: tuple[type[Event], ...] = (
 )  # fmt: skip
 BY_KIND: dict[str, type[Event]] = {event.kind: event for event in EVENTS}
 SETTLED = frozenset({"committed", "failed", "unknown"})
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {_mended(key): _mended(item) for key, item in value.items()}
+    return [_mended(item) for item in value] if isinstance(value, list | tuple) else value
+
 
 _ENVELOPE = {item.name for item in fields(Event)}
 

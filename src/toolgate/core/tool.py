@@ -115,6 +115,11 @@ class Tool:
         found = {function: _context_parameter(function) for function in functions if function is not None}
         return {function: name for function, name in found.items() if name}
 
+    @cached_property
+    def blocks(self) -> bool:
+        """Whether running it would hold up the event loop, so that it needs a thread."""
+        return not inspect.iscoroutinefunction(self.run)
+
     def describe(self) -> dict[str, Any]:
         """The definition, as `tools.help` shows it and as the definition hash covers it."""
         return {

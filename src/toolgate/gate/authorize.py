@@ -13,7 +13,8 @@ from toolgate.gate.flow import Flow, Services
 
 async def authorize(services: Services, flow: Flow) -> None:
     assert flow.facts is not None
-    flow.decision = services.rules().decide(flow.facts)
+    flow.rules = services.rules()
+    flow.decision = flow.rules.decide(flow.facts)
     if flow.decision.verdict is Verdict.DENY:
         raise refused(flow.facts, flow.decision)
 

@@ -81,7 +81,12 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         call, facts = flow.call, flow.facts
         assert call is not None
         assert facts is not None
-        decision = rules.decide(replace(facts, paused=view.state.paused) if view.state.paused else facts)
+        if view.state.paused:
+            decision = rules.decide(replace(facts, paused=view.state.paused))
+        elif rules is flow.rules and flow.decision is not None:
+            decision = flow.decision  # the same pure function of the same facts
+        else:
+            decision = rules.decide(facts)
         if decision.verdict is not Verdict.ASK:
             return decision, ""
         rights = rules.rights(flow.persona)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 
 from toolgate.core.errors import CallError, Cancelled, Code, Conflict, Failed, TimedOut, UnknownOutcome
@@ -23,10 +22,10 @@ async def execute(services: Services, flow: Flow) -> None:
     if cached is not None:
         flow.outcome = Done(cached[0], cached=True)
         return
-    running = asyncio.ensure_future(_run(services, flow))
+    running = asyncio.ensure_future(_run(services, flow)) if _unstoppable(flow) else None
     try:
         async with asyncio.timeout(tool.timeout):
-            value = await _await(flow, running)
+            value = await (_run(services, flow) if running is None else asyncio.shield(running))
     except TimeoutError:
         late = TimedOut(
             f"{tool.name} did not finish in {tool.timeout:g} s", "ask for less, or allow more time"
@@ -46,15 +45,11 @@ async def execute(services: Services, flow: Flow) -> None:
         services.cache.clear()
 
 
-async def _await(flow: Flow, running: asyncio.Future[object]) -> object:
-    """A file change or a blocking function goes on in its thread whatever we do: never cancel it midway."""
-    return await (asyncio.shield(running) if _unstoppable(flow) else running)
-
-
 def _unstoppable(flow: Flow) -> bool:
+    """A file change or a blocking function goes on in its thread whatever we do: never cancelled midway."""
     assert flow.tool is not None
     assert flow.call is not None
-    return flow.call.change is not None or not inspect.iscoroutinefunction(flow.tool.run)
+    return flow.tool.blocks or flow.call.change is not None
 
 
 async def _run(services: Services, flow: Flow) -> object:
@@ -63,7 +58,9 @@ async def _run(services: Services, flow: Flow) -> object:
     assert flow.args is not None
     change = flow.call.change
     if change is None:
-        return await invoke(flow, flow.tool.run, **arguments(flow.args))
+        if flow.tool.blocks or flow.tool.wants:
+            return await invoke(flow, flow.tool.run, **arguments(flow.args))
+        return await flow.tool.run(**arguments(flow.args))
     if services.files is not None:
         await services.files.keep(change)
     return await invoke(flow, flow.tool.run, change)
@@ -97,7 +94,7 @@ async def _settle_doubt(
     services: Services, flow: Flow, error: CallError, running: asyncio.Future[object] | None = None
 ) -> Outcome:
     """A read that stopped simply failed; an effect that stopped is unknown unless it can be proven."""
-    if running is not None and flow.effectful and _unstoppable(flow):
+    if running is not None and flow.effectful:
         await asyncio.wait((running,), timeout=GRACE)
         if not running.done():
             return _lost(flow, error, "it is still running")

@@ -94,6 +94,8 @@ class Flow:
     call: Call | None = None
     facts: Facts | None = None
     decision: Decision | None = None
+    rules: Rules | None = None
+    """The policy that made the decision."""
     preview: str = ""
     asked_again: str = ""
     question: str = ""

@@ -43,7 +43,8 @@ def _recheck(services: Services, flow: Flow, change: Change) -> None:
     if facts is flow.facts:
         return
     flow.facts = facts
-    flow.decision = services.rules().decide(facts)
+    flow.rules = services.rules()
+    flow.decision = flow.rules.decide(facts)
     if flow.decision.verdict is Verdict.DENY:
         raise refused(facts, flow.decision)
     if flow.decision.verdict is Verdict.ASK and not flow.preview:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import orjson
+
 from toolgate.core.errors import Code
 from toolgate.gate.flow import Broke, Done, Flow, Services
 
 CHARS_A_TOKEN = 4
-_encode = json.JSONEncoder(
-    ensure_ascii=False, check_circular=False, separators=(",", ":"), allow_nan=False
-).encode
 
 
 async def shape(services: Services, flow: Flow) -> None:
@@ -19,14 +18,15 @@ async def shape(services: Services, flow: Flow) -> None:
         return
     try:
         flow.text = _encode(flow.data)
+        if "null" in flow.text or "\ufffd" in flow.text:
+            flow.data = orjson.loads(
+                flow.text
+            )  # NaN became null, a broken character was replaced: say the same
     except (TypeError, ValueError, RecursionError) as error:
         assert flow.tool is not None
         if not flow.effectful:
-            flow.outcome = Broke(
-                Code.FAILED,
-                f"{flow.tool.name} returned what JSON cannot hold: {error}",
-                "report this to its author",
-            )
+            message = f"{flow.tool.name} returned what JSON cannot hold: {error}"
+            flow.outcome = Broke(Code.FAILED, message, "report this to its author")
         flow.data, flow.text = None, ""
         return
     room = services.budget.tokens * CHARS_A_TOKEN
@@ -34,6 +34,13 @@ async def shape(services: Services, flow: Flow) -> None:
         flow.data = cut(flow.data, room)
         flow.text = _encode(flow.data)
         flow.truncated = True
+
+
+def _encode(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # lone surrogates from file names, integers beyond 64 bits
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace").decode()
 
 
 def cut(value: Any, room: int) -> Any:

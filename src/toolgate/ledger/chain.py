@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from typing import Any
 
 from toolgate.core.errors import LedgerBroken
 from toolgate.ledger.keys import Keys
@@ -27,29 +28,22 @@ def row_hash(row: Row) -> str:
     return hashlib.sha256(row_text(row).encode()).hexdigest()
 
 
-def seal(row: Row, keys: Keys) -> Row:
-    """The row with its hash and mac filled in."""
-    text = (
-        f"{row[0]}\n{row[1]}\n{row[2]}\n{row[3]}\n{row[4]}\n{row[5]}\n{row[6]}\n{row[7]}\n{row[8]}\n{row[9]}\n"
-        f"{row[10]}\n{row[11]}"
-    )
+def seal(columns: tuple[Any, ...], keys: Keys) -> Row:
+    """The row made of the first twelve columns, with its hash and mac."""
+    text = "%d\n%d\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%d\n%s\n%s" % columns  # noqa: UP031 - half the cost of a format
     if text.count("\n") != _BREAKS:
-        raise ValueError(f"a column of event {row.seq} has a line break")
+        raise ValueError(f"a column of event {columns[0]} has a line break")
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return Row(*row[:12], digest, mac_of(digest, keys.key(row.key)))
+    return Row(*columns, digest, keys.mac(columns[9], digest))
 
 
-def mac_of(digest: str, key: bytes) -> str:
-    return hmac.digest(key, digest.encode(), "sha256").hex()
-
-
-def head_mac(seq: int, at: int, digest: str, key: bytes) -> str:
+def head_text(seq: int, at: int, digest: str) -> str:
     """Sealed apart from the rows, so that an older row's mac cannot stand in for a cut-off head."""
-    return hmac.digest(key, f"head\n{seq}\n{at}\n{digest}".encode(), "sha256").hex()
+    return f"head\n{seq}\n{at}\n{digest}"
 
 
 def make_head(row: Row, keys: Keys) -> Head:
-    return Head(row.seq, row.at, row.key, row.hash, head_mac(row.seq, row.at, row.hash, keys.key(row.key)))
+    return Head(row.seq, row.at, row.key, row.hash, keys.mac(row.key, head_text(row.seq, row.at, row.hash)))
 
 
 def fault_of(row: Row, seq: int, prev: str, keys: Keys | None) -> str:
@@ -69,23 +63,23 @@ def fault_of(row: Row, seq: int, prev: str, keys: Keys | None) -> str:
         return "its content does not match its hash"
     if keys is None:
         return ""
-    key = keys.find(row.key)
-    if key is None:
+    if row.key not in keys:
         return f"it is sealed with key version {row.key}, which is not in the key file"
-    return "" if hmac.compare_digest(mac_of(digest, key), row.mac) else "its seal does not match the key"
+    return (
+        "" if hmac.compare_digest(keys.mac(row.key, digest), row.mac) else "its seal does not match the key"
+    )
 
 
 def check_head(head: Head, keys: Keys) -> None:
     """Refuse a head that was not sealed by us: a cut tail, a forged end, the wrong key."""
     if head.seq == 0 and head.hash == EMPTY_HASH:
         return
-    key = keys.find(head.key)
-    if key is None:
+    if head.key not in keys:
         raise LedgerBroken(
             f"the ledger is sealed with key version {head.key}, which is not in {keys.source}",
             "restore the key file that belongs to this ledger",
         )
-    if not hmac.compare_digest(head_mac(head.seq, head.at, head.hash, key), head.mac):
+    if not hmac.compare_digest(keys.mac(head.key, head_text(head.seq, head.at, head.hash)), head.mac):
         raise LedgerBroken(
             f"the ledger's head (event {head.seq}) is not sealed with the key in {keys.source}",
             "run `toolgate ledger verify`; if it is the wrong key, restore the one that belongs to this ledger",

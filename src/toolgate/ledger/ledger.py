@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from toolgate.core.canonical import canonical
 from toolgate.core.clock import SECOND, Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.core.event import Event
@@ -109,30 +108,30 @@ class Ledger:
 
     def _transaction(self, jobs: Sequence[Job]) -> Transaction:
         try:
-            rows = yield from self._decide_all(jobs)
+            head: Head = yield Lock()
+            state = self._state
+            if state is None or state.seq != head.seq or state.hash != head.hash:
+                state = yield from self._catch_up(head)
+            now = self._time(head)
+            claims: dict[str, tuple[Any, ...]] = {}
+            scopes = tuple(scope for job in jobs for scope in job.work.scopes)
+            if scopes:
+                claims = yield ClaimsOf(scopes)
+            rows: list[Row] = []
+            durable = False
+            for job in jobs:
+                written = self._decide_one(job, state, now, claims)
+                if written:
+                    rows += written
+                    durable |= job.durable
+            if rows:
+                changes, state.changes = state.changes, {}
+                yield Write(rows, changes, make_head(rows[-1], self.keys), durable, _notice(rows))
         except BaseException:
             self._state = None  # it may hold what was never written
             raise
         for listener in self.committed if rows else ():
             listener(rows)
-
-    def _decide_all(self, jobs: Sequence[Job]) -> Generator[Query, Any, list[Row]]:
-        head: Head = yield Lock()
-        state = yield from self._current(head)
-        now = self._time(head)
-        scopes = tuple(scope for job in jobs for scope in job.work.scopes)
-        claims: dict[str, tuple[Any, ...]] = (yield ClaimsOf(scopes)) if scopes else {}
-        rows: list[Row] = []
-        durable = False
-        for job in jobs:
-            written = self._decide_one(job, state, now, claims)
-            rows += written
-            durable |= bool(written) and job.durable
-        if rows:
-            changes, state.changes = state.changes, {}
-            notify = "consent" if any(row.kind in _CONSENT for row in rows) else ""
-            yield Write(rows, changes, make_head(rows[-1], self.keys), durable, notify)
-        return rows
 
     def _decide_one(self, job: Job, state: State, now: int, claims: dict[str, tuple[Any, ...]]) -> list[Row]:
         view = View(state, now, claims)
@@ -142,10 +141,10 @@ class Ledger:
             job.error = error
             return []
         rows = [self._append(event, state, now) for event in view.events]
-        for table, key in [change for change in state.changes if change[0] == "claims"]:
-            claim = state.changes[table, key]
+        for scope in job.work.scopes:  # a twin in the same batch must see the claim
+            claim = state.changes.get(("claims", scope))
             if claim is not None:
-                claims[key] = claim
+                claims[scope] = claim
         job.work.rows = rows
         return rows
 
@@ -154,9 +153,9 @@ class Ledger:
         if event.kind == "rotated":  # sealed with the new key, so that the head always names the key in use
             self._sealing = int(body["version"])
         row = seal(
-            Row(
+            (
                 state.seq + 1, now, event.kind, event.call, event.persona, event.tool, event.conversation,
-                event.ref, event.claim, self._sealing, canonical(body), state.hash, "", "",
+                event.ref, event.claim, self._sealing, event.text(body), state.hash,
             ),
             self.keys,
         )  # fmt: skip
@@ -177,11 +176,9 @@ class Ledger:
 
     # --- following the journal ---------------------------------------------------------------------------
 
-    def _current(self, head: Head) -> Generator[Query, Any, State]:
+    def _catch_up(self, head: Head) -> Generator[Query, Any, State]:
         state = self._state
-        if state is not None and state.seq == head.seq and state.hash == head.hash:
-            return state
-        if self.keys.find(head.key) is None and self.reload_keys is not None:
+        if head.seq and head.key not in self.keys and self.reload_keys is not None:
             self.keys = self.reload_keys()  # another process has rotated the key
         check_head(head, self.keys)
         self._sealing = head.key or self.keys.current
@@ -243,6 +240,10 @@ def _compare(state: State, table: str, stored: tuple[Any, ...]) -> None:
 
 
 _CONSENT = frozenset({"asked", "approved", "refused", "expired", "granted", "revoked", "paused", "resumed"})
+
+
+def _notice(rows: Sequence[Row]) -> str:
+    return "consent" if any(row.kind in _CONSENT for row in rows) else ""
 
 
 def _broken(seq: int, fault: str) -> LedgerBroken:

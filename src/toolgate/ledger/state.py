@@ -99,11 +99,14 @@ class State:
         """Remember that a call started, as far as any limit looks back."""
         if self.windows is None:
             return
-        done = set()
+        last = ""
         for window in self.windows(persona, tool):
-            if window.scope not in done:
-                done.add(window.scope)
-                self.recent.setdefault(window.scope, deque()).append(at)
+            if window.scope != last:  # windows of one scope stand together
+                last = window.scope
+                times = self.recent.get(last)
+                if times is None:
+                    times = self.recent[last] = deque()
+                times.append(at)
 
     def prune(self, at: int) -> None:
         horizon = at - 3600 * SECOND

@@ -51,7 +51,10 @@ class Condition:
         return self._all(value)
 
     def _all(self, value: Any) -> bool:
-        return all(test(value) for test in self._tests)
+        for test in self._tests:  # noqa: SIM110  the hot path
+            if not test(value):
+                return False
+        return True
 
 
 def _tests(spec: ConditionSpec, strict: bool) -> list[Test]:

@@ -18,6 +18,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from toolgate.core.errors import ConfigError
 from toolgate.core.paths import MOUNT, MountPath, folded
@@ -44,6 +45,22 @@ class Glob:
         return self.matches(text) or self.loose.fullmatch(fold(text)) is not None
 
 
+class View(NamedTuple):
+    """A path as globs look at it: every segment followed by a slash, as spelled and folded."""
+
+    mount: str
+    exact: str
+    loose: str
+
+
+@lru_cache(maxsize=8192)
+def view(path: MountPath) -> View:
+    relative = path.relative
+    if relative == ".":
+        return View(path.mount, "", "")
+    return View(path.mount, f"{relative}/", "".join(f"{fold(name) or name}/" for name in relative.split("/")))
+
+
 @dataclass(frozen=True, slots=True)
 class PathGlob:
     """A compiled glob over the paths of one mount."""
@@ -54,17 +71,18 @@ class PathGlob:
     loose: re.Pattern[str]
 
     def matches(self, path: MountPath) -> bool:
-        return self._covers(path) and self.exact.fullmatch(_slashed(path.relative)) is not None
+        mount, exact, _ = view(path)
+        return self.mount in (mount, ANY_MOUNT) and self.exact.fullmatch(exact) is not None
 
     def catches(self, path: MountPath) -> bool:
-        if not self._covers(path):
+        mount, exact, loose = view(path)
+        if self.mount != mount and self.mount != ANY_MOUNT:
             return False
-        if self.exact.fullmatch(_slashed(path.relative)) is not None:
+        if self.exact.fullmatch(exact) is not None:
             return True
-        return self.loose.fullmatch(fold_path(path.relative)) is not None
-
-    def _covers(self, path: MountPath) -> bool:
-        return self.mount in (path.mount, ANY_MOUNT)
+        if exact == loose and self.exact is self.loose:  # nothing to fold on either side
+            return False
+        return self.loose.fullmatch(loose) is not None
 
 
 def path_glob(text: str, mount: str = "project") -> PathGlob:
@@ -77,9 +95,8 @@ def path_glob(text: str, mount: str = "project") -> PathGlob:
         )
     rest, mount = (rest, prefix) if colon else (text, mount)
     plain = [_checked_segments(one, text) for one in expand(rest)]
-    return PathGlob(
-        text, mount, *(alternatives(path_regex(one, loose) for one in plain) for loose in (False, True))
-    )
+    exact, loose = (alternatives(path_regex(one, folding) for one in plain) for folding in (False, True))
+    return PathGlob(text, mount, exact, exact if exact.pattern == loose.pattern else loose)
 
 
 def text_glob(text: str) -> Glob:
@@ -110,16 +127,6 @@ def fold(text: str) -> str:
     if text.isascii():
         return folded(text)
     return folded("".join(char for char in text if unicodedata.category(char) != "Cf"))
-
-
-@lru_cache(maxsize=8192)
-def fold_path(relative: str) -> str:
-    """Every segment folded and followed by a slash; the mount itself is the empty text."""
-    return _slashed("/".join(fold(name) or name for name in relative.split("/"))) if relative != "." else ""
-
-
-def _slashed(relative: str) -> str:
-    return f"{relative}/" if relative != "." else ""
 
 
 def _check_tool(one: str, text: str) -> None:

@@ -7,7 +7,8 @@ A mount may narrow the list with `unblock`; toolgate's own files stay shut.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.effects import Effects
@@ -57,7 +58,6 @@ UNTRUSTED = Decision(
     1,
 )
 _NAMES = tuple(text_glob(name) for name in BLOCKED)
-_MEMO = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,6 @@ class MountRules:
     unblock: tuple[PathGlob, ...]
     unblock_names: tuple[str, ...]
     hidden: tuple[PathGlob, ...]
-    _seen: dict[tuple[str, bool], Refusal | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, name: str, spec: MountSpec) -> MountRules:
@@ -89,15 +88,6 @@ class MountRules:
         return cls(name, globs(writable), globs(spec.unblock), names, globs(spec.hidden))
 
     def refuse(self, path: MountPath, written: bool) -> Refusal | None:
-        key = (path.relative, written)
-        if key in self._seen:
-            return self._seen[key]
-        if len(self._seen) >= _MEMO:
-            self._seen.clear()
-        found = self._seen[key] = self._refuse(path, written)
-        return found
-
-    def _refuse(self, path: MountPath, written: bool) -> Refusal | None:
         blocked = self._blocked(path, written)
         if blocked:
             return Refusal("hard:blocked-name", f"{path.shown} has the blocked name `{blocked}`")
@@ -113,7 +103,7 @@ class MountRules:
             loose = fold(name)
             if loose == ALWAYS_BLOCKED or (written and loose == NEVER_WRITTEN):
                 return name
-            if any(glob.catches(name) for glob in _NAMES) and not self._unblocked(names[: index + 1]):
+            if is_blocked(name) and not self._unblocked(names[: index + 1]):
                 return name
         return ""
 
@@ -127,29 +117,40 @@ class MountRules:
         )
 
 
+@lru_cache(maxsize=8192)
+def is_blocked(name: str) -> bool:
+    """Whether the list has this name, in any spelling; a mount may still unblock it."""
+    return any(glob.catches(name) for glob in _NAMES)
+
+
 def writes_files(effects: Effects) -> bool:
     return not FILE_WRITES.isdisjoint(effects.writes)
+
+
+def refuse_path(
+    path: MountPath, written: bool, mounts: Mapping[str, MountRules], open_to: frozenset[str]
+) -> Refusal | None:
+    """What the mounts themselves refuse about one path."""
+    rules = mounts.get(path.mount)
+    if rules is None:
+        return Refusal("hard:mount", f"there is no mount {path.mount!r}; there are: {', '.join(mounts)}")
+    if path.mount not in open_to:
+        return Refusal("hard:mount", f"this persona may not use the mount {path.mount}")
+    return rules.refuse(path, written)
 
 
 def refuse_mounts(
     paths: tuple[MountPath, ...], effects: Effects, mounts: Mapping[str, MountRules], open_to: frozenset[str]
 ) -> Refusal | None:
-    """The first thing that the mounts themselves refuse about this call."""
+    """The first thing that the mounts refuse about a call."""
+    if not paths:
+        return refuse_pathless(effects, open_to)
     written = writes_files(effects)
-    for path in paths:
-        rules = mounts.get(path.mount)
-        if rules is None:
-            known = ", ".join(mounts)
-            return Refusal("hard:mount", f"there is no mount {path.mount!r}; there are: {known}")
-        if path.mount not in open_to:
-            return Refusal("hard:mount", f"this persona may not use the mount {path.mount}")
-        refusal = rules.refuse(path, written)
-        if refusal is not None:
-            return refusal
-    return None if paths else _refuse_pathless(effects, open_to)
+    refusals = (refuse_path(path, written, mounts, open_to) for path in paths)
+    return next((refusal for refusal in refusals if refusal is not None), None)
 
 
-def _refuse_pathless(effects: Effects, open_to: frozenset[str]) -> Refusal | None:
+def refuse_pathless(effects: Effects, open_to: frozenset[str]) -> Refusal | None:
     """A call without paths may still be about mounts, such as a search through the garden."""
     about = WHOLE_BY_DEFAULT & {*effects.reads, *effects.writes}
     if about and about.isdisjoint(open_to):

@@ -79,31 +79,33 @@ class Standing:
     rules: Sequence[Rule]
     _denied: Decision | None = None
     _allowed: Decision | None = None
-    _by_verdict: dict[Verdict, list[Rule]] = field(default_factory=dict)
+    _deny: list[Rule] = field(default_factory=list)
+    _ask: list[Rule] = field(default_factory=list)
+    _allow: list[Rule] = field(default_factory=list)
     _cells: dict[tuple[Effects, str, str], Decision] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._denied = self.persona.denies(self.tool)
         self._allowed = self.persona.allows(self.tool)
-        about = [rule for rule in self.rules if rule.about(self.persona.name, self.tool)]
-        self._by_verdict = {
-            verdict: [rule for rule in about if rule.verdict is verdict] for verdict in Verdict
-        }
+        lists = {Verdict.DENY: self._deny, Verdict.ASK: self._ask, Verdict.ALLOW: self._allow}
+        for rule in self.rules:
+            if rule.about(self.persona.name, self.tool):
+                lists[rule.verdict].append(rule)
 
     def decide(self, facts: Facts) -> Decision:
         return self._denied or self._ruled(facts) or self._allowed or self._cell(facts)
 
     def _ruled(self, facts: Facts) -> Decision | None:
-        for rule in self._by_verdict[Verdict.DENY]:
+        for rule in self._deny:
             if rule.applies(facts):
                 return rule.decision
         asked: Decision | None = None
-        for rule in self._by_verdict[Verdict.ASK]:
+        for rule in self._ask:
             if rule.applies(facts):
                 asked = rule.decision if asked is None else joined(asked, rule.decision)
         if asked is not None:
             return asked
-        for rule in self._by_verdict[Verdict.ALLOW]:
+        for rule in self._allow:
             if rule.applies(facts):
                 return rule.decision
         return None

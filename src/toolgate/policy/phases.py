@@ -29,28 +29,51 @@ SPELLINGS: dict[str, Phase] = {
 class Row:
     id: str
     what: str
+    short: str
+    """The same, as a reason says it."""
     cells: tuple[Verdict, Verdict, Verdict, Verdict]
 
 
-def _row(id_: str, what: str, cells: str) -> Row:
+def _row(id_: str, cells: str, what: str, short: str = "") -> Row:
     first, second, third, fourth = map(Verdict, cells.split())
-    return Row(id_, what, (first, second, third, fourth))
+    return Row(id_, what, short or what, (first, second, third, fourth))
 
 
 TABLE: tuple[Row, ...] = (
     _row(
         "reading",
-        "reading: code, fs, md, events, data, tools, system, recall; web search",
         "allow allow allow allow",
+        "reading: code, fs, md, events, data, tools, system, recall; web search",
+        "reading",
     ),
-    _row("garden", "garden edits and memory (with the garden mounted)", "allow allow allow allow"),
-    _row("exec", "exec without network, secrets or project view", "deny allow allow allow"),
-    _row("open", "exec with any of them; http, db, ai calls", "deny ask ask ask"),
-    _row("scratch", "scratch saves", "deny deny allow allow"),
-    _row("project", "project writes, branches, test files", "deny deny ask ask"),
-    _row("history", "commit, push, pull request", "deny deny deny ask"),
-    _row("imported_reads", "imported and catalog tools: marked read-only", "ask ask ask ask"),
-    _row("imported_others", "others", "deny ask ask ask"),
+    _row(
+        "garden",
+        "allow allow allow allow",
+        "garden edits and memory (with the garden mounted)",
+        "garden edits and memory",
+    ),
+    _row(
+        "exec",
+        "deny allow allow allow",
+        "exec without network, secrets or project view",
+        "programs without network, secrets or project view",
+    ),
+    _row(
+        "open",
+        "deny ask ask ask",
+        "exec with any of them; http, db, ai calls",
+        "programs with network, secrets or project view, and http, db and ai calls",
+    ),
+    _row("scratch", "deny deny allow allow", "scratch saves"),
+    _row("project", "deny deny ask ask", "project writes, branches, test files"),
+    _row("history", "deny deny deny ask", "commit, push, pull request"),
+    _row(
+        "imported_reads",
+        "ask ask ask ask",
+        "imported and catalog tools: marked read-only",
+        "imported tools that only read",
+    ),
+    _row("imported_others", "deny ask ask ask", "others", "imported tools and effects outside"),
 )
 ROWS = {row.id: row for row in TABLE}
 
@@ -105,15 +128,14 @@ class Cell:
 def cell(phase: Phase, tool: Tool, effects: Effects) -> Cell:
     """What the table says of this call: the strictest of its rows, tightened by the tool's own phase."""
     column = PHASES.index(phase)
-    row = max(rows_of(tool, effects), key=lambda row: row.cells[column].strictness)
+    # Of equally strict rows the last is the most telling: `commit` rather than `reading`.
+    row = max(reversed(rows_of(tool, effects)), key=lambda row: row.cells[column].strictness)
     if column < PHASES.index(tool.phase):
-        return Cell(
-            Verdict.DENY, row.id, f"{tool.name} is for the phase {tool.phase} and later, this is {phase}"
-        )
+        reason = f"{tool.name} is for the phase {tool.phase} and later, this is {phase}"
+        return Cell(Verdict.DENY, row.id, reason)
     verdict = row.cells[column]
     verb = {"allow": "allows", "ask": "asks for", "deny": "does not allow"}[verdict]
-    what = ROWS["imported_reads"].what.split(":")[0] if row.id.startswith("imported") else row.what
-    return Cell(verdict, row.id, f"the phase {phase} {verb} {what}")
+    return Cell(verdict, row.id, f"the phase {phase} {verb} {row.short}")
 
 
 def table_markdown() -> str:

@@ -17,7 +17,7 @@ from toolgate.core.ports import Facts, Window
 from toolgate.core.tool import Tool
 from toolgate.policy.checks import Parts, first_flaw, lineage, rule_names
 from toolgate.policy.explain import Explanation, explain
-from toolgate.policy.hard import FREE, UNTRUSTED, MountRules, paused, refuse_mounts
+from toolgate.policy.hard import FREE, UNTRUSTED, MountRules, paused, refuse_mounts, writes_files
 from toolgate.policy.limits import Limits
 from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec
 from toolgate.policy.persona import Persona, Standing, joined
@@ -35,6 +35,7 @@ ORDER: tuple[tuple[int, str, str], ...] = (
     (5, "phase", "the table of its phase"),
     (6, "silence", "deny"),
 )
+_REMEMBERED = 8192
 MANIFEST = Decision(Verdict.ASK, "the profile manifest asks for every fs.* call", "profile:manifest", 3)
 
 
@@ -70,6 +71,7 @@ class Policy:
         }
         self._limits = Limits(self.parts.limits, personas)
         self._standings: dict[tuple[str, str], tuple[Standing, ...]] = {}
+        self._clear: set[tuple[str, bool, str]] = set()
         self._windows: dict[tuple[str, str], tuple[Window, ...]] = {}
         self._fingerprint = sha256(json.dumps(self._described(), sort_keys=True))
 
@@ -133,10 +135,22 @@ class Policy:
             return FREE
         if not self.trusted:
             return UNTRUSTED
+        return self._mounts(facts, line)
+
+    def _mounts(self, facts: Facts, line: tuple[Persona, ...]) -> Decision | None:
+        """As `refuse_mounts` for each of the line; paths that nothing refuses are remembered."""
+        written = writes_files(facts.effects)
+        clear, persona = self._clear, facts.persona
+        new = [path for path in facts.paths if (persona, written, path) not in clear]
+        if facts.paths and not new:
+            return None
         for member in line:
             refusal = refuse_mounts(facts.paths, facts.effects, self.mounts, member.mounts)
             if refusal is not None:
                 return Decision(Verdict.DENY, refusal.reason, refusal.rule, 1)
+        if len(clear) > _REMEMBERED:
+            clear.clear()
+        clear.update((persona, written, path) for path in new)
         return None
 
     def _stranger(self, name: str) -> Decision:

@@ -29,7 +29,7 @@ def render_explanation(explanation: Explanation) -> str:
             lines += ["", f"as {line.persona}"]
             shown = line.persona
         lines.append(_line(line))
-    return "\n".join(lines) + "\n"
+    return _page(lines)
 
 
 def render_examples(outcomes: Iterable[Outcome]) -> str:
@@ -39,19 +39,26 @@ def render_examples(outcomes: Iterable[Outcome]) -> str:
         passed += outcome.passed
         failed += not outcome.passed
         lines += _outcome(outcome)
-    return "\n".join([*lines, f"{passed} passed, {failed} failed"]) + "\n"
+    return _page([*lines, f"{passed} passed, {failed} failed"])
 
 
 def render_replay(result: Replay) -> str:
-    lines = [_difference(difference) for difference in result.differences]
+    lines = [line for difference in result.differences for line in _difference(difference)]
     totals = ", ".join(f"{result.totals[kind]} {kind}" for kind in KINDS)
-    return "\n".join([*lines, totals]) + "\n"
+    return _page([*lines, totals])
+
+
+def _page(lines: Iterable[str]) -> str:
+    return "".join(_shown(line) + "\n" for line in lines)
+
+
+def _shown(text: str) -> str:
+    """Control and bidirectional characters made visible, so that a call cannot disturb a terminal."""
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
 
 
 def _call(persona: str, tool: str, args: Mapping[str, Any]) -> str:
-    spelled = json.dumps(
-        args, sort_keys=True, default=str
-    )  # ASCII: control and bidirectional characters show
+    spelled = json.dumps(args, sort_keys=True, default=str)
     return f"{persona}: {tool} {spelled if len(spelled) <= MAX_ARGS else spelled[:MAX_ARGS] + '…'}"
 
 
@@ -74,11 +81,11 @@ def _outcome(outcome: Outcome) -> list[str]:
     ]
 
 
-def _difference(difference: Difference) -> str:
+def _difference(difference: Difference) -> list[str]:
     call = difference.call
     head = f"{difference.kind:<8} #{call.seq} {iso(call.at)} {_call(call.persona, call.tool, call.args)}"
     before = f"         was {call.verdict} by {call.rule}"
     if difference.decision is None:
-        return f"{head}\n{before}, cannot be made now: {difference.problem}"
+        return [head, f"{before}, cannot be made now: {difference.problem}"]
     now = difference.decision
-    return f"{head}\n{before}, now {now.verdict} by {now.rule}: {now.reason}"
+    return [head, f"{before}, now {now.verdict} by {now.rule}: {now.reason}"]

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from toolgate.core.decision import Decision, Verdict
+from toolgate.core.paths import MountPath
 from toolgate.core.ports import Facts
 from toolgate.policy.conditions import Condition
-from toolgate.policy.globs import any_matches, path_glob, text_glob, tool_glob
+from toolgate.policy.globs import PathGlob, any_matches, path_glob, text_glob, tool_glob
 from toolgate.policy.model import EffectsSpec, RuleSpec
 
 Part = tuple[str, Callable[[Facts], bool]]
@@ -35,7 +36,10 @@ class Rule:
         return any_matches(self._personas, persona) and any_matches(self._tools, tool)
 
     def applies(self, facts: Facts) -> bool:
-        return all(test(facts) for _, test in self._parts)
+        for _, test in self._parts:  # noqa: SIM110  the hot path: a generator costs more than the test
+            if not test(facts):
+                return False
+        return True
 
     def misfit(self, persona: str, facts: Facts) -> str:
         """Why it does not apply to this call as this persona; empty if it does."""
@@ -95,13 +99,19 @@ def _mount_part(mounts: tuple[str, ...], strict: bool) -> Part:
     )
 
 
+def _any_caught(globs: tuple[PathGlob, ...], paths: tuple[MountPath, ...]) -> bool:
+    for path in paths:
+        for glob in globs:
+            if glob.catches(path):
+                return True
+    return False
+
+
 def _path_part(texts: tuple[str, ...], strict: bool) -> Part:
     globs = tuple(map(path_glob, texts))
     listed = " or ".join(texts)
     if strict:
-        return f"no path matches {listed}", lambda facts: any(
-            glob.catches(path) for path in facts.paths for glob in globs
-        )
+        return f"no path matches {listed}", lambda facts: _any_caught(globs, facts.paths)
     return (
         f"not every path matches {listed}",
         lambda facts: (

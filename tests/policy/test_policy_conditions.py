@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from policy_world import config, one
+
+from toolgate.core.errors import ConfigError
+from toolgate.policy.conditions import Condition
+from toolgate.policy.model import ConditionSpec
+
+
+def holds(condition: Any, value: Any, strict: bool = True) -> bool:
+    return Condition("x", ConditionSpec.model_validate(condition), strict).holds({"x": value})
+
+
+@pytest.mark.parametrize(
+    ("condition", "yes", "no"),
+    [
+        ("main", "main", "Main"),
+        (1, 1, True),
+        (True, True, 1),
+        ({"equals": None}, None, "x"),
+        ({"in": ["a", 2]}, 2, "b"),
+        ({"not": "main"}, "dev", "main"),
+        ({"not": ["main", "dev"]}, "x", "dev"),
+        ({"glob": "*.example.com"}, "a.example.com", "example.org"),
+        ({"glob": ["a*", "b*"]}, "bc", "cb"),
+        ({"matches": "^rm +-r"}, "rm -rf /", "firm"),
+        ({"gt": 3}, 4, 3),
+        ({"gte": 3}, 3, 2.9),
+        ({"lt": 3}, 2, 3),
+        ({"lte": 3}, 3, 4),
+        ({"gt": 1, "lt": 5}, 3, 5),
+        ({"gt": 0}, 1, True),
+        ({"gt": 0}, 1, "1"),
+        ({"exists": True}, "", None),
+        ({"exists": False}, None, 0),
+        ("src/a.py", "project:src/a.py", "garden:src/a.py"),
+    ],
+)
+def test_a_condition_holds_for_the_one_value_and_not_for_the_other(condition: Any, yes: Any, no: Any) -> None:
+    assert (holds(condition, yes), holds(condition, no)) == (True, False)
+
+
+def test_a_missing_argument_satisfies_nothing_but_its_absence() -> None:
+    for strict in (True, False):
+        for condition in ({"not": "x"}, {"glob": "*"}, {"lt": 9}, None):
+            made = Condition("y", ConditionSpec.model_validate(condition), strict)
+            assert not made.holds({"x": 1}), condition
+        assert Condition("y", ConditionSpec.model_validate({"exists": False}), strict).holds({})
+
+
+def test_for_a_list_a_deny_looks_for_any_element_and_an_allow_needs_all() -> None:
+    mixed = ["main", "dev"]
+    assert holds("main", mixed, strict=True)
+    assert not holds("main", mixed, strict=False)
+    assert holds({"in": mixed}, mixed, strict=False)
+    assert not holds({"in": mixed}, [], strict=False)
+
+
+def test_a_deny_ignores_case_in_globs_and_an_allow_does_not() -> None:
+    assert holds({"glob": "drop *"}, "DROP table", strict=True)
+    assert not holds({"glob": "drop *"}, "DROP table", strict=False)
+
+
+@pytest.mark.parametrize("condition", [{"glob": "*evil*"}, {"matches": "evil"}])
+def test_a_text_too_long_to_judge_satisfies_a_deny_and_never_an_allow(condition: Any) -> None:
+    padded = "x" * 5000 + "evil"
+    assert holds(condition, padded, strict=True)
+    assert not holds(condition, padded, strict=False)
+
+
+def test_conditions_decide_inside_a_rule() -> None:
+    rules = [
+        {"tools": "git.push", "when": {"args": {"force": True}}, "decision": "deny", "reason": "no force"},
+        {
+            "persona": "p",
+            "tools": "git.push",
+            "when": {"args": {"branch": {"glob": "feature/*"}}},
+            "decision": "allow",
+        },
+    ]
+    assert one("git.push", {"branch": "feature/a"}, rules=rules).rule == "rule:rule-2"
+    assert one("git.push", {"branch": "feature/a", "force": True}, rules=rules).reason == "no force"
+    assert one("git.push", {"branch": "main"}, rules=rules).rule == "silence"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [{}, [1, 2], {"in": []}, {"like": "x"}, {"matches": "("}, {"glob": ""}, {"gt": "3"}, {"exists": "yes"}],
+)
+def test_a_condition_that_makes_no_sense_is_refused(condition: Any) -> None:
+    rules = [{"tools": "*", "when": {"args": {"x": condition}}, "decision": "deny"}]
+    with pytest.raises(ConfigError, match=r"policy\.rules\.0\.when\.args\.x") as caught:
+        config(policy={"rules": rules})
+    assert caught.value.fix

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolgate.config import DEFAULT_YAML, Config, load, loads, schema, state_dir
+from toolgate.core.errors import ConfigError
+from toolgate.policy.policy import Policy
+
+DESIGN_EXAMPLE = """
+version: 1
+default_persona: reviewer
+mounts:   {project: {path: .}, garden: {path: garden}}
+personas:
+  reviewer: {phase: observe}
+  builder:  {phase: contribute, allow: [exec.python], deny: [fs.delete], limits: {per_minute: 20, per_hour: 500, burst: 3}}
+limits:   {global: {per_minute: 100, per_hour: 2000}, persona: {per_minute: 10, per_hour: 200, burst: 3}, tool: {code.search: {per_minute: 3}}}
+consent:  {expires_s: 900}
+policy:
+  rules:
+    - {persona: builder, tools: [fs.write, fs.patch], when: {path: "src/**"}, decision: ask, reason: source changes are reviewed}
+    - {tools: ["fs.*"], when: {path: "deploy/**"}, decision: deny, reason: deployment files are edited by people}
+"""
+
+
+def wrong(text: str) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        loads(text, "toolgate.yaml")
+    error = caught.value
+    assert error.fix
+    assert str(error).startswith(f"toolgate.yaml:{error.line}: ")
+    return error
+
+
+def tried(make: Callable[[], Any]) -> Any:
+    """What it makes, or its ConfigError; any other exception fails the test."""
+    try:
+        return make()
+    except ConfigError as error:
+        return error
+
+
+def test_the_example_of_the_design_loads() -> None:
+    config = loads(DESIGN_EXAMPLE)
+    assert config.personas["builder"].phase == "contribute"
+    assert config.consent.expires_s == 900
+    assert [rule.reason for rule in config.policy_spec.rules] == [
+        "source changes are reviewed",
+        "deployment files are edited by people",
+    ]
+    assert list(config.mounts) == ["project", "scratch", "garden"]
+
+
+def test_what_init_writes_loads_and_is_roomy() -> None:
+    config = loads(DEFAULT_YAML)
+    assert {name: spec.phase for name, spec in config.personas.items()} == {
+        "reviewer": "observe",
+        "builder": "contribute",
+    }
+    assert config.limits.profile == "roomy"
+    assert len(config.policy_spec.rules) == 2
+    assert config.policy(trusted=True).persona("reviewer").mounts == {"project", "scratch"}
+
+
+def test_absent_sections_have_their_documented_values() -> None:
+    config = loads("version: 1")
+    assert config.limits.profile == "roomy"
+    assert (config.consent.expires_s, config.consent.max_open, config.consent.unattended) == (900, 5, False)
+    assert config.personas == {}
+    assert config.budget.tokens == 25_000
+    assert config.plugins == ()
+    assert config.ledger.database is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message", "fix"),
+    [
+        ("", 1, "not a mapping", "version: 1"),
+        ("- a", 1, "not a mapping", "version: 1"),
+        ("mounts: {}", 1, "`version` is missing", "version: 1"),
+        ("version: 2", 1, "newer than this toolgate", "upgrade"),
+        ("version: '1'", 1, "no version", "version: 1"),
+        ("version: 1\n\npersona: {}", 3, "unknown key `persona`", "`personas`"),
+        ("version: 1\npersonas:\n  a:\n    phase: observe\n    alow: []", 5, "unknown key `alow`", "`allow`"),
+        ("version: 1\npersonas:\n  a: {phase: dance}", 3, "'dance' is not a phase", "observe (2A)"),
+        ("version: 1\npersonas:\n  a:\n    limits: {per_minute: fast}", 4, "valid integer", "whole number"),
+        ("version: 1\npersonas:\n  a:\n    limits: {per_minute: 0}", 4, "greater than or equal to 1", "correct"),
+        ("version: 1\npersonas: [a]", 2, "valid dictionary", "mapping"),
+        ("version: 1\npersonas:\n  a: {}\n  a: {}", 4, "`a` is there twice, first on line 3", "remove one"),
+        ("version: 1\npersonas:\n  a: {}\n  'b c': {}", 4, "not a persona's name", "letters"),
+        ("version: 1\npersonas:\n  ann: {}\n  b:\n    parent: anne", 5, "unknown parent `anne`", "`ann`"),
+        ("version: 1\npersonas:\n  a: {parent: b}\n  b: {parent: a}", 3, "circle: a → b → a", "cut"),
+        ("version: 1\npersonas:\n  a:\n    mounts:\n      - project\n      - gardn\nmounts: {garden: {path: g}}", 6, "unknown mount `gardn`", "`garden`"),
+        ("version: 1\ndefault_persona: x", 2, "no persona `x`", "none"),
+        ("version: 1\npersonas:\n  a:\n    allow:\n      - fs.*\n      - FS.*", 6, "can match no tool", "lower case"),
+        ("version: 1\npolicy:\n  rules:\n    - decision: deny\n      when:\n        path:\n          - a/**\n          - /etc", 8, "absolute", "relative"),
+        ("version: 1\npolicy:\n  rules:\n    - {decision: deny, name: x}\n    - {decision: ask, name: x}", 5, "two rules are called `x`", "rename"),
+        ("version: 1\npolicy:\n  rules:\n    - {decision: maybe}", 4, "'allow', 'ask' or 'deny'", "words"),
+        ("version: 1\npolicy:\n  rules:\n    - {reason: x}", 4, "decision: Field required", "add it"),
+        ("version: 1\npolicy:\n  rules:\n    - {decision: allow, tools: '*'}", 4, "must say `persona`", "add `persona`"),
+        ("version: 1\npolicy:\n  rules:\n    - {decision: deny, persona: x}", 4, "unknown persona `x`", "none"),
+        ("version: 1\npolicy:\n  rules:\n    - {decision: deny, channels: [tty]}", 4, "`channels` has no meaning", "remove"),
+        ("version: 1\npolicy:\n  rules:\n    - {decision: deny, when: {}}", 4, "`when` says nothing", "path"),
+        ("version: 1\npolicy:\n  rules:\n    - {decision: deny, when: {path: 'gardn:x'}}", 4, "unknown mount `gardn`", "mounts are"),
+        ("version: 1\npolicy:\n  rules:\n    - decision: deny\n      effects: {writes: [moon]}", 5, "'moon' is not an effect", "project"),
+        ("version: 1\npolicy:\n  examples:\n    - {call: {tool: fs.read}, expect: deny}", 4, "whose call", "persona"),
+        ("version: 1\nmounts:\n  own: {path: ./.Toolgate}", 3, "toolgate's own files", "another path"),
+        ("version: 1\nmounts:\n  project: {path: ., unblock: ['garden:x']}", 3, "inside a mount", "colon"),
+        ("version: 1\nconsent: {unattended: 'no'}", 2, "valid boolean", "correct"),
+        ("version: 1\nplugins: ['rm -rf']", 2, "pattern", "correct"),
+        ("version: 1\na: &x 1\nb: *x", 2, "anchors and aliases", "write the value out"),
+        ("version: 1\na: *x", 2, "anchors and aliases", "quote"),
+        ("version: 1\na: {<<: {b: 1}}", 2, "merging", "write the keys out"),
+        ("version: 1\na: !!python/object:os.system x", 2, "tag", "remove"),
+        ("version: 1\na: !!int x", 2, "'x' is not a int", "quote"),
+        ("version: 1\n? [a]\n: b", 2, "key is not a plain text", "quote"),
+        ("version: 1\na: [b", 2, "broken YAML", "brackets"),
+        ("version: 1\na: b: c", 2, "broken YAML", "quotes"),
+        ("version: 1\n\x07", 2, "control character", "remove"),
+        ("version: 1\n---\nversion: 1", 2, "broken YAML", "check"),
+        ("version: 1\na: " + "[" * 40, 2, "nested deeper", "flatten"),
+    ],
+)  # fmt: skip
+def test_every_mistake_is_told_with_its_line_and_a_fix(text: str, line: int, message: str, fix: str) -> None:
+    error = wrong(text)
+    assert message in error.message
+    assert fix in error.fix
+    assert error.line == line
+
+
+def test_a_file_is_named_with_what_is_wrong_about_it(tmp_path: Path) -> None:
+    file = tmp_path / "toolgate.yaml"
+    with pytest.raises(ConfigError, match="no such file") as caught:
+        load(tmp_path)
+    assert "toolgate init" in caught.value.fix
+    file.write_bytes(b"version: 1\n\xff\xfe")
+    with pytest.raises(ConfigError, match="not UTF-8") as caught:
+        load(tmp_path)
+    assert (caught.value.file, caught.value.line) == (str(file), 2)
+    file.write_bytes(b"version: 1\n#" + b"x" * (1 << 20))
+    with pytest.raises(ConfigError, match="larger than"):
+        load(tmp_path)
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path)
+
+
+def test_a_symbolic_link_to_a_file_elsewhere_is_read(tmp_path: Path) -> None:
+    (tmp_path / "shared.yaml").write_text("version: 1\ndefault_persona: ''\n")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "toolgate.yaml").symlink_to("../shared.yaml")
+    assert load(root) == loads("version: 1")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.text(max_size=200), st.text("versionpalc: 1\n-[]{}&*!?|>'\"%@`#,0x.e_<~", max_size=120)))
+def test_any_text_gives_a_config_or_a_config_error(text: str) -> None:
+    for whole in (text, f"version: 1\n{text}", f"version: 1\npolicy:\n  rules:\n    - {text}"):
+        found = tried(partial(loads, whole))
+        assert isinstance(found, Config) or found.fix
+
+
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=6), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+KEYS = [*Config.model_json_schema(by_alias=True)["properties"], "other"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.sampled_from(KEYS), values, max_size=3))
+def test_any_data_gives_a_config_or_a_config_error(data: dict[str, Any]) -> None:
+    found = tried(lambda: Config.from_dict({**data, "version": 1}).policy(trusted=True))
+    assert isinstance(found, Policy) or (found.fix and found.line == 0)
+
+
+def test_data_of_a_library_user_is_checked_like_a_file() -> None:
+    with pytest.raises(ConfigError, match=r"^personas\.a\.phase: 'x' is not a phase") as caught:
+        Config.from_dict({"version": 1, "personas": {"a": {"phase": "x"}}})
+    assert caught.value.file == ""
+    assert Config.from_dict(yaml.safe_load(DESIGN_EXAMPLE)) == loads(DESIGN_EXAMPLE)
+
+
+def test_a_number_beyond_what_json_can_say_is_still_a_policy() -> None:
+    rule = {"decision": "deny", "when": {"args": {"x": 2**70}}}
+    assert (
+        Config.from_dict({"version": 1, "policy": {"rules": [rule]}})
+        .policy(True)
+        .fingerprint.startswith("sha256:")
+    )
+
+
+def test_the_state_directory_comes_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("TOOLGATE_STATE_DIR", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    assert state_dir() == tmp_path / ".local/state/toolgate"
+    monkeypatch.setenv("XDG_STATE_HOME", "relative/is/ignored")
+    assert state_dir() == tmp_path / ".local/state/toolgate"
+    monkeypatch.setenv("XDG_STATE_HOME", "/var/state")
+    assert state_dir() == Path("/var/state/toolgate")
+    monkeypatch.setenv("TOOLGATE_STATE_DIR", "/srv/gate")
+    assert state_dir() == Path("/srv/gate")
+    monkeypatch.setenv("TOOLGATE_STATE_DIR", "gate")
+    with pytest.raises(ConfigError, match="not an absolute path"):
+        state_dir()
+
+
+def test_the_schema_for_editors_knows_every_key_by_its_spelling_in_the_file() -> None:
+    found = schema()
+    json.dumps(found)
+    assert set(yaml.safe_load(DESIGN_EXAMPLE)) <= set(found["properties"])
+    limits = found["$defs"]["LimitsSpec"]["properties"]
+    assert {"global", "persona", "tool", "profile"} == set(limits)
+    condition = found["$defs"]["ConditionSpec"]["properties"]
+    assert {"in", "not", "equals"} <= set(condition)
+    assert not re.search("one_of|policy_spec|everybody", json.dumps(list(found["properties"]) + list(limits)))
