@@ -33,7 +33,7 @@ from toolgate.secrets.mask import NameMask
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.toolsets import events, system, tools
+from toolgate.toolsets import events, system, tools, undo
 from toolgate.version import VERSION
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.images import Images
@@ -107,7 +107,8 @@ async def _assemble(
     backend = _backend(setup)
     owners = _owners(setup, backend)
     ledger = Ledger(backend, keys or _keys(setup, backend), clock, live.windows)
-    ledger.reload_keys = lambda: _keys(setup, backend)
+    if keys is None:  # what a program hands in is not looked for in a file
+        ledger.reload_keys = lambda: _keys(setup, backend)
     if setup.trusted and not isinstance(backend, MemoryBackend):
         stack.enter_context(log_to(setup.local / "log" / "toolgate.jsonl"))
     await owners.enter()
@@ -244,6 +245,8 @@ def _register(
         *events.toolset(services.ledger),
         *system.toolset(gate.ledger_state, setup.root, setup.local / "log" / "toolgate.jsonl", VERSION),
     ]
+    if services.files is not None:
+        built_in += undo.toolset(services.registry, services.ledger, services.files)
     for tool in (*built_in, *own):
         services.registry.add(tool)
     named = [plugins.load(spec, setup.root) for spec in setup.config.plugins] if setup.trusted else []

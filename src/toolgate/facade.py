@@ -12,6 +12,7 @@ from toolgate.consent.works import Scope
 from toolgate.core.context import Trail
 from toolgate.core.errors import InvalidArgs, NotAllowed, NotFound
 from toolgate.core.event import Paused, Resumed
+from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
@@ -162,9 +163,11 @@ class Gate:
 
     def _known(self, persona: str) -> None:
         if persona and persona not in self.policy.personas:
-            raise NotAllowed(
-                f"there is no persona {persona!r}", f"the personas are: {', '.join(self.policy.personas)}"
-            )
+            raise NotAllowed(f"there is no persona {persona!r}", f"the personas are: {self.policy.listed()}")
+
+    async def undo(self, event: int, *, reason: str = "", wait: bool = True) -> Result:
+        """Take back what a recorded event did; itself a recorded call, and undoable."""
+        return await self.call("ledger.undo", {"event": event}, persona=HUMAN, reason=reason, wait=wait)
 
     # --- the record ---------------------------------------------------------------------------------------
 

@@ -175,13 +175,18 @@ def close_due(view: View) -> None:
         )
 
 
-def approval_for(state: State, digest: str, persona: str, now: int) -> Open | None:
+def approval_for(
+    state: State, digest: str, persona: str, now: int, rule: str | None = None, rights: str | None = None
+) -> Open | None:
+    """A live approval of exactly this digest; with `rule` and `rights`, one that was given under these."""
     for question in state.questions.values():
         if (
             question.state == "approved"
             and question.digest == digest
             and question.row.persona == persona
             and question.expires > now
+            and (rule is None or question.body["rule"] == rule)
+            and (rights is None or question.body["rights"] == rights)
         ):
             return question
     return None

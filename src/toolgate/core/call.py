@@ -43,6 +43,8 @@ class Call:
     trail: Trail = field(default_factory=Trail)
     change: Change | None = None
     digest: str = ""
+    request: str = ""
+    """The digest without the Change: what a caller who repeats a key asks for."""
 
     @classmethod
     def make(
@@ -56,6 +58,7 @@ class Call:
         change: Change | None = None,
     ) -> Call:
         args_json = canonical(args)
+        request = call_digest(tool, definition, args_json, persona, None)
         return cls(
             id=call_id or new_id("c"),
             tool=tool,
@@ -65,7 +68,8 @@ class Call:
             persona=persona,
             trail=trail,
             change=change,
-            digest=call_digest(tool, definition, args_json, persona, change),
+            digest=call_digest(tool, definition, args_json, persona, change) if change else request,
+            request=request,
         )
 
 

@@ -14,6 +14,11 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
     return "".join(char if _plain(char, keep_lines) else f"⟨U+{ord(char):04X}⟩" for char in text)
 
 
+def encodable(text: str) -> str:
+    """The text with what UTF-8 cannot hold (lone surrogates, as in undecodable file names) as `?`."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def _plain(char: str, keep_lines: bool) -> bool:
     if char in _KEEP:
         return keep_lines

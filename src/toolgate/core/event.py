@@ -196,6 +196,8 @@ class Started(Event):
     change: list[Json] = field(default_factory=list)
     trail: Json = field(default_factory=dict)
     undoes: int = 0
+    request: str = ""
+    """With a claim and a Change: the digest without the Change, so that a repeat is known after files have changed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -209,6 +211,8 @@ class Committed(Event):
     truncated: bool = False
     cached: bool = False
     result: Any = None
+    result_json: str = ""
+    """Instead of `result`, for one that JSON can hold and canonical JSON cannot, such as a very large integer."""
     artifacts: list[Json] = field(default_factory=list)
     reconciled: str = ""
 

@@ -7,6 +7,7 @@ idempotency claim. After this row the effect may have happened; before it, nothi
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from toolgate.consent.works import approval_for, close_due
 from toolgate.core.clock import SECOND
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import CallError, RateLimited
-from toolgate.core.event import Denied, Started
+from toolgate.core.event import Started
 from toolgate.core.ports import Window
 from toolgate.gate.authorize import authorize, refused
 from toolgate.gate.consent import Stage
@@ -59,14 +60,15 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         flow = self.flow
         assert flow.call is not None
         if flow.claim and (claim := live_claim(view, flow.claim)) is not None:
-            problem = objection(claim, flow.call.digest, flow.key or "")
+            problem = objection(claim, flow.call.request, flow.key or "")
             if problem is not None:
                 return Stopped(problem)
             if claim[3] in ("committed", "happened"):
                 return Stored(claim)
         decision, ref = self._authorize_again(view)
         if decision.verdict is Verdict.DENY:
-            return self._deny(view, decision)
+            assert flow.facts is not None
+            return Stopped(refused(flow.facts, decision))
         if decision.verdict is Verdict.ASK and not ref:
             return AskAgain(self._what_changed(view, decision))
         full = blocked(view.state, self.services.rules().windows(flow.persona, flow.call.tool), view.now)
@@ -90,12 +92,8 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         if decision.verdict is not Verdict.ASK:
             return decision, ""
         rights = rules.rights(flow.persona)
-        approval = approval_for(view.state, call.digest, flow.persona, view.now)
-        if (
-            approval is not None
-            and approval.body["rule"] == decision.rule
-            and approval.body["rights"] == rights
-        ):
+        approval = approval_for(view.state, call.digest, flow.persona, view.now, decision.rule, rights)
+        if approval is not None:
             return decision, approval.id
         grant = grant_for(view.state, call, facts.paths, rights, view.now)
         return decision, grant.id if grant is not None else ""
@@ -112,28 +110,13 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
             return "what would run is no longer what was approved, or the approval was used or has expired"
         return "policy asks for it now"
 
-    def _deny(self, view: View, decision: Decision) -> Stopped:
-        flow = self.flow
-        assert flow.facts is not None
-        assert flow.call is not None
-        assert flow.tool is not None
-        view.emit(
-            Denied(
-                call=flow.call_id, persona=flow.persona, tool=flow.call.tool,
-                conversation=flow.trail.conversation, rule=decision.rule, reason=decision.reason,
-                digest=flow.call.digest, args=self.services.redactor.mask(flow.tool, flow.call.args),
-                trail=flow.trail.words(),
-            )
-        )  # fmt: skip
-        return Stopped(refused(flow.facts, decision))
-
     def _limit(self, window: Window, wait: int) -> Stopped:
         """An approval stays unused and waits for the repeated call."""
-        seconds = wait / SECOND
+        seconds = math.ceil(wait * 1000 / SECOND) / 1000  # never a moment too early
         error = RateLimited(
             f"{window.name} allows {window.limit} calls in {window.seconds:g} s, and they are used up",
-            f"come back in {seconds:.1f} s",
-            data={"retry_after_s": round(seconds, 3), "limit": window.name},
+            f"come back in {math.ceil(seconds * 10) / 10:.1f} s",
+            data={"retry_after_s": seconds, "limit": window.name},
         )
         return Stopped(error)
 
@@ -150,7 +133,8 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
                 owner=self.services.owners.me, args=self.services.redactor.mask(tool, call.args),
                 rule=decision.rule, decision=decision.verdict.value, reason=decision.reason,
                 effectful=flow.effectful, change=call.change.manifest if call.change else [],
-                trail=call.trail.words(), undoes=flow.undoes,
+                trail=call.trail.words(), undoes=call.change.undoes if call.change else 0,
+                request=call.request if flow.claim and call.change is not None else "",
             )
         )  # fmt: skip
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from toolgate.consent.cover import grant_for
 from toolgate.consent.works import AskWork, approval_for
 from toolgate.core.clock import iso
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotAllowed, Pending
+from toolgate.gate.authorize import refused
 from toolgate.gate.flow import Flow, Services
 from toolgate.gate.plan import plan
 from toolgate.gate.stored import stored_result
@@ -25,12 +27,18 @@ async def consent(services: Services, flow: Flow) -> Stage | None:
     if decision.verdict is not Verdict.ASK or await stored_result(services, flow):
         return None
     rights = services.rules().rights(flow.persona)
-    covered = await services.ledger.look(
-        lambda state, now: bool(
-            approval_for(state, call.digest, flow.persona, now)
-            or grant_for(state, call, facts.paths, rights, now)
+    covered, paused = await services.ledger.look(
+        lambda state, now: (
+            bool(
+                approval_for(state, call.digest, flow.persona, now)
+                or grant_for(state, call, facts.paths, rights, now)
+            ),
+            dict(state.paused),
         )
     )
+    stopped = services.rules().decide(replace(facts, paused=paused)) if paused else decision
+    if stopped.verdict is Verdict.DENY:
+        raise refused(facts, stopped)  # before a human is asked about what would be refused anyway
     if covered and not flow.asked_again:
         return None
     desk = services.desk

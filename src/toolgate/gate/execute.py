@@ -22,6 +22,7 @@ async def execute(services: Services, flow: Flow) -> None:
     if cached is not None:
         flow.outcome = Done(cached[0], cached=True)
         return
+    flow.running = True
     running = asyncio.ensure_future(_run(services, flow)) if _unstoppable(flow) else None
     try:
         async with asyncio.timeout(tool.timeout):

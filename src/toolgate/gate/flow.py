@@ -15,6 +15,7 @@ from toolgate.consent.desk import Desk
 from toolgate.core.call import Call
 from toolgate.core.context import Context, Trail
 from toolgate.core.decision import Decision
+from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code
 from toolgate.core.names import Registry
 from toolgate.core.ports import Facts, Files, Redactor, Rules
@@ -101,6 +102,8 @@ class Flow:
     question: str = ""
     started: Row | None = None
     outcome: Outcome | None = None
+    running: bool = False
+    """The tool has been called: from here on an interruption leaves the outcome in doubt."""
     cancelled: bool = False
     data: Any = None
     text: str = ""
@@ -109,7 +112,6 @@ class Flow:
     result: Result | None = None
     """Set by a stage that ends the call early, such as a stored result under the same key."""
     turns: int = 0
-    undoes: int = 0
 
     @property
     def duration_us(self) -> int:
@@ -121,8 +123,13 @@ class Flow:
 
     @property
     def claim(self) -> str:
-        """The idempotency scope: a persona's key means nothing to another persona."""
-        return f"{self.persona}/{self.key}" if self.key else ""
+        """The idempotency scope: a persona's key means nothing to another persona. Tools that opt in are
+        deduplicated by what the call is, within its conversation, where the caller gives no key."""
+        if self.key:
+            return f"key/{self.persona}/{self.key}"
+        if self.tool is not None and self.tool.scoped and self.call is not None:
+            return f"scope/{self.persona}/{self.trail.conversation}/{self.call.digest}"
+        return ""
 
     def context(self) -> Context:
         assert self.tool is not None
@@ -135,7 +142,9 @@ class Flow:
         return Meta(self.call_id, event, round(self.duration_us / 1000, 3), tokens, cached, self.truncated)
 
     def refused(self, error: CallError, event: int | None) -> Result:
-        return Result.refused(self.tool.name if self.tool else self.name[:128], error, self.meta(event))
+        return Result.refused(
+            self.tool.name if self.tool else encodable(str(self.name)[:128]), error, self.meta(event)
+        )
 
 
 async def invoke(flow: Flow, function: Handler, *values: Any, **named: Any) -> Any:

@@ -15,7 +15,7 @@ from toolgate.gate.authorize import authorize
 from toolgate.gate.begin import begin
 from toolgate.gate.consent import consent
 from toolgate.gate.execute import execute
-from toolgate.gate.flow import Broke, Flow, Services
+from toolgate.gate.flow import Broke, Flow, Lost, Outcome, Services
 from toolgate.gate.plan import plan
 from toolgate.gate.redact import redact
 from toolgate.gate.refuse import Refusals
@@ -46,6 +46,13 @@ class Pipeline:
     ) -> Result:  # fmt: skip
         """Carry one call through every stage. Never raises for a bad call: it returns a result."""
         flow = Flow(name, args, persona, key, trail or Trail(), wait, new_id("c"), progress)
+        self.services.ledger.callers += 1
+        try:
+            return await self._carry(flow)
+        finally:
+            self.services.ledger.callers -= 1
+
+    async def _carry(self, flow: Flow) -> Result:
         try:
             await self._pass(flow)
         except CallError as error:
@@ -81,9 +88,9 @@ class Pipeline:
             position = ORDER.index(back) if back is not None else position + 1
 
     async def _abandon(self, flow: Flow) -> None:
-        """Cancelled between begin and settle: it has not run, and the journal must say so."""
+        """Cancelled between begin and settle: the journal must say what we know, and no more than that."""
         if flow.started is not None and flow.result is None:
-            flow.outcome = flow.outcome or Broke(Code.CANCELLED, "it was cancelled before it ran")
+            flow.outcome = flow.outcome or _interrupted(flow)
             await asyncio.shield(settle(self.services, flow))
 
     async def _bug(self, flow: Flow, error: Exception) -> Result:
@@ -94,6 +101,16 @@ class Pipeline:
         if flow.started is not None and flow.result is None:
             await settle(self.services, flow)
         return flow.result or flow.refused(failure, await self.refusals.record(flow, failure))
+
+
+def _interrupted(flow: Flow) -> Outcome:
+    if not flow.running:
+        return Broke(Code.CANCELLED, "it was cancelled before it ran")
+    if not flow.effectful:
+        return Broke(Code.CANCELLED, "it was cancelled")
+    return Lost(
+        Code.UNKNOWN_OUTCOME, "it was cancelled again while it was being found out whether it happened"
+    )
 
 
 def _not_run(name: str, after: str) -> Result:

@@ -11,6 +11,7 @@ from toolgate.core.decision import Verdict
 from toolgate.core.errors import CallError, Failed
 from toolgate.gate.authorize import refused, with_paths
 from toolgate.gate.flow import Flow, Services, arguments, invoke
+from toolgate.gate.stored import stored_result
 
 log = logging.getLogger("toolgate.gate")
 
@@ -22,6 +23,8 @@ async def plan(services: Services, flow: Flow) -> None:
     assert args is not None
     asks = flow.decision is not None and flow.decision.verdict is Verdict.ASK
     if tool.plan is not None:
+        if await stored_result(services, flow):
+            return  # it has been done: planning it again on the changed files would say something else
         change = await _run(flow, tool.plan)
         if not isinstance(change, Change):
             raise Failed(

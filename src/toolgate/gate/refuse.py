@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code, LedgerBroken
 from toolgate.core.event import Denied, Event, Flood, Limited, Rejected
 from toolgate.core.names import PERSONA
@@ -87,7 +88,7 @@ class Refusals:
     def _event(self, flow: Flow, persona: str, error: CallError) -> Event:
         common: dict[str, Any] = {
             "call": flow.call_id, "persona": persona, "tool": flow.tool.name if flow.tool else "",
-            "trail": flow.trail.words(),
+            "trail": {name: encodable(str(value)) for name, value in flow.trail.words().items()},
         }  # fmt: skip
         conversation = flow.trail.conversation
         if flow.call is not None:
@@ -101,8 +102,8 @@ class Refusals:
         if error.code is Code.RATE_LIMITED:
             wait = round(float(data.get("retry_after_s", 0)) * 1000)
             return Limited(**common, limit=str(data.get("limit", error.message)), retry_ms=wait)
-        message = str(self._services.redactor.redact(error.message))[:500]
-        named = flow.name[:128] if isinstance(flow.name, str) else ""
+        message = encodable(str(self._services.redactor.redact(error.message)))[:500]
+        named = encodable(flow.name[:128]) if isinstance(flow.name, str) else ""
         return Rejected(
             **common, code=error.code.value, error=message if flow.tool else f"{named}: {message}"
         )

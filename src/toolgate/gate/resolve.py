@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolgate.core.display import encodable
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.names import PERSONA
 from toolgate.gate.flow import Flow, Services
@@ -32,5 +33,7 @@ def _check_words(flow: Flow) -> None:
             raise InvalidArgs(
                 f"{name} is not a plain id: {str(value)[:80]!r}", f"use up to {MAX_WORD} printable characters"
             )
+    if not isinstance(trail.reason, str) or encodable(trail.reason) != trail.reason:
+        raise InvalidArgs("the reason is not valid text", "say it in UTF-8")
     if len(trail.reason) > 4000:
         raise InvalidArgs(f"the reason has {len(trail.reason):,} characters", "say it in 4,000")

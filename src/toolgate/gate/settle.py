@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
-from toolgate.core.errors import CallError, Code, Failed, UnknownOutcome
-from toolgate.core.event import Committed, Event, Resolved, Unknown
+from toolgate.core.canonical import canonical
+from toolgate.core.display import encodable
+from toolgate.core.errors import CallError, Code, Failed, InvalidArgs, UnknownOutcome
+from toolgate.core.event import Committed, Event, Resolved, Undone, Unknown
 from toolgate.core.event import Failed as FailedEvent
 from toolgate.core.result import Problem, Result
 from toolgate.gate.flow import Broke, Done, Flow, Lost, Services
@@ -20,16 +23,23 @@ SUMMARY = 200
 async def settle(services: Services, flow: Flow) -> None:
     assert flow.tool is not None
     event = _event(flow)
+    change = flow.call.change if flow.call is not None else None
 
     def decide(view: View) -> None:
         if flow.call_id in view.state.live:
             view.emit(event)
+            if event.kind == "committed" and change is not None and change.undoes:
+                view.emit(_undone(flow, change.undoes))
         else:  # somebody took us for dead and called it unknown: say what we know
             view.emit(_late(flow, event))
 
     work = Work(decide, durable=flow.effectful)
     try:
         await services.ledger.do(work)
+    except asyncio.CancelledError:
+        if work.rows:  # it is recorded: whoever takes over from here must not record it again
+            flow.settled, flow.result = work.rows[0], _result(flow, work.rows[0])
+        raise
     except CallError as error:
         log.exception("could not settle %s", flow.call_id)
         flow.result = flow.refused(_unsettled(flow, error), None)
@@ -48,7 +58,7 @@ def _event(flow: Flow) -> Event:
         case Done(value, cached):
             return Committed(
                 **common, summary=_summary(flow), tokens=(len(flow.text) + 3) // 4, truncated=flow.truncated,
-                cached=cached, result=flow.data if flow.claim else None,
+                cached=cached, **_stored(flow),
                 artifacts=flow.call.change.manifest if flow.call.change else [],
                 reconciled=_reconciled(value),
             )  # fmt: skip
@@ -60,6 +70,17 @@ def _event(flow: Flow) -> Event:
             return Unknown(**common, code=Code.UNKNOWN_OUTCOME.value, error="it was interrupted")
 
 
+def _stored(flow: Flow) -> dict[str, Any]:
+    """What a repeated key gives back."""
+    if not flow.claim:
+        return {}
+    try:
+        canonical({"result": flow.data})
+    except InvalidArgs:
+        return {"result_json": flow.text}
+    return {"result": flow.data}
+
+
 def _reconciled(value: object) -> str:
     return str(value["reconciled"]) if isinstance(value, dict) and set(value) == {"reconciled"} else ""
 
@@ -68,10 +89,17 @@ def _summary(flow: Flow) -> str:
     assert flow.tool is not None
     if flow.tool.summarize is not None:
         try:
-            return flow.tool.summarize(flow.data)[:SUMMARY]
+            return encodable(flow.tool.summarize(flow.data)[:SUMMARY])
         except Exception:
             log.exception("%s could not summarise its result", flow.tool.name)
     return flow.text[:SUMMARY]
+
+
+def _undone(flow: Flow, event: int) -> Undone:
+    return Undone(
+        call=flow.call_id, persona=flow.persona, tool=flow.tool.name if flow.tool else "",
+        conversation=flow.trail.conversation, ref=f"event:{event}", event=event, by=flow.persona,
+    )  # fmt: skip
 
 
 def _late(flow: Flow, event: Event) -> Resolved:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
+from toolgate.core.display import encodable
 from toolgate.core.errors import Code
 from toolgate.gate.flow import Broke, Done, Flow, Services
 
@@ -15,13 +17,13 @@ CHARS_A_TOKEN = 4
 
 async def shape(services: Services, flow: Flow) -> None:
     if not isinstance(flow.outcome, Done):
+        if flow.outcome is not None:
+            flow.outcome = replace(flow.outcome, message=encodable(flow.outcome.message))
         return
     try:
-        flow.text = _encode(flow.data)
-        if "null" in flow.text or "\ufffd" in flow.text:
-            flow.data = orjson.loads(
-                flow.text
-            )  # NaN became null, a broken character was replaced: say the same
+        flow.text, mended = _encode(flow.data)
+        if mended or "null" in flow.text:
+            flow.data = json.loads(flow.text)  # NaN became null, a broken character `?`: say the same
     except (TypeError, ValueError, RecursionError) as error:
         assert flow.tool is not None
         if not flow.effectful:
@@ -32,15 +34,17 @@ async def shape(services: Services, flow: Flow) -> None:
     room = services.budget.tokens * CHARS_A_TOKEN
     if len(flow.text) > room:
         flow.data = cut(flow.data, room)
-        flow.text = _encode(flow.data)
+        flow.text, _ = _encode(flow.data)
         flow.truncated = True
 
 
-def _encode(value: Any) -> str:
+def _encode(value: Any) -> tuple[str, bool]:
+    """The value as JSON, and whether something had to be mended on the way."""
     try:
-        return orjson.dumps(value).decode()
+        return orjson.dumps(value).decode(), False
     except orjson.JSONEncodeError:  # lone surrogates from file names, integers beyond 64 bits
-        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace").decode()
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return encodable(text), True
 
 
 def cut(value: Any, room: int) -> Any:
@@ -60,7 +64,7 @@ def cut(value: Any, room: int) -> Any:
 def _cut_list(items: list[Any], room: int) -> list[Any]:
     kept: list[Any] = []
     for index, item in enumerate(items):
-        size = len(_encode(item)) + 1
+        size = len(_encode(item)[0]) + 1
         if size > room - 40:
             if not kept and room > 80:
                 kept.append(cut(item, room - 60))
@@ -74,7 +78,7 @@ def _cut_list(items: list[Any], room: int) -> list[Any]:
 
 def _cut_object(value: dict[str, Any], room: int) -> dict[str, Any]:
     """Small fields whole, then the large ones share what is left."""
-    sizes = {key: len(_encode(item)) + len(key) + 4 for key, item in value.items()}
+    sizes = {key: len(_encode(item)[0]) + len(key) + 4 for key, item in value.items()}
     out: dict[str, Any] = {}
     left = room
     for count, key in zip(range(len(value), 0, -1), sorted(value, key=sizes.__getitem__), strict=True):

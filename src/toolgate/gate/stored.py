@@ -30,10 +30,10 @@ def live_claim(view: View, scope: str) -> tuple[Any, ...] | None:
     return claim if claim is not None and claim[5] > view.now else None
 
 
-def objection(claim: tuple[Any, ...], digest: str, key: str) -> CallError | None:
+def objection(claim: tuple[Any, ...], request: str, key: str) -> CallError | None:
     """Why this key cannot be used for this call; None if it may run (again) or has a result."""
-    _, call, first_digest, state, _, _ = claim
-    if first_digest != digest:
+    _, call, first, state, _, _ = claim
+    if first != request:
         return Conflict(
             f"the key {key!r} was used for a different call ({call})", "use a new key for a new call"
         )
@@ -51,12 +51,12 @@ def objection(claim: tuple[Any, ...], digest: str, key: str) -> CallError | None
 
 async def stored_result(services: Services, flow: Flow) -> bool:
     """Before a human is bothered: is there an answer already?"""
-    if not flow.key or flow.call is None:
+    if not flow.claim or flow.call is None:
         return False
     claim = await services.ledger.do(ClaimWork(flow.claim))
     if claim is None:
         return False
-    problem = objection(claim, flow.call.digest, flow.key)
+    problem = objection(claim, flow.call.request, flow.key or "")
     if problem is not None:
         raise problem
     if claim[3] not in ("committed", "happened"):
@@ -77,4 +77,5 @@ async def replay(services: Services, flow: Flow, claim: tuple[Any, ...]) -> Resu
         True,
         body.get("truncated", False),
     )
-    return Result(True, flow.tool.name, body.get("result"), None, meta)
+    kept = json.loads(body["result_json"]) if "result_json" in body else body.get("result")
+    return Result(True, flow.tool.name, kept, None, meta)

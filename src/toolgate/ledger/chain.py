@@ -17,6 +17,7 @@ from toolgate.ledger.keys import Keys
 from toolgate.storage.port import Head, Row
 from toolgate.storage.schema import EMPTY_HASH
 
+_MAC = 64
 _BREAKS = 11  # line breaks in a row's text: twelve lines
 
 
@@ -34,7 +35,7 @@ def seal(columns: tuple[Any, ...], keys: Keys) -> Row:
     if text.count("\n") != _BREAKS:
         raise ValueError(f"a column of event {columns[0]} has a line break")
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return Row(*columns, digest, keys.mac(columns[9], digest))
+    return Row._make((*columns, digest, keys.mac(columns[9], digest)))
 
 
 def head_text(seq: int, at: int, digest: str) -> str:
@@ -42,8 +43,15 @@ def head_text(seq: int, at: int, digest: str) -> str:
     return f"head\n{seq}\n{at}\n{digest}"
 
 
-def make_head(row: Row, keys: Keys) -> Head:
-    return Head(row.seq, row.at, row.key, row.hash, keys.mac(row.key, head_text(row.seq, row.at, row.hash)))
+def standing_text(seq: int, standing: str) -> str:
+    return f"standing\n{seq}\n{standing}"
+
+
+def make_head(row: Row, keys: Keys, standing: str) -> Head:
+    """Two seals: where the journal ends, and what stands there (live calls, questions, grants, pauses)."""
+    mac = keys.mac(row.key, head_text(row.seq, row.at, row.hash))
+    mac += keys.mac(row.key, standing_text(row.seq, standing))
+    return Head(row.seq, row.at, row.key, row.hash, mac)
 
 
 def fault_of(row: Row, seq: int, prev: str, keys: Keys | None) -> str:
@@ -79,8 +87,21 @@ def check_head(head: Head, keys: Keys) -> None:
             f"the ledger is sealed with key version {head.key}, which is not in {keys.source}",
             "restore the key file that belongs to this ledger",
         )
-    if not hmac.compare_digest(keys.mac(head.key, head_text(head.seq, head.at, head.hash)), head.mac):
+    if not hmac.compare_digest(keys.mac(head.key, head_text(head.seq, head.at, head.hash)), head.mac[:_MAC]):
         raise LedgerBroken(
             f"the ledger's head (event {head.seq}) is not sealed with the key in {keys.source}",
             "run `toolgate ledger verify`; if it is the wrong key, restore the one that belongs to this ledger",
+        )
+
+
+def check_standing(head: Head, keys: Keys, standing: str) -> None:
+    """Refuse tables that are not what stood at the head: a used approval or a revoked grant put back, a pause
+    taken out. Rows that are missing cannot speak for themselves."""
+    if head.seq == 0 and head.hash == EMPTY_HASH and not standing:
+        return
+    expected = keys.mac(head.key, standing_text(head.seq, standing))
+    if not (expected and hmac.compare_digest(expected, head.mac[_MAC:])):
+        raise LedgerBroken(
+            f"the tables are not what stood at event {head.seq}",
+            "run `toolgate ledger verify`; somebody changed the database",
         )

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from toolgate.core.clock import SECOND, Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.core.event import Event
-from toolgate.ledger.chain import check_head, fault_of, make_head, seal
+from toolgate.ledger.chain import check_head, check_standing, fault_of, make_head, seal
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.state import State, Windows
 from toolgate.storage.port import (
@@ -79,6 +79,8 @@ class Ledger:
         self.keys = keys
         self.clock = clock or SystemClock()
         self.windows = windows or (lambda persona, tool: ())
+        self.callers = 0
+        """Calls under way in this process: a lone one need not wait to share a commit."""
         self.reload_keys: Callable[[], Keys] | None = None
         self._state: State | None = None
         self._sealing = keys.current
@@ -87,14 +89,21 @@ class Ledger:
 
     async def open(self) -> None:
         await self.backend.open(self._transaction)
-        await self.look(lambda state, now: None)
+        try:
+            await self.look(lambda state, now: None)
+        except BaseException:
+            await self.backend.close()
+            raise
 
     async def close(self) -> None:
         await self.backend.close()
 
     async def do(self, work: Work[T]) -> T:
-        value: T = await self.backend.submit(work, work.durable)
+        value: T = await self.backend.submit(work, work.durable, self._alone)
         return value
+
+    def _alone(self) -> bool:
+        return self.callers <= 1
 
     async def look(self, read: Callable[[State, int], T]) -> T:
         """Read the state as it is now, caught up with every other process."""
@@ -126,7 +135,9 @@ class Ledger:
                     durable |= job.durable
             if rows:
                 changes, state.changes = state.changes, {}
-                yield Write(rows, changes, make_head(rows[-1], self.keys), durable, _notice(rows))
+                yield Write(
+                    rows, changes, make_head(rows[-1], self.keys, state.standing()), durable, _notice(rows)
+                )
         except BaseException:
             self._state = None  # it may hold what was never written
             raise
@@ -137,10 +148,15 @@ class Ledger:
         view = View(state, now, claims)
         try:
             job.value = job.work.decide(view)
+            bodies = [event.body() for event in view.events]
+            texts = [event.text(body) for event, body in zip(view.events, bodies, strict=True)]
         except Exception as error:  # its caller's, not the batch's
-            job.error = error
+            job.value, job.error = None, error
             return []
-        rows = [self._append(event, state, now) for event in view.events]
+        rows = [
+            self._append(event, body, text, state, now)
+            for event, body, text in zip(view.events, bodies, texts, strict=True)
+        ]
         for scope in job.work.scopes:  # a twin in the same batch must see the claim
             claim = state.changes.get(("claims", scope))
             if claim is not None:
@@ -148,14 +164,13 @@ class Ledger:
         job.work.rows = rows
         return rows
 
-    def _append(self, event: Event, state: State, now: int) -> Row:
-        body = event.body()
+    def _append(self, event: Event, body: Mapping[str, Any], text: str, state: State, now: int) -> Row:
         if event.kind == "rotated":  # sealed with the new key, so that the head always names the key in use
             self._sealing = int(body["version"])
         row = seal(
             (
                 state.seq + 1, now, event.kind, event.call, event.persona, event.tool, event.conversation,
-                event.ref, event.claim, self._sealing, event.text(body), state.hash,
+                event.ref, event.claim, self._sealing, text, state.hash,
             ),
             self.keys,
         )  # fmt: skip
@@ -191,6 +206,7 @@ class Ledger:
             )
         else:
             self._follow(state, (yield RowsAfter(state.seq)), head)
+        check_standing(head, self.keys, state.standing())
         self._state = state
         return state
 

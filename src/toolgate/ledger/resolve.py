@@ -7,7 +7,11 @@ import json
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound
 from toolgate.core.event import Resolved
 from toolgate.ledger.ledger import Ledger, View, Work
+from toolgate.ledger.state import request_of
 from toolgate.storage.port import Filter, Row
+
+_COURSE = ("started", "committed", "failed", "unknown", "resolved")
+"""How a call went; its questions may expire later, which says nothing about it."""
 
 
 class ResolveWork(Work[None]):
@@ -23,7 +27,7 @@ class ResolveWork(Work[None]):
         if outcome not in ("happened", "not"):
             raise InvalidArgs(f"{outcome!r} is not an outcome", "say `happened` or `not`")
         call = await _call_of(ledger, ident)
-        rows = await ledger.backend.rows(Filter(call=call))
+        rows = await ledger.backend.rows(Filter(call=call, kinds=_COURSE))
         started = next((row for row in rows if row.kind == "started"), None)
         if started is None:
             raise NotFound(
@@ -40,7 +44,7 @@ class ResolveWork(Work[None]):
             raise Conflict(
                 f"{row.call} is still running", "wait until it has ended, or until its process is gone"
             )
-        digest = json.loads(row.body)["digest"]
+        digest = request_of(json.loads(row.body))
         view.emit(
             Resolved(
                 call=row.call, persona=row.persona, tool=row.tool, conversation=row.conversation,

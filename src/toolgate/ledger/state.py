@@ -27,7 +27,7 @@ class Live:
 
     row: Row
     owner: str
-    digest: str
+    request: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class State:
         """Take over a running call or a pause whose questions and grants are known already."""
         if row.kind == "started":
             body = parsed(row)
-            self.live[row.call] = Live(row, body["owner"], body["digest"])
+            self.live[row.call] = Live(row, body["owner"], request_of(body))
         elif row.kind == "paused":
             self.apply(row)
 
@@ -124,6 +124,14 @@ class State:
             "claims": dict(self.claims),
         }
 
+    def standing(self) -> str:
+        """What stands now, in one spelling, for the head's seal."""
+        lines = [f"live {call} {item.row.seq} {owner_of(item)}" for call, item in self.live.items()]
+        lines += [f"question {q.id} {q.row.seq} {q.state} {q.expires}" for q in self.questions.values()]
+        lines += [f"grant {g.id} {g.row.seq} {g.uses} {g.expires}" for g in self.grants.values()]
+        lines += [f"pause {persona} {seq}" for persona, seq in self.pauses.items()]
+        return "\n".join(sorted(lines))
+
     def _claim(self, row: tuple[Any, ...]) -> None:
         self.changes["claims", row[0]] = row
         if self.keep_claims:
@@ -154,11 +162,11 @@ class State:
             item = Live(row, "", "")  # verify: most are settled a row later, so nothing is parsed
         else:
             known = parsed(row, body)
-            item = Live(row, known["owner"], known["digest"])
+            item = Live(row, known["owner"], request_of(known))
             self.changes["live", row.call] = (row.call, row.seq, item.owner)
         self.live[row.call] = item
         if row.claim:
-            self._claim((row.claim, row.call, item.digest, "started", row.seq, row.at + KEY_LIFETIME))
+            self._claim((row.claim, row.call, item.request, "started", row.seq, row.at + KEY_LIFETIME))
         if row.ref:
             self._use(row.ref)
         if self.windows is not None:
@@ -171,7 +179,7 @@ class State:
         self.changes["live", row.call] = None
         if row.claim:
             expires = item.row.at + KEY_LIFETIME
-            self._claim((row.claim, row.call, item.digest, row.kind, row.seq, expires))
+            self._claim((row.claim, row.call, item.request, row.kind, row.seq, expires))
 
     def _resolved(self, row: Row, body: Mapping[str, Any] | None) -> None:
         if row.claim:
@@ -216,6 +224,11 @@ def parsed(row: Row, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]
         return body
     known: Mapping[str, Any] = json.loads(row.body)
     return known
+
+
+def request_of(body: Mapping[str, Any]) -> str:
+    """What a repeated key is compared with: the call's digest without its Change."""
+    return str(body.get("request") or body["digest"])
 
 
 def owner_of(item: Live) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolgate.core.errors import LedgerBroken
 from toolgate.core.event import BY_KIND
-from toolgate.ledger.chain import check_head, fault_of
+from toolgate.ledger.chain import check_head, check_standing, fault_of
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.state import State, parsed
@@ -125,6 +125,8 @@ async def verify(
             _check_end(chain, head)
             if chain.report.ok:
                 _check_tables(chain, await snapshot.tables(), now)
+            if chain.report.ok and keys is not None:
+                _check_standing(chain, head, keys)
     return chain.report
 
 
@@ -152,13 +154,19 @@ def _check_end(chain: Chain, head: Head) -> None:
             chain.fail(state.seq, error.message, error.fix)
 
 
+def _check_standing(chain: Chain, head: Head, keys: Keys) -> None:
+    try:
+        check_standing(head, keys, chain.state.standing())
+    except LedgerBroken as error:
+        chain.fail(head.seq, error.message, error.fix)
+
+
 def _check_tables(chain: Chain, stored: Mapping[str, Mapping[Any, tuple[Any, ...]]], now: int) -> None:
     expected = chain.state.tables()
     for table in PROJECTIONS:
         want, have = expected[table], stored[table]
-        if table == "claims":  # expired ones are swept; the journal keeps their history
-            want = {key: row for key, row in want.items() if row[5] > now}
-            have = {key: row for key, row in have.items() if row[5] > now}
+        if table == "claims":  # expired ones may be swept; the journal keeps their history
+            want = {key: row for key, row in want.items() if row[5] > now or key in have}
         if want == {key: tuple(row) for key, row in have.items()}:
             continue
         key = next(
