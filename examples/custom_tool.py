@@ -2,7 +2,7 @@
 
 The writer is a *plan* that works out a Change without touching anything, and a function that applies it. The gate
 puts the diff of that very Change to the human, refuses it as `conflict` if the file has moved on, and after a crash
-settles it by the hashes of the files. The other one brings `preview`, `reconcile` and `undo` itself.
+settles it by the hashes of the files. Undo is its inverse. The other one brings `preview`, `reconcile` and `undo` itself.
 """
 
 from __future__ import annotations

@@ -17,16 +17,10 @@ from toolgate.core.event import Rotated
 from toolgate.core.ports import Question
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import View, Work
+from toolgate.testing import FixedClock
 
 from . import dies
 from .doors import CONFIG, approve, doors
-
-
-class FixedClock:
-    at = 1_800_000_000 * SECOND
-
-    def now(self) -> int:
-        return self.at
 
 
 async def test_a_result_says_how_long_it_took_how_large_it_is_and_whether_it_was_cached(
@@ -57,7 +51,7 @@ async def test_the_call_over_the_limit_is_refused_and_told_when_to_come_back(pro
         assert refused.error.code == "rate_limited"
         assert refused.data["retry_after_s"] == 60
         assert (await gate.call("system.ping", persona="other")).ok
-        clock.at += 60 * SECOND
+        clock.advance(60)
         assert (await gate.call("system.ping")).ok
 
 
@@ -150,15 +144,25 @@ async def test_an_annotation_is_kept_and_found_by_type_and_file(project: Path) -
         assert (await gate.call("events.query", {"type": "other"})).data["rows"] == []
 
 
+async def test_the_same_annotation_in_the_same_conversation_is_kept_once(project: Path) -> None:
+    async with doors(project) as (gate, _):
+        note = {"type": "observation", "rationale": "it was wrong"}
+        first = await gate.call("events.log", note, conversation="c-1")
+        again = await gate.call("events.log", note, conversation="c-1")
+        other = await gate.call("events.log", note, conversation="c-2")
+        assert (again.data, again.meta.cached) == (first.data, True)
+        assert other.data != first.data
+
+
 async def test_a_key_gives_the_stored_result_for_48_hours(project: Path) -> None:
     clock = FixedClock()
     async with doors(project, clock=clock) as (gate, opened):
         await approve(gate, "lab")
         first = await gate.call("door.open", {"room": "lab"}, key="k")
-        clock.at += 48 * 3600 * SECOND - 1
+        clock.advance(48 * 3600 - 0.000001)
         again = await gate.call("door.open", {"room": "lab"}, key="k", wait=False)
         assert (again.data, again.meta.cached, again.meta.call_id) == ("lab", True, first.meta.call_id)
-        clock.at += 1
+        clock.advance(0.000001)
         late = await gate.call("door.open", {"room": "lab"}, key="k", wait=False)
         assert late.error is not None
         assert late.error.code == "pending"

@@ -13,9 +13,9 @@ import pytest
 import toolgate
 from toolgate import trust
 from toolgate.config import state_dir
-from toolgate.core.clock import SECOND
 from toolgate.core.display import visible
 from toolgate.core.errors import LedgerBroken, Unavailable
+from toolgate.testing import FixedClock
 
 from .doors import CONFIG, NO_TRIGGERS, approve, change_database, doors
 
@@ -228,18 +228,12 @@ async def test_a_restored_old_copy_is_found_with_a_checkpoint_and_only_with_one(
 
 
 async def test_a_clock_that_was_set_back_revives_nothing(project: Path) -> None:
-    class Clock:
-        at = 1_800_000_000 * SECOND
-
-        def now(self) -> int:
-            return self.at
-
-    clock = Clock()
+    clock = FixedClock()
     async with doors(project, clock=clock, consent={"expires_s": 30}) as (gate, opened):
         await approve(gate, "lab")
-        clock.at += 3600 * SECOND
+        clock.advance(3600)
         assert (await gate.call("system.ping")).ok
-        clock.at -= 3600 * SECOND
+        clock.advance(-3600)
         assert await code_of(gate, "lab") == "unavailable"
         assert opened == []
         with pytest.raises(Unavailable, match="behind"):

@@ -23,6 +23,7 @@ granted → the door of lab is open
 used 1 of 1
 grants left: 0
 """,
+    "fakes.py": "Access denied by creator. script refused door.open: at night\n",
     "custom_tool.py": """\
 1 of 2
 2 of 2
