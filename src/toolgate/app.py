@@ -20,7 +20,7 @@ from toolgate.core.names import Registry
 from toolgate.core.ports import Channel, Facts, Window
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
-from toolgate.gate.flow import Budget, Services
+from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.gate.gate import Pipeline
 from toolgate.gate.reconcile import reconcile_dead
 from toolgate.ledger import keys as keyfile
@@ -123,7 +123,8 @@ async def _assemble(
     )
     services = Services(
         Registry(), live.current, ledger, desk, owners, NameMask(), _files(setup, stack, backend),
-        Budget(setup.config.budget.tokens),
+        Budget(setup.config.budget.tokens, setup.config.budget.bytes),
+        Timeouts(setup.config.timeouts.default_s, setup.config.timeouts.max_s, setup.config.timeouts.tool),
     )  # fmt: skip
     live.ledger = ledger
     gate = Gate(setup.root, live, services, Pipeline(services))

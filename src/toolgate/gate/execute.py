@@ -23,14 +23,13 @@ async def execute(services: Services, flow: Flow) -> None:
         flow.outcome = Done(cached[0], cached=True)
         return
     flow.running = True
+    seconds = services.timeouts.of(tool)
     running = asyncio.ensure_future(_run(services, flow)) if _unstoppable(flow) else None
     try:
-        async with asyncio.timeout(tool.timeout):
+        async with asyncio.timeout(seconds):
             value = await (_run(services, flow) if running is None else asyncio.shield(running))
     except TimeoutError:
-        late = TimedOut(
-            f"{tool.name} did not finish in {tool.timeout:g} s", "ask for less, or allow more time"
-        )
+        late = TimedOut(f"{tool.name} did not finish in {seconds:g} s", "ask for less, or allow more time")
         flow.outcome = await _settle_doubt(services, flow, late, running)
     except asyncio.CancelledError:
         flow.cancelled = True
