@@ -20,7 +20,7 @@ from toolgate.core.errors import CallError, Code
 from toolgate.core.names import Registry
 from toolgate.core.ports import Facts, Files, Redactor, Rules
 from toolgate.core.result import Meta, Result
-from toolgate.core.tool import Handler, Tool
+from toolgate.core.tool import DEFAULT_TIMEOUT, Handler, Tool
 from toolgate.gate.cache import Cache
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.owners import Owners
@@ -32,7 +32,21 @@ class Budget:
     """How much of a result may reach the model."""
 
     tokens: int = 25_000
+    bytes: int = 1_000_000
     args_bytes: int = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long a tool may run: what is said for it by name, else its own time, never more than the most."""
+
+    default: float = DEFAULT_TIMEOUT
+    most: float = 600.0
+    by_tool: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, tool: Tool) -> float:
+        own = self.default if tool.timeout == DEFAULT_TIMEOUT else tool.timeout
+        return min(self.by_tool.get(tool.name, own), self.most)
 
 
 @dataclass
@@ -47,6 +61,7 @@ class Services:
     redactor: Redactor
     files: Files | None = None
     budget: Budget = field(default_factory=Budget)
+    timeouts: Timeouts = field(default_factory=Timeouts)
     cache: Cache = field(default_factory=Cache)
 
 
