@@ -15,6 +15,7 @@ from toolgate.consent.desk import Desk, Settings
 from toolgate.consent.notify import notifiers
 from toolgate.core.clock import Clock
 from toolgate.core.decision import Decision
+from toolgate.core.errors import LedgerBroken
 from toolgate.core.event import Configured
 from toolgate.core.names import Registry
 from toolgate.core.ports import Channel, Facts, Window
@@ -29,9 +30,10 @@ from toolgate.ledger.ledger import Ledger, View, Work
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
 from toolgate.logs import log_to
 from toolgate.policy.policy import Policy
+from toolgate.record import Record
 from toolgate.secrets.mask import NameMask
 from toolgate.storage.memory import MemoryBackend
-from toolgate.storage.port import Backend, Filter
+from toolgate.storage.port import Backend, Filter, Job, Transaction
 from toolgate.storage.sqlite import SqliteBackend
 from toolgate.toolsets import events, system, tools, undo
 from toolgate.version import VERSION
@@ -97,6 +99,31 @@ def prepare(
         else:
             loaded = config if isinstance(config, Config) else Config.from_dict(config)
     return Setup(root, source, loaded, trusted, database or loaded.ledger.database, state_dir)
+
+
+@asynccontextmanager
+async def open_record(setup: Setup) -> AsyncIterator[Record]:
+    """Open a trusted project's ledger for reading and checking only, even where no gate would open on it."""
+    backend = _backend(setup)
+    if isinstance(backend, SqliteBackend) and not backend.path.exists():
+        backend = MemoryBackend()  # nothing has been recorded yet; looking must not create it
+    keys, problem = _keys_if_any(setup, backend)
+    await backend.open(_refuse_to_write)
+    try:
+        yield Record(backend, keys, problem, trust.project_id(setup.root))
+    finally:
+        await backend.close()
+
+
+def _refuse_to_write(jobs: Sequence[Job]) -> Transaction:
+    raise LedgerBroken("the record was opened for reading only", "open a gate to write")
+
+
+def _keys_if_any(setup: Setup, backend: Backend) -> tuple[Keys | None, LedgerBroken | None]:
+    try:
+        return (Keys.new() if isinstance(backend, MemoryBackend) else keyfile.load(key_path(setup))), None
+    except LedgerBroken as error:
+        return None, error
 
 
 async def _assemble(
@@ -269,4 +296,4 @@ async def _note_policy(services: Services, live: LivePolicy) -> None:
     await services.ledger.do(Work(decide, durable=False))
 
 
-__all__ = ["Gate", "open", "prepare"]
+__all__ = ["Gate", "Setup", "key_path", "open", "open_record", "prepare"]

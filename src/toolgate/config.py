@@ -149,7 +149,11 @@ class Config(Strict):
 
 def load(root: Path) -> Config:
     """Read `toolgate.yaml` of a project."""
-    file = root / FILE
+    return read(root / FILE)
+
+
+def read(file: Path) -> Config:
+    """Read a configuration wherever it is, such as a policy to be tried."""
     return loads(_text(file), str(file))
 
 
@@ -255,4 +259,4 @@ _FIXES = {
 }
 
 
-__all__ = ["DEFAULT_YAML", "Config", "load", "loads", "schema", "state_dir"]
+__all__ = ["DEFAULT_YAML", "Config", "load", "loads", "read", "schema", "state_dir"]
