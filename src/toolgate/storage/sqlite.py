@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -330,8 +330,12 @@ class SqliteSnapshot:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
 
 
+_as_row: Callable[[Iterable[Any]], Row] = partial(tuple.__new__, Row)
+"""`Row._make` without counting: the query names exactly the columns."""
+
+
 def _read_rows(db: sqlite3.Connection, sql: str, values: Sequence[Any]) -> list[Row]:
-    return list(map(Row._make, db.execute(sql, values)))
+    return list(map(_as_row, db.execute(sql, values)))
 
 
 def _data_version(db: sqlite3.Connection) -> int:
