@@ -135,7 +135,10 @@ async def _denied(stage: Stage, gate: Gate) -> None:
     stage.say("`toolgate policy explain` shows every line that was considered:")
     explanation = await gate.explain("notes.append", LINE, "reader")
     kept = [line for line in render_explanation(explanation).splitlines()[2:] if line]
-    stage.show(Text("\n".join(line[: stage.console.width - 4] for line in kept), "dim"))
+    lines = [speech.safe(line, "dim") for line in kept]
+    for line in lines:
+        line.truncate(stage.console.width - 2, overflow="ellipsis")
+    stage.show(Text("\n").join(lines))
 
 
 async def _asks(stage: Stage, gate: Gate) -> None:
