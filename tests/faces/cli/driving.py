@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -59,6 +60,11 @@ def finish(process: subprocess.Popen[str]) -> Done:
     return Done(process.returncode, out, err)
 
 
+def _plain(shown: str) -> str:
+    """Without colours and weights; anything else that moves the cursor stays."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown)
+
+
 class Terminal:
     """A process at a pseudo-terminal, and what it shows there."""
 
@@ -74,7 +80,7 @@ class Terminal:
     def expect(self, text: str) -> str:
         """Everything shown up to and including `text`."""
         self.screen.expect_exact(text)
-        return str(self.screen.before) + text
+        return _plain(str(self.screen.before)) + text
 
     def type(self, line: str) -> None:
         self.screen.send(line + "\n")
@@ -87,7 +93,7 @@ class Terminal:
                 rest += chunk
         except OSError:  # the other end is closed
             pass
-        return code, rest
+        return code, _plain(rest)
 
     def close(self) -> None:
         if self.process.poll() is None:

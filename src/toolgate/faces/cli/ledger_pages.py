@@ -115,9 +115,7 @@ async def show(ident: str, root: Path | None) -> None:
     speech.say(life_line(rows))
     for row in rows:
         speech.out().print()
-        speech.out().print(
-            Text(f"event {row.seq}  ", "bold") + Text(row.kind, f"bold {STYLES.get(row.kind, '')}")
-        )
+        speech.out().print(speech.safe(f"event {row.seq}  ", "bold") + kind(row))
         speech.out().print(speech.pairs(_facts(row)))
 
 

@@ -55,8 +55,11 @@ def note(text: str, style: str = "dim") -> None:
 
 
 def safe(text: object, style: str = "", *, lines: bool = False) -> Text:
-    """Text from outside: no markup, no control or bidirectional characters."""
-    return Text(visible(str(text), keep_lines=lines), style=style)
+    """Text from outside: no markup, no control or bidirectional characters.
+
+    The style is a span, not the base: what is added behind keeps its own.
+    """
+    return Text().append(visible(str(text), keep_lines=lines), style or None)
 
 
 def write_json(value: Any) -> None:
