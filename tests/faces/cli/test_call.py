@@ -189,3 +189,19 @@ def test_the_nearest_project_upwards_is_found(
 def test_a_root_that_is_not_there_is_a_setup_error(cli: Cli) -> None:
     done = cli("call", "system.ping", "--root", "nowhere")
     assert (done.code, done.err.splitlines()[0]) == (2, "error setup: there is no directory 'nowhere'")
+
+
+def test_a_question_nobody_answers_expires_and_the_call_is_refused(cli: Cli, project: Path) -> None:
+    (project / "toolgate.yaml").write_text(
+        (project / "toolgate.yaml").read_text() + "consent: {expires_s: 0.5}\n"
+    )
+    done = cli(*APPEND, "--json")
+    assert (done.code, done.json["error"]["code"]) == (3, "expired")
+    assert cli("ledger", "tail", "--kind", "expired", "--json").data[0]["body"]["what"] == "question"
+
+
+def test_a_directory_without_a_project_says_how_to_begin(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = cli("call", "system.ping", "--root", str(tmp_path / "empty"))
+    assert (done.code, "`toolgate init` sets up a project" in done.err) == (3, True)
+    assert list((tmp_path / "empty").iterdir()) == []

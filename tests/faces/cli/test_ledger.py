@@ -97,6 +97,15 @@ def test_a_changed_event_is_named_even_where_no_gate_would_open(project: Path, s
     assert story("ledger", "tail").code == 0
 
 
+def test_a_damaged_event_can_still_be_looked_at(project: Path, story: Cli) -> None:
+    change(project, "UPDATE journal SET body = '{\x1b[2J' WHERE kind = 'approved'")
+    shown = story("ledger", "tail")
+    assert (shown.code, "⟨U+001B⟩[2J" in shown.out or "\\u001b[2J" in shown.out) == (0, True)
+    (approved,) = story("ledger", "tail", "--kind", "approved", "--json").data
+    assert approved["body"] == {"damaged": "{\x1b[2J"}
+    assert story("ledger", "show", str(approved["seq"])).code == 0
+
+
 def test_a_forged_head_stops_the_gate_and_is_found(project: Path, story: Cli) -> None:
     change(project, "UPDATE head SET mac = lower(hex(randomblob(32)))")
     call = story("call", "system.ping", "--json")

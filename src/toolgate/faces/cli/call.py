@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from toolgate import config
 from toolgate.core.errors import CallError, InvalidArgs
 from toolgate.core.result import Meta, Result
 from toolgate.facade import Gate
@@ -77,9 +78,13 @@ async def _call(request: Request) -> int:
     except CallError as error:
         return show(Result.refused(request.tool, error, Meta()), failures.USAGE)
     try:
-        return show(await _through_gate(request, args))
+        result = await _through_gate(request, args)
     except CallError as error:  # the gate did not open
         return show(Result.refused(request.tool, error, Meta()))
+    code = show(result)
+    if not speech.mode.json and not (project.locate(request.root) / config.FILE).exists():
+        speech.note(f"there is no {config.FILE} here: `toolgate init` sets up a project", "")
+    return code
 
 
 async def _through_gate(request: Request, args: dict[str, Any]) -> Result:

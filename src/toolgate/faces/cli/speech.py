@@ -131,7 +131,7 @@ def show(value: Any) -> None:
     if value is None:
         return
     if isinstance(value, str):
-        console.print(safe(value, lines=True), soft_wrap=True)
+        console.print(safe(value.removesuffix("\n"), lines=True), soft_wrap=True)
     elif _is_table(value):
         names = list(dict.fromkeys(name for row in value for name in row))
         console.print(table(names, [[_cell(row.get(name)) for name in names] for row in value]))
