@@ -112,7 +112,10 @@ class Question:
 
 
 class Channel(Protocol):
-    """A place where a human can be asked. The first answer from any channel wins."""
+    """A place where a human can be asked. The first answer from any channel wins.
+
+    One with `answers = False` is told of every question, also of those that a rule wants answered elsewhere.
+    """
 
     @property
     def name(self) -> str: ...
