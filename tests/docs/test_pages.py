@@ -45,8 +45,13 @@ def test_an_included_example_is_the_file_itself(page: Path) -> None:
     for name, block in _INCLUDE.findall(text):
         assert block == read(name), f"{name_of(page)} shows another {name}"
     for name, block in _PART.findall(text):
-        assert block in read(name), f"{name_of(page)} shows what {name} does not have"
+        assert _flush(block) in _flush(read(name)), f"{name_of(page)} shows what {name} does not have"
     assert len(_INCLUDE.findall(text)) + len(_PART.findall(text)) == text.count("<!-- include")
+
+
+def _flush(text: str) -> str:
+    """A part is shown as the formatter sets it by itself: less indented, with other blank lines."""
+    return "\n".join(line.lstrip() for line in text.splitlines() if line.strip())
 
 
 @every_page
@@ -71,3 +76,15 @@ def test_every_page_in_docs_is_reached_from_the_readme() -> None:
     for page in PAGES:
         if name_of(page).startswith("docs/"):
             assert f"({name_of(page)})" in readme
+
+
+def test_every_capability_that_is_built_has_one_row_with_a_module_and_a_test() -> None:
+    rows = [
+        line.split("|")[1:-1] for line in read("docs/capabilities.md").splitlines() if line.startswith("| ")
+    ]
+    ids = [row[0].strip() for row in rows[1:]]
+    first = "P8 P9 P10 P11 P16 P23 A3 A4 A6 G3 G6 G7 G8 X3 X4 X5"
+    assert ids == first.split(" ")
+    for row in rows[1:]:
+        assert _MODULE.search(row[3]), row[0]
+        assert _TEST.search(row[4]), row[0]

@@ -11,8 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from toolgate import config
 from toolgate.core.errors import CallError, InvalidArgs
 from toolgate.core.result import Meta, Result
+from toolgate.facade import Gate
 from toolgate.faces.cli import arguments, failures, options, project, speech
 from toolgate.faces.cli.prompt import Terminal
 
@@ -76,25 +78,36 @@ async def _call(request: Request) -> int:
     except CallError as error:
         return show(Result.refused(request.tool, error, Meta()), failures.USAGE)
     try:
-        return show(await _through_gate(request, args))
+        result = await _through_gate(request, args)
     except CallError as error:  # the gate did not open
         return show(Result.refused(request.tool, error, Meta()))
+    code = show(result)
+    if not speech.mode.json and not (project.locate(request.root) / config.FILE).exists():
+        speech.note(f"there is no {config.FILE} here: `toolgate init` sets up a project", "")
+    return code
 
 
 async def _through_gate(request: Request, args: dict[str, Any]) -> Result:
-    terminal = Terminal(sys.stdin.isatty() and sys.stderr.isatty(), request.yes)
-    async with project.any_gate(request.root, [terminal]) as gate:
+    def make(gate: Gate, wait: bool) -> Coroutine[Any, Any, Result]:
+        return gate.call(request.tool, args, persona=request.persona or None, wait=wait, **request.more)
+
+    return await carry(make, request.root, yes=request.yes, wait=request.wait)
+
+
+Make = Callable[[Gate, bool], Coroutine[Any, Any, Result]]
+
+
+async def carry(make: Make, root: Path | None, *, yes: bool = False, wait: bool = True) -> Result:
+    """Make a call with whoever sits at the terminal to answer it."""
+    terminal = Terminal(sys.stdin.isatty() and sys.stderr.isatty(), yes)
+    async with project.any_gate(root, [terminal]) as gate:
         terminal.gate = gate
-
-        def make(wait: bool) -> Coroutine[Any, Any, Result]:
-            return gate.call(request.tool, args, persona=request.persona or None, wait=wait, **request.more)
-
-        return await _or_later(make, terminal) if request.wait else await make(False)
+        return await _or_later(make, gate, terminal) if wait else await make(gate, False)
 
 
-async def _or_later(make: Callable[[bool], Coroutine[Any, Any, Result]], terminal: Terminal) -> Result:
+async def _or_later(make: Make, gate: Gate, terminal: Terminal) -> Result:
     """Wait for the call, unless the human puts it off; then its question stays open and it is pending."""
-    calling = asyncio.create_task(make(True))
+    calling = asyncio.create_task(make(gate, True))
     later = asyncio.create_task(terminal.later.wait())
     try:
         await asyncio.wait((calling, later), return_when=asyncio.FIRST_COMPLETED)
@@ -104,7 +117,7 @@ async def _or_later(make: Callable[[bool], Coroutine[Any, Any, Result]], termina
         for task in (calling, later):
             task.cancel()
         await asyncio.gather(calling, later, return_exceptions=True)
-    return await make(False)
+    return await make(gate, False)
 
 
 def show(result: Result, code: int | None = None) -> int:

@@ -14,7 +14,6 @@ from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.event import BY_KIND
 from toolgate.faces.cli import project, speech
-from toolgate.ledger.state import parsed
 from toolgate.record import Record
 from toolgate.storage.port import Filter, Row
 
@@ -77,10 +76,26 @@ def line(row: Row) -> Text:
     return text.append_text(kind(row)).append_text(speech.safe(f"  {row.persona}  {row.tool}  {gist(row)}"))
 
 
+def body_of(row: Row) -> dict[str, Any]:
+    """A damaged row is shown as it is: whoever looks at it wants to see the damage."""
+    try:
+        body = json.loads(row.body)
+    except (ValueError, TypeError):
+        body = None
+    return body if isinstance(body, dict) else {"damaged": row.body}
+
+
 def gist(row: Row) -> str:
+    body = body_of(row)
+    try:
+        return _gist(row.kind, body)
+    except (KeyError, TypeError):
+        return json.dumps(body, default=str)
+
+
+def _gist(kind: str, body: dict[str, Any]) -> str:
     """What matters of an event, in one line."""
-    body = parsed(row)
-    match row.kind:
+    match kind:
         case "asked" | "denied" | "paused":
             return str(body.get("reason", ""))
         case "approved" | "refused" | "granted" | "revoked":
@@ -104,7 +119,7 @@ def gist(row: Row) -> str:
 
 def plain(row: Row) -> dict[str, Any]:
     """A row as programs get it: the columns, with the body opened and the time in ISO 8601."""
-    return row._asdict() | {"at": iso(row.at), "body": json.loads(row.body)}
+    return row._asdict() | {"at": iso(row.at), "body": body_of(row)}
 
 
 async def show(ident: str, root: Path | None) -> None:
@@ -115,9 +130,7 @@ async def show(ident: str, root: Path | None) -> None:
     speech.say(life_line(rows))
     for row in rows:
         speech.out().print()
-        speech.out().print(
-            Text(f"event {row.seq}  ", "bold") + Text(row.kind, f"bold {STYLES.get(row.kind, '')}")
-        )
+        speech.out().print(speech.safe(f"event {row.seq}  ", "bold") + kind(row))
         speech.out().print(speech.pairs(_facts(row)))
 
 
@@ -134,7 +147,7 @@ def _facts(row: Row) -> Iterator[tuple[str, object]]:
     for name in ("call", "conversation", "ref", "claim"):
         if getattr(row, name):
             yield name, getattr(row, name)
-    for name, value in parsed(row).items():
+    for name, value in body_of(row).items():
         if name == "preview":
             yield name, speech.safe(value, lines=True)
         elif name == "expires":

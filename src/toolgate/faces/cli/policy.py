@@ -41,7 +41,7 @@ async def _check(root: Path | None) -> None:
     async with project.any_gate(root) as gate:
         idle = list(idle_globs(gate))
         trusted = gate.policy.trusted
-        counts = {"personas": len(gate.policy.personas), "rules": len(gate.policy.rules)}
+        counts = {"personas": len(gate.config.personas), "rules": len(gate.policy.rules)}
     if speech.finish({**counts, "trusted": trusted, "idle_globs": idle}):
         return
     for where, glob in idle:

@@ -75,9 +75,17 @@ app = typer.Typer(
 )
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"toolgate {VERSION}\n")
+        raise typer.Exit
+
+
 @app.callback(help="The gate between an AI agent and everything it can touch.")
 def root(
-    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
@@ -85,9 +93,6 @@ def root(
 
     speech.mode.reset(verbose=verbose, debug=debug)
     logging.setup(verbose, debug)
-    if version:
-        sys.stdout.write(f"toolgate {VERSION}\n")
-        raise typer.Exit
 
 
 def command() -> Any:

@@ -55,8 +55,11 @@ def note(text: str, style: str = "dim") -> None:
 
 
 def safe(text: object, style: str = "", *, lines: bool = False) -> Text:
-    """Text from outside: no markup, no control or bidirectional characters."""
-    return Text(visible(str(text), keep_lines=lines), style=style)
+    """Text from outside: no markup, no control or bidirectional characters.
+
+    The style is a span, not the base: what is added behind keeps its own.
+    """
+    return Text().append(visible(str(text), keep_lines=lines), style or None)
 
 
 def write_json(value: Any) -> None:
@@ -128,7 +131,7 @@ def show(value: Any) -> None:
     if value is None:
         return
     if isinstance(value, str):
-        console.print(safe(value, lines=True), soft_wrap=True)
+        console.print(safe(value.removesuffix("\n"), lines=True), soft_wrap=True)
     elif _is_table(value):
         names = list(dict.fromkeys(name for row in value for name in row))
         console.print(table(names, [[_cell(row.get(name)) for name in names] for row in value]))

@@ -72,10 +72,12 @@ class Stage:
 
     def outcome(self, result: Result) -> None:
         if result.error is None:
-            text = Text("✓ ", "green") + speech.safe(str(result.data).strip(), lines=True)
+            text = speech.safe("✓ ", "green") + speech.safe(str(result.data).strip(), lines=True)
         else:
-            mark = Text("… ", "yellow") if result.error.code == "pending" else Text("✗ ", "red")
-            text = mark + Text(result.error.code.value, "bold") + speech.safe(f": {result.error.message}")
+            mark = speech.safe("… ", "yellow") if result.error.code == "pending" else speech.safe("✗ ", "red")
+            text = (
+                mark + speech.safe(result.error.code.value, "bold") + speech.safe(f": {result.error.message}")
+            )
         self.show(text)
 
 
@@ -135,7 +137,10 @@ async def _denied(stage: Stage, gate: Gate) -> None:
     stage.say("`toolgate policy explain` shows every line that was considered:")
     explanation = await gate.explain("notes.append", LINE, "reader")
     kept = [line for line in render_explanation(explanation).splitlines()[2:] if line]
-    stage.show(Text("\n".join(line[: stage.console.width - 4] for line in kept), "dim"))
+    lines = [speech.safe(line, "dim") for line in kept]
+    for line in lines:
+        line.truncate(stage.console.width - 2, overflow="ellipsis")
+    stage.show(Text("\n").join(lines))
 
 
 async def _asks(stage: Stage, gate: Gate) -> None:
@@ -159,7 +164,8 @@ async def _proven(stage: Stage, gate: Gate) -> None:
     report = await gate.verify()
     stage.say("$ toolgate ledger verify", "bold")
     stage.show(
-        Text("✓ ", "green") + Text(f"{report.events} events: links, hashes, seals and tables are right")
+        speech.safe("✓ ", "green")
+        + speech.safe(f"{report.events} events: links, hashes, seals and tables are right")
     )
 
 
@@ -181,7 +187,9 @@ async def _tampered(stage: Stage) -> None:
         async with app.open_record(replace(setup, database=str(copy))) as record:
             report = await record.verify([])
         found = f"event {report.bad_event}: {report.fault}" if report.fault else "nothing was found"
-        lines.append(Text("✗ ", "red") + Text(f"{name} at {event} ", "bold") + Text(f"→ {found}"))
+        lines.append(
+            speech.safe("✗ ", "red") + speech.safe(f"{name} at {event} ", "bold") + speech.safe(f"→ {found}")
+        )
     stage.show(Text("\n").join(lines))
 
 
@@ -194,7 +202,7 @@ async def _where_next(stage: Stage) -> None:
         ("toolgate ledger verify", "prove what happened"),
         ("toolgate --help", "everything else"),
     ):
-        stage.console.print(Text(f"  {command:<27}", "bold") + Text(what))
+        stage.console.print(speech.safe(f"  {command:<27}", "bold") + speech.safe(what))
     stage.console.print()
 
 

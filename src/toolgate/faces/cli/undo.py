@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from toolgate.core.errors import Unavailable
 from toolgate.faces.cli import options, project
+from toolgate.faces.cli.call import carry, show
 
 app = options.family()
 
@@ -15,17 +16,14 @@ app = options.family()
 @app.command(epilog="Example: toolgate undo 42")
 def undo(
     event: Annotated[int, typer.Argument(help="The event that committed it: `toolgate ledger tail`.")],
+    reason: options.Reason = "",
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
-    """Take back what an event did, if the files are still as it left them."""
-    project.run(_undo(event, root))
+    """Take back what an event did, if the files are still as it left them. Recorded, and undoable itself."""
+    project.run(_undo(event, reason, root))
 
 
-async def _undo(event: int, root: Any) -> None:
+async def _undo(event: int, reason: str, root: Path | None) -> int:
     project.trusted(root)
-    raise Unavailable(
-        f"this version of toolgate cannot undo event {event} by itself yet",
-        f"`toolgate ledger show {event}` names the files and their earlier hashes; the earlier contents are kept in "
-        ".toolgate/images",
-    )
+    return show(await carry(lambda gate, wait: gate.undo(event, reason=reason, wait=wait), root))
