@@ -124,14 +124,7 @@ class SqliteBackend:
     async def _queued(self, work: Any, durable: bool) -> Any:
         job = Job(work, durable, self._loop.create_future())
         self._queue.put(job)
-        assert job.future is not None
-        try:
-            return await asyncio.shield(job.future)
-        except asyncio.CancelledError:
-            await asyncio.wait(
-                (job.future,)
-            )  # it is decided either way: the caller must know how before it goes
-            raise
+        return await job.outcome()
 
     def _at_once(self, job: Job) -> bool:
         """Commit here and now: two thread switches cost as much as the commit. Not if anything might block."""
@@ -451,10 +444,16 @@ def _write(db: sqlite3.Connection, write: Write) -> None:
         db.execute(_INSERT, write.rows[0])
     else:
         db.executemany(_INSERT, write.rows)
+    puts: dict[str, list[tuple[Any, ...]]] = {}
+    drops: dict[str, list[tuple[Any]]] = {}
     for (table, key), row in write.changes.items():
         if row is None:
-            db.execute(_DROP[table], (key,))
+            drops.setdefault(table, []).append((key,))
         else:
-            db.execute(_UPSERT[table], row)
+            puts.setdefault(table, []).append(row)
+    for table, rows in puts.items():
+        db.executemany(_UPSERT[table], rows)
+    for table, keys in drops.items():
+        db.executemany(_DROP[table], keys)
     db.execute(_SET_HEAD, write.head[:5])
     db.execute("COMMIT")
