@@ -106,8 +106,8 @@ class Gate:
 
     async def facts(self, tool: str, args: Mapping[str, Any], persona: str) -> Facts:
         flow = Flow(tool, args, persona, None, Trail(), False, "c_explain")
-        await resolve(self.services, flow)
-        await validate(self.services, flow)
+        resolve(self.services, flow)
+        validate(self.services, flow)
         assert flow.facts is not None
         paused = await self.services.ledger.look(lambda state, now: dict(state.paused))
         return Facts(persona, flow.facts.tool, flow.facts.args, flow.facts.effects, flow.facts.paths, paused)

@@ -11,7 +11,7 @@ from toolgate.core.ports import Facts
 from toolgate.gate.flow import Flow, Services
 
 
-async def authorize(services: Services, flow: Flow) -> None:
+def authorize(services: Services, flow: Flow) -> None:
     assert flow.facts is not None
     flow.rules = services.rules()
     flow.decision = flow.rules.decide(flow.facts)

@@ -21,8 +21,7 @@ from toolgate.core.errors import CallError, RateLimited
 from toolgate.core.event import Configured, Started
 from toolgate.core.ports import Window
 from toolgate.gate.authorize import authorize, refused
-from toolgate.gate.consent import Stage
-from toolgate.gate.flow import Flow, Services
+from toolgate.gate.flow import Flow, Services, Stage
 from toolgate.gate.stored import live_claim, objection, replay
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.limits import blocked

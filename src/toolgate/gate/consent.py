@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from toolgate.consent.cover import grant_for
@@ -11,11 +10,9 @@ from toolgate.core.clock import iso
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotAllowed, Pending
 from toolgate.gate.authorize import refused
-from toolgate.gate.flow import Flow, Services
+from toolgate.gate.flow import Flow, Services, Stage
 from toolgate.gate.plan import plan
 from toolgate.gate.stored import stored_result
-
-Stage = Callable[[Services, Flow], Awaitable[object]]
 
 
 async def consent(services: Services, flow: Flow) -> Stage | None:

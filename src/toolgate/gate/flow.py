@@ -162,6 +162,10 @@ class Flow:
         )
 
 
+Stage = Callable[[Services, Flow], Any]
+"""Looks at the flow and moves it on, waiting where it must; gives back an earlier stage to return to, or None."""
+
+
 async def invoke(flow: Flow, function: Handler, *values: Any, **named: Any) -> Any:
     """Call one of a tool's functions: with its Context if it wants one, in a thread if it blocks."""
     assert flow.tool is not None

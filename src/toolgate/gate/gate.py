@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import CoroutineType
 from typing import Any
 
 from toolgate.core.call import new_id
@@ -15,7 +16,7 @@ from toolgate.gate.authorize import authorize
 from toolgate.gate.begin import begin
 from toolgate.gate.consent import consent
 from toolgate.gate.execute import execute
-from toolgate.gate.flow import Broke, Flow, Lost, Outcome, Services
+from toolgate.gate.flow import Broke, Flow, Lost, Outcome, Services, Stage
 from toolgate.gate.plan import plan
 from toolgate.gate.redact import redact
 from toolgate.gate.refuse import Refusals
@@ -26,7 +27,7 @@ from toolgate.gate.validate import validate
 
 log = logging.getLogger("toolgate.gate")
 
-ORDER: tuple[Callable[[Services, Flow], Awaitable[object]], ...] = (
+ORDER: tuple[Stage, ...] = (
     resolve, validate, authorize, plan, consent, begin, execute, redact, shape, settle,
 )  # fmt: skip
 
@@ -84,7 +85,9 @@ class Pipeline:
     async def _pass(self, flow: Flow) -> None:
         position = 0
         while position < len(ORDER) and flow.result is None:
-            back = await ORDER[position](self.services, flow)
+            back = ORDER[position](self.services, flow)
+            if type(back) is CoroutineType:
+                back = await back
             position = ORDER.index(back) if back is not None else position + 1
 
     async def _abandon(self, flow: Flow) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from toolgate.gate.flow import Broke, Done, Flow, Lost, Services
 
 
-async def redact(services: Services, flow: Flow) -> None:
+def redact(services: Services, flow: Flow) -> None:
     match flow.outcome:
         case Done(value):
             flow.data = services.redactor.redact(value)

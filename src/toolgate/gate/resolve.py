@@ -10,7 +10,7 @@ from toolgate.gate.flow import Flow, Services
 MAX_WORD = 256
 
 
-async def resolve(services: Services, flow: Flow) -> None:
+def resolve(services: Services, flow: Flow) -> None:
     if not isinstance(flow.name, str) or not isinstance(flow.persona, str):
         raise InvalidArgs("tool and persona must be strings", "pass their names")
     if not PERSONA.fullmatch(flow.persona):

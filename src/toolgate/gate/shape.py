@@ -15,7 +15,7 @@ from toolgate.gate.flow import Broke, Done, Flow, Services
 CHARS_A_TOKEN = 4
 
 
-async def shape(services: Services, flow: Flow) -> None:
+def shape(services: Services, flow: Flow) -> None:
     if not isinstance(flow.outcome, Done):
         if flow.outcome is not None:
             flow.outcome = replace(flow.outcome, message=encodable(flow.outcome.message))

@@ -19,7 +19,7 @@ _NESTED = frozenset({dict, list, tuple})
 """Values that can be deep; flat ones are looked at when they are spelled."""
 
 
-async def validate(services: Services, flow: Flow) -> None:
+def validate(services: Services, flow: Flow) -> None:
     tool = flow.tool
     assert tool is not None
     if not isinstance(flow.raw, Mapping):

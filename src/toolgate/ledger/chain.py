@@ -17,7 +17,6 @@ from toolgate.ledger.keys import Keys
 from toolgate.storage.port import Head, Row
 from toolgate.storage.schema import EMPTY_HASH
 
-_MAC = 64
 _LINES = "\n".join(["%s"] * 12)
 _BREAKS = 11  # line breaks in a row's text: twelve lines
 
@@ -39,20 +38,15 @@ def seal(columns: tuple[Any, ...], keys: Keys) -> Row:
     return Row._make((*columns, digest, keys.mac(columns[9], digest)))
 
 
-def head_text(seq: int, at: int, digest: str) -> str:
-    """Sealed apart from the rows, so that an older row's mac cannot stand in for a cut-off head."""
-    return f"head\n{seq}\n{at}\n{digest}"
-
-
-def standing_text(seq: int, standing: str) -> str:
-    return f"standing\n{seq}\n{standing}"
+def head_text(seq: int, at: int, digest: str, standing: str) -> str:
+    """Where the journal ends and what stands there (live calls, questions, grants, pauses, doubts). Sealed apart
+    from the rows, so that an older row's mac cannot stand in for a cut-off head."""
+    return f"head\n{seq}\n{at}\n{digest}\n{standing}"
 
 
 def make_head(row: Row, keys: Keys, standing: str) -> Head:
-    """Two seals: where the journal ends, and what stands there (live calls, questions, grants, pauses)."""
-    mac = keys.mac(row.key, head_text(row.seq, row.at, row.hash))
-    mac += keys.mac(row.key, standing_text(row.seq, standing))
-    return Head(row.seq, row.at, row.key, row.hash, mac)
+    mac = keys.mac(row[9], head_text(row[0], row[1], row[12], standing))
+    return Head(row[0], row[1], row[9], row[12], mac)
 
 
 def fault_of(row: Row, seq: int, prev: str, keys: Keys | None) -> str:
@@ -85,29 +79,22 @@ def _same(made: str, stored: str) -> bool:
     return bool(made) and isinstance(stored, str) and stored.isascii() and hmac.compare_digest(made, stored)
 
 
-def check_head(head: Head, keys: Keys) -> None:
-    """Refuse a head that was not sealed by us: a cut tail, a forged end, the wrong key."""
-    if head.seq == 0 and head.hash == EMPTY_HASH:
-        return
-    if head.key not in keys:
+def check_key(head: Head, keys: Keys) -> None:
+    if head.seq and head.key not in keys:
         raise LedgerBroken(
             f"the ledger is sealed with key version {head.key}, which is not in {keys.source}",
             "restore the key file that belongs to this ledger",
         )
-    if not _same(keys.mac(head.key, head_text(head.seq, head.at, head.hash)), head.mac[:_MAC]):
-        raise LedgerBroken(
-            f"the ledger's head (event {head.seq}) is not sealed with the key in {keys.source}",
-            "run `toolgate ledger verify`; if it is the wrong key, restore the one that belongs to this ledger",
-        )
 
 
-def check_standing(head: Head, keys: Keys, standing: str) -> None:
-    """Refuse tables that are not what stood at the head: a used approval or a revoked grant put back, a pause
-    taken out. Rows that are missing cannot speak for themselves."""
+def check_head(head: Head, keys: Keys, standing: str) -> None:
+    """Refuse an end that was not sealed by us: a cut tail, the wrong key, tables that are not what stood there (a
+    used approval or a revoked grant put back, a pause taken out). Rows that are missing cannot speak for themselves."""
     if head.seq == 0 and head.hash == EMPTY_HASH and not standing:
         return
-    if not _same(keys.mac(head.key, standing_text(head.seq, standing)), head.mac[_MAC:]):
+    check_key(head, keys)
+    if not _same(keys.mac(head.key, head_text(head.seq, head.at, head.hash, standing)), head.mac):
         raise LedgerBroken(
-            f"the tables are not what stood at event {head.seq}",
-            "run `toolgate ledger verify`; somebody changed the database",
+            f"the ledger's end (event {head.seq}) and tables are not what was sealed with the key in {keys.source}",
+            "run `toolgate ledger verify`; if it is the wrong key, restore the one that belongs to this ledger",
         )

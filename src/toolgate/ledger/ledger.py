@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from toolgate.core.clock import SECOND, Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.core.event import Event, Rotated
-from toolgate.ledger.chain import check_head, check_standing, fault_of, make_head, seal
+from toolgate.ledger.chain import check_head, check_key, fault_of, make_head, seal
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.state import HORIZON, State, Windows
 from toolgate.storage.port import (
@@ -193,7 +193,7 @@ class Ledger:
         state = self._state
         if head.seq and head.key not in self.keys and self.reload_keys is not None:
             self.keys = self.reload_keys()  # another process has rotated the key
-        check_head(head, self.keys)
+        check_key(head, self.keys)
         self._sealing = head.key or self.keys.current
         if state is None:
             state = yield from self._load(head)
@@ -204,7 +204,7 @@ class Ledger:
             )
         else:
             self._follow(state, (yield RowsAfter(state.seq)), head)
-        check_standing(head, self.keys, state.standing())
+        check_head(head, self.keys, state.standing())
         self._state = state
         return state
 
@@ -219,6 +219,12 @@ class Ledger:
     def _load(self, head: Head) -> Generator[Query, Any, State]:
         """From the projections, each checked against its sealed rows: tables alone prove nothing."""
         state = State(windows=self.windows)
+        last = yield RowAt(head.seq)
+        if last is not None and fault_of(last, last.seq, last.prev, self.keys):
+            raise LedgerBroken(
+                f"the last event ({head.seq}) is not sealed with the key in {self.keys.source}",
+                "restore the key that belongs to this ledger; if it is the right one, run `toolgate ledger verify`",
+            )
         tables = yield LoadTables()
         for table in ("questions", "grants"):
             for ref, stored in tables[table].items():

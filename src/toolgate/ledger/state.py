@@ -15,8 +15,8 @@ from typing import Any
 from toolgate.core.clock import SECOND
 from toolgate.core.event import Event, Started
 from toolgate.core.ports import Window
-from toolgate.storage.port import Row
-from toolgate.storage.schema import EMPTY_HASH
+from toolgate.storage.port import Row, Tables
+from toolgate.storage.schema import EMPTY_HASH, IN_MEMORY
 
 HORIZON = 3600 * SECOND
 """No limit looks back further."""
@@ -130,12 +130,17 @@ class State:
 
     def standing(self) -> str:
         """What stands now, in one spelling, for the head's seal."""
-        lines = [f"live {call} {item.row.seq} {owner_of(item)}" for call, item in self.live.items()]
-        lines += [f"question {q.id} {q.row.seq} {q.state} {q.expires}" for q in self.questions.values()]
-        lines += [f"grant {g.id} {g.row.seq} {g.uses} {g.expires}" for g in self.grants.values()]
-        lines += [f"pause {persona} {seq}" for persona, seq in self.pauses.items()]
-        lines += [f"doubt {call} {seq}" for call, seq in self.doubts.items()]
-        return "\n".join(sorted(lines))
+        lines = [
+            f"live {call} {item.row[0]} {item.owner or owner_of(item)}" for call, item in self.live.items()
+        ]
+        if self.questions or self.grants or self.pauses or self.doubts:
+            lines += [f"questions {q.id} {q.row.seq} {q.state} {q.expires}" for q in self.questions.values()]
+            lines += [f"grants {g.id} {g.row.seq} {g.uses} {g.expires}" for g in self.grants.values()]
+            lines += [f"pauses {persona} {seq}" for persona, seq in self.pauses.items()]
+            lines += [f"doubts {call} {seq}" for call, seq in self.doubts.items()]
+        if len(lines) > 1:
+            lines.sort()
+        return "\n".join(lines)
 
     def _claim(self, row: tuple[Any, ...]) -> None:
         self.changes["claims", row[0]] = row
@@ -250,6 +255,13 @@ def parsed(row: Row, event: Event | None = None) -> Mapping[str, Any]:
 def request_of(body: Mapping[str, Any]) -> str:
     """What a repeated key is compared with: the call's digest without its Change."""
     return str(body.get("request") or body["digest"])
+
+
+def standing_of(tables: Tables) -> str:
+    """The same spelling, made from tables as a database holds them."""
+    return "\n".join(
+        sorted(f"{name} {' '.join(map(str, row))}" for name in IN_MEMORY for row in tables[name].values())
+    )
 
 
 def owner_of(item: Live) -> str:

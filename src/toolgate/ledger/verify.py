@@ -12,7 +12,7 @@ from typing import Any
 
 from toolgate.core.errors import LedgerBroken
 from toolgate.core.event import BY_KIND
-from toolgate.ledger.chain import check_head, check_standing, fault_of
+from toolgate.ledger.chain import check_head, fault_of
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.state import State, parsed
@@ -125,10 +125,10 @@ async def verify(
         head = await snapshot.head()
         if await _take_all(chain, snapshot.scan(), head, progress) and chain.finish():
             _check_end(chain, head)
+            if chain.report.ok and keys is not None:
+                _check_seal(chain, head, keys)
             if chain.report.ok:
                 _check_tables(chain, await snapshot.tables(), now)
-            if chain.report.ok and keys is not None:
-                _check_standing(chain, head, keys)
     return chain.report
 
 
@@ -149,16 +149,11 @@ def _check_end(chain: Chain, head: Head) -> None:
         chain.fail(state.seq + 1, f"event {state.seq + 1} is missing: the head says there are {head.seq}")
     elif head.seq < state.seq or head.hash != state.hash or head.at != state.at:
         chain.fail(state.seq, "the head does not belong to the last event")
-    elif chain.keys is not None:
-        try:
-            check_head(head, chain.keys)
-        except LedgerBroken as error:
-            chain.fail(state.seq, error.message, error.fix)
 
 
-def _check_standing(chain: Chain, head: Head, keys: Keys) -> None:
+def _check_seal(chain: Chain, head: Head, keys: Keys) -> None:
     try:
-        check_standing(head, keys, chain.state.standing())
+        check_head(head, keys, chain.state.standing())
     except LedgerBroken as error:
         chain.fail(head.seq, error.message, error.fix)
 

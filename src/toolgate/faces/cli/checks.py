@@ -22,6 +22,7 @@ from toolgate.core.clock import SECOND, iso
 from toolgate.facade import Gate
 from toolgate.faces.cli.question import now
 from toolgate.ledger.chain import check_head
+from toolgate.ledger.state import standing_of
 from toolgate.policy.examples import run_examples
 from toolgate.policy.facts import facts_from
 from toolgate.record import Record
@@ -122,7 +123,8 @@ async def database(patient: Patient) -> AsyncIterator[Finding]:
         assert record.key_problem is not None
         yield Finding("bad", "head", record.key_problem.message, record.key_problem.fix)
         return
-    check_head(head, record.keys)
+    async with record.backend.snapshot() as snapshot:
+        check_head(await snapshot.head(), record.keys, standing_of(await snapshot.tables()))
     yield Finding("ok", "head", f"sealed with key version {head.key}, last event {iso(head.at)}")
     behind = head.at - now()
     if behind > SKEW:
