@@ -30,7 +30,7 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{time.time_ns() // 1_000_000:011x}{_process}{next(_counter) & 0xFFFFFF:06x}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for every call, and freezing doubles its cost
 class Call:
     id: str
     tool: str

@@ -21,7 +21,7 @@ class Context:
     progress: Callable[[float, str], None] = field(default=_ignore)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Trail:
     """The ids that tie a call to what it is part of, and why it was made. Recorded, never trusted."""
 

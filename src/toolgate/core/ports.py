@@ -14,7 +14,7 @@ from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every call; nobody changes one
 class Facts:
     """All that policy may look at. What a model says about itself is not among it."""
 
@@ -40,10 +40,8 @@ class Window:
 class Rules(Protocol):
     """Policy, as the gate sees it."""
 
-    @property
-    def fingerprint(self) -> str:
-        """Hash of everything that can influence a decision."""
-        ...
+    fingerprint: str
+    """Hash of everything that can influence a decision."""
 
     def decide(self, facts: Facts) -> Decision: ...
 

@@ -15,7 +15,7 @@ class Problem:
     fix: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Meta:
     call_id: str = ""
     event_id: int | None = None
@@ -26,7 +26,7 @@ class Meta:
     truncated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Result:
     ok: bool
     tool: str

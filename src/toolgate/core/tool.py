@@ -147,7 +147,8 @@ class Tool:
 
     def validate(self, raw: Mapping[str, Any]) -> BaseModel:
         try:
-            return self.args.model_validate(raw)
+            args: BaseModel = self.args.__pydantic_validator__.validate_python(raw)
+            return args
         except CallError:
             raise
         except ValidationError as error:

@@ -154,7 +154,7 @@ class Flow:
     def meta(self, event: int | None = None) -> Meta:
         cached = isinstance(self.outcome, Done) and self.outcome.cached
         tokens = (len(self.text) + 3) // 4
-        return Meta(self.call_id, event, round(self.duration_us / 1000, 3), tokens, cached, self.truncated)
+        return Meta(self.call_id, event, self.duration_us / 1000, tokens, cached, self.truncated)
 
     def refused(self, error: CallError, event: int | None) -> Result:
         return Result.refused(

@@ -44,7 +44,7 @@ def validate(services: Services, flow: Flow) -> None:
 
 def _as_json(tool: Tool, args: BaseModel) -> dict[str, Any]:
     """The arguments that identify the call. Secrets count for the digest; the journal gets them masked."""
-    dumped = args.model_dump(mode="json")
+    dumped: dict[str, Any] = tool.args.__pydantic_serializer__.to_python(args, mode="json")
     for name in tool.secret_args:
         value = getattr(args, name)
         if isinstance(value, SecretStr):

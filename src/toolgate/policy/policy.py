@@ -75,11 +75,7 @@ class Policy:
         self._clear: set[tuple[str, bool, str]] = set()
         self._rights: dict[str, str] = {}
         self._windows: dict[tuple[str, str], tuple[Window, ...]] = {}
-        self._fingerprint = sha256(json.dumps(self._described(), sort_keys=True))
-
-    @property
-    def fingerprint(self) -> str:
-        return self._fingerprint
+        self.fingerprint = sha256(json.dumps(self._described(), sort_keys=True))
 
     def persona(self, name: str) -> Persona:
         found = self.personas.get(name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from toolgate.core.tool import Tool
@@ -18,6 +19,7 @@ _SECRET_NAME = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     return bool(_SECRET_NAME.search(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)))
 
@@ -26,32 +28,31 @@ class NameMask:
     """Masks by argument name, at any depth, and by declared type."""
 
     def __init__(self) -> None:
-        self._plain: dict[str, bool] = {}
+        self._secret: dict[str, frozenset[str]] = {}
 
     def redact(self, value: Any) -> Any:
         return value
 
     def mask(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        secret = {name for name in args if name in tool.secret_args or self._named(name)}
-        if not secret and not any(isinstance(value, dict | list) for value in args.values()):
-            return args
-        return {
-            name: MASK if name in secret and args[name] is not None else self._deep(args[name])
-            for name in args
-        }
+        """The very same mapping where nothing is masked."""
+        secret = self._secret.get(tool.definition)
+        if secret is None:
+            named = {name for name in tool.args.model_fields if is_secret_name(name)}
+            secret = self._secret[tool.definition] = frozenset(named | tool.secret_args)
+        for name, value in args.items():
+            if (
+                name in secret
+                or type(value) is dict
+                or type(value) is list
+                or name not in tool.args.model_fields
+            ):
+                return {name: _mask(name, value, name in secret) for name, value in args.items()}
+        return args
 
-    def _deep(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {
-                k: MASK if self._named(k) and isinstance(v, str | int) else self._deep(v)
-                for k, v in value.items()
-            }
-        return [self._deep(item) for item in value] if isinstance(value, list) else value
 
-    def _named(self, name: str) -> bool:
-        known = self._plain.get(name)
-        if known is None:
-            known = is_secret_name(name)
-            if len(self._plain) < 10_000:
-                self._plain[name] = known
-        return known
+def _mask(name: str, value: Any, secret: bool) -> Any:
+    if value is not None and (secret or (is_secret_name(name) and isinstance(value, str | int))):
+        return MASK
+    if isinstance(value, dict):
+        return {key: _mask(key, item, False) for key, item in value.items()}
+    return [_mask("", item, False) for item in value] if isinstance(value, list) else value
