@@ -15,25 +15,26 @@ from toolgate.consent.desk import Desk, Settings
 from toolgate.consent.notify import notifiers
 from toolgate.core.clock import Clock
 from toolgate.core.decision import Decision
-from toolgate.core.event import Configured
+from toolgate.core.errors import LedgerBroken
 from toolgate.core.names import Registry
 from toolgate.core.ports import Channel, Facts, Window
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
-from toolgate.gate.flow import Budget, Services
+from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.gate.gate import Pipeline
 from toolgate.gate.reconcile import reconcile_dead
 from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
-from toolgate.ledger.ledger import Ledger, View, Work
+from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
 from toolgate.logs import log_to
 from toolgate.policy.policy import Policy
+from toolgate.record import Record
 from toolgate.secrets.mask import NameMask
 from toolgate.storage.memory import MemoryBackend
-from toolgate.storage.port import Backend, Filter
+from toolgate.storage.port import Backend, Filter, Job, Transaction
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.toolsets import events, system, tools
+from toolgate.toolsets import events, system, tools, undo
 from toolgate.version import VERSION
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.images import Images
@@ -99,6 +100,31 @@ def prepare(
     return Setup(root, source, loaded, trusted, database or loaded.ledger.database, state_dir)
 
 
+@asynccontextmanager
+async def open_record(setup: Setup) -> AsyncIterator[Record]:
+    """Open a trusted project's ledger for reading and checking only, even where no gate would open on it."""
+    backend = _backend(setup)
+    if isinstance(backend, SqliteBackend) and not backend.path.exists():
+        backend = MemoryBackend()  # nothing has been recorded yet; looking must not create it
+    keys, problem = _keys_if_any(setup, backend)
+    await backend.open(_refuse_to_write)
+    try:
+        yield Record(backend, keys, problem, trust.project_id(setup.root))
+    finally:
+        await backend.close()
+
+
+def _refuse_to_write(jobs: Sequence[Job]) -> Transaction:
+    raise LedgerBroken("the record was opened for reading only", "open a gate to write")
+
+
+def _keys_if_any(setup: Setup, backend: Backend) -> tuple[Keys | None, LedgerBroken | None]:
+    try:
+        return (Keys.new() if isinstance(backend, MemoryBackend) else keyfile.load(key_path(setup))), None
+    except LedgerBroken as error:
+        return None, error
+
+
 async def _assemble(
     setup: Setup, stack: AsyncExitStack, own: Sequence[Tool], more: Sequence[plugins.Plugin],
     channels: Sequence[Channel], clock: Clock | None, keys: Keys | None,
@@ -123,14 +149,15 @@ async def _assemble(
     )
     services = Services(
         Registry(), live.current, ledger, desk, owners, NameMask(), _files(setup, stack, backend),
-        Budget(setup.config.budget.tokens),
+        Budget(setup.config.budget.tokens, setup.config.budget.bytes),
+        Timeouts(setup.config.timeouts.default_s, setup.config.timeouts.max_s, setup.config.timeouts.tool),
     )  # fmt: skip
     live.ledger = ledger
     gate = Gate(setup.root, live, services, Pipeline(services))
     stack.push_async_callback(gate.pipeline.refusals.close)
     _register(setup, services, gate, own, more)
     await reconcile_dead(services)
-    await _note_policy(services, live)
+    await _remember_policy(services)
     return gate
 
 
@@ -245,6 +272,8 @@ def _register(
         *events.toolset(services.ledger),
         *system.toolset(gate.ledger_state, setup.root, setup.local / "log" / "toolgate.jsonl", VERSION),
     ]
+    if services.files is not None:
+        built_in += undo.toolset(services.registry, services.ledger, services.files)
     for tool in (*built_in, *own):
         services.registry.add(tool)
     named = [plugins.load(spec, setup.root) for spec in setup.config.plugins] if setup.trusted else []
@@ -253,17 +282,11 @@ def _register(
             services.registry.add(tool)
 
 
-async def _note_policy(services: Services, live: LivePolicy) -> None:
-    """The journal knows which policy was in force when."""
-    fingerprint = live.current().fingerprint
-    last = await services.ledger.backend.rows(Filter(kinds=("configured",), newest_first=True, limit=1))
-    if last and f'"policy":"{fingerprint}"' in last[0].body:
-        return
-
-    def decide(view: View) -> None:
-        view.emit(Configured(policy=fingerprint, by=services.owners.me))
-
-    await services.ledger.do(Work(decide, durable=False))
+async def _remember_policy(services: Services) -> None:
+    """Which policy the journal saw last, so that only a change of it is recorded."""
+    rows = await services.ledger.backend.rows(Filter(kinds=("configured",), newest_first=True, limit=1))
+    if rows:
+        await services.ledger.look(lambda state, now: state.apply_policy(rows[0]))
 
 
-__all__ = ["Gate", "open", "prepare"]
+__all__ = ["Gate", "Setup", "key_path", "open", "open_record", "prepare"]

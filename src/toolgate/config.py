@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from toolgate import yamlfile
 from toolgate.core.errors import ConfigError
-from toolgate.core.names import PERSONA
+from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, folded
 from toolgate.policy.checks import Parts, first_flaw
 from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, Strict, flawed
@@ -114,6 +114,13 @@ class Config(Strict):
                         f"{what}s",
                         name,
                     )
+        if HUMAN in self.personas:
+            raise flawed(
+                f"`{HUMAN}` is the person who runs the gate",
+                "give the persona another name",
+                "personas",
+                HUMAN,
+            )
         for name, mount in self.mounts.items():
             _check_mount(name, mount)
         if self.default_persona and self.default_persona not in self.personas:
@@ -134,12 +141,19 @@ class Config(Strict):
         return _validated(dict(data) if isinstance(data, Mapping) else data, yamlfile.Document(data), "")
 
     def policy(self, trusted: bool) -> Policy:
-        return Policy(self.personas, self.mounts, self.policy_spec, self.limits, trusted=trusted)
+        human = PersonaSpec(phase="collaborate", allow=("ledger.undo",), mounts=tuple(self.mounts))
+        return Policy(
+            {HUMAN: human, **self.personas}, self.mounts, self.policy_spec, self.limits, trusted=trusted
+        )
 
 
 def load(root: Path) -> Config:
     """Read `toolgate.yaml` of a project."""
-    file = root / FILE
+    return read(root / FILE)
+
+
+def read(file: Path) -> Config:
+    """Read a configuration wherever it is, such as a policy to be tried."""
     return loads(_text(file), str(file))
 
 
@@ -245,4 +259,4 @@ _FIXES = {
 }
 
 
-__all__ = ["DEFAULT_YAML", "Config", "load", "loads", "schema", "state_dir"]
+__all__ = ["DEFAULT_YAML", "Config", "load", "loads", "read", "schema", "state_dir"]

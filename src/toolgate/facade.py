@@ -10,8 +10,9 @@ from toolgate.config import Config
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
 from toolgate.core.context import Trail
-from toolgate.core.errors import InvalidArgs, NotAllowed, NotFound
+from toolgate.core.errors import InvalidArgs, NotAllowed, NotFound, Unavailable
 from toolgate.core.event import Paused, Resumed
+from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
@@ -24,6 +25,7 @@ from toolgate.ledger import export, stats
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.resolve import ResolveWork
+from toolgate.ledger.rotate import rotate
 from toolgate.ledger.state import Grant
 from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.policy.explain import Explanation
@@ -162,9 +164,11 @@ class Gate:
 
     def _known(self, persona: str) -> None:
         if persona and persona not in self.policy.personas:
-            raise NotAllowed(
-                f"there is no persona {persona!r}", f"the personas are: {', '.join(self.policy.personas)}"
-            )
+            raise NotAllowed(f"there is no persona {persona!r}", f"the personas are: {self.policy.listed()}")
+
+    async def undo(self, event: int, *, reason: str = "", wait: bool = True) -> Result:
+        """Take back what a recorded event did; itself a recorded call, and undoable."""
+        return await self.call("ledger.undo", {"event": event}, persona=HUMAN, reason=reason, wait=wait)
 
     # --- the record ---------------------------------------------------------------------------------------
 
@@ -195,6 +199,13 @@ class Gate:
         work = await ResolveWork.make(self.services.ledger, call, outcome, by or whoami(), reason)
         await self.services.ledger.do(work)
         return work.rows[0].seq
+
+    async def rotate_key(self, *, by: str = "") -> tuple[int, int]:
+        """Seal what follows with a new key: its version, and the event that says so."""
+        ledger = self.services.ledger
+        if ledger.keys.source == "memory":
+            raise Unavailable("this ledger's key is kept in memory only", "there is nothing to rotate")
+        return await rotate(ledger, Path(ledger.keys.source), by or whoami())
 
     async def ledger_state(self) -> dict[str, Any]:
         ledger = self.services.ledger

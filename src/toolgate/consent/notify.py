@@ -23,6 +23,7 @@ class Webhook:
 
     url: str
     name: str = "webhook"
+    answers: bool = False
 
     async def ask(self, question: Question) -> None:
         body = {
@@ -45,6 +46,7 @@ class Webhook:
 @dataclass(frozen=True)
 class Desktop:
     name: str = "desktop"
+    answers: bool = False
 
     async def ask(self, question: Question) -> None:
         program = shutil.which("notify-send")

@@ -47,6 +47,8 @@ class FileChange:
 class Change:
     files: tuple[FileChange, ...]
     summary: str = ""
+    undoes: int = 0
+    """The event that this change takes back, if it does."""
 
     @cached_property
     def manifest(self) -> list[Mapping[str, Any]]:

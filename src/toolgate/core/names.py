@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+")
 PERSONA = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 MAX_NAME = 128
+HUMAN = "human"
+"""The persona of the person who runs the gate; no configuration can define or change it."""
 
 
 def check_name(name: str) -> str:

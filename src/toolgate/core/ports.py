@@ -57,6 +57,10 @@ class Rules(Protocol):
 class Files(Protocol):
     """Where Changes are carried out: confined, atomic, durable."""
 
+    async def read(self, path: MountPath, *, to_change: bool = False) -> bytes | None:
+        """The content, or None where there is no file; `to_change` when a plan starts from it."""
+        ...
+
     async def keep(self, change: Change) -> None:
         """Store before- and after-images durably, so that the change can be rolled either way."""
         ...
@@ -108,7 +112,10 @@ class Question:
 
 
 class Channel(Protocol):
-    """A place where a human can be asked. The first answer from any channel wins."""
+    """A place where a human can be asked. The first answer from any channel wins.
+
+    One with `answers = False` is told of every question, also of those that a rule wants answered elsewhere.
+    """
 
     @property
     def name(self) -> str: ...

@@ -70,6 +70,8 @@ class Tool:
     origin: Literal["native", "imported"] = "native"
     free: bool = False
     """Needs no permission: describing the tools themselves."""
+    human: bool = False
+    """Only a human may call it: undo and the like."""
     scoped: bool = False
     """Opts in to deduplication by scope hash for callers that give no key (events.log, garden edits)."""
     result: TypeAdapter[Any] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from toolgate.core.errors import CallError, Cancelled, Code, Failed, TimedOut, UnknownOutcome
+from toolgate.core.errors import CallError, Cancelled, Code, Conflict, Failed, TimedOut, UnknownOutcome
 from toolgate.gate.flow import Broke, Done, Flow, Lost, Outcome, Services, arguments, invoke
 from toolgate.gate.reconcile import what_happened
 
@@ -23,14 +23,13 @@ async def execute(services: Services, flow: Flow) -> None:
         flow.outcome = Done(cached[0], cached=True)
         return
     flow.running = True
+    seconds = services.timeouts.of(tool)
     running = asyncio.ensure_future(_run(services, flow)) if _unstoppable(flow) else None
     try:
-        async with asyncio.timeout(tool.timeout):
+        async with asyncio.timeout(seconds):
             value = await (_run(services, flow) if running is None else asyncio.shield(running))
     except TimeoutError:
-        late = TimedOut(
-            f"{tool.name} did not finish in {tool.timeout:g} s", "ask for less, or allow more time"
-        )
+        late = TimedOut(f"{tool.name} did not finish in {seconds:g} s", "ask for less, or allow more time")
         flow.outcome = await _settle_doubt(services, flow, late, running)
     except asyncio.CancelledError:
         flow.cancelled = True
@@ -83,9 +82,10 @@ async def _raised(services: Services, flow: Flow, error: Exception) -> Outcome:
             f"{tool.name} failed: {type(error).__name__}: {error}",
             "check the arguments; the trace is in the log",
         )
-    if flow.effectful and (
-        (flow.call is not None and flow.call.change is not None) or tool.reconcile is not None
-    ):
+    planned = flow.call is not None and flow.call.change is not None
+    if planned and isinstance(error, Conflict):
+        return Broke(error.code, error.message, error.fix)  # the Files port has written nothing, so no doubt
+    if flow.effectful and (planned or tool.reconcile is not None):
         return await _settle_doubt(services, flow, error)
     return Broke(error.code, error.message, error.fix)
 

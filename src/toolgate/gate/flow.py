@@ -20,7 +20,7 @@ from toolgate.core.errors import CallError, Code
 from toolgate.core.names import Registry
 from toolgate.core.ports import Facts, Files, Redactor, Rules
 from toolgate.core.result import Meta, Result
-from toolgate.core.tool import Handler, Tool
+from toolgate.core.tool import DEFAULT_TIMEOUT, Handler, Tool
 from toolgate.gate.cache import Cache
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.owners import Owners
@@ -32,7 +32,21 @@ class Budget:
     """How much of a result may reach the model."""
 
     tokens: int = 25_000
+    bytes: int = 1_000_000
     args_bytes: int = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long a tool may run: what is said for it by name, else its own time, never more than the most."""
+
+    default: float = DEFAULT_TIMEOUT
+    most: float = 600.0
+    by_tool: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, tool: Tool) -> float:
+        own = self.default if tool.timeout == DEFAULT_TIMEOUT else tool.timeout
+        return min(self.by_tool.get(tool.name, own), self.most)
 
 
 @dataclass
@@ -47,6 +61,7 @@ class Services:
     redactor: Redactor
     files: Files | None = None
     budget: Budget = field(default_factory=Budget)
+    timeouts: Timeouts = field(default_factory=Timeouts)
     cache: Cache = field(default_factory=Cache)
 
 
@@ -112,7 +127,6 @@ class Flow:
     result: Result | None = None
     """Set by a stage that ends the call early, such as a stored result under the same key."""
     turns: int = 0
-    undoes: int = 0
 
     @property
     def duration_us(self) -> int:
@@ -124,8 +138,13 @@ class Flow:
 
     @property
     def claim(self) -> str:
-        """The idempotency scope: a persona's key means nothing to another persona."""
-        return f"{self.persona}/{self.key}" if self.key else ""
+        """The idempotency scope: a persona's key means nothing to another persona. Tools that opt in are
+        deduplicated by what the call is, within its conversation, where the caller gives no key."""
+        if self.key:
+            return f"key/{self.persona}/{self.key}"
+        if self.tool is not None and self.tool.scoped and self.call is not None:
+            return f"scope/{self.persona}/{self.trail.conversation}/{self.call.digest}"
+        return ""
 
     def context(self) -> Context:
         assert self.tool is not None

@@ -46,6 +46,13 @@ class Pipeline:
     ) -> Result:  # fmt: skip
         """Carry one call through every stage. Never raises for a bad call: it returns a result."""
         flow = Flow(name, args, persona, key, trail or Trail(), wait, new_id("c"), progress)
+        self.services.ledger.callers += 1
+        try:
+            return await self._carry(flow)
+        finally:
+            self.services.ledger.callers -= 1
+
+    async def _carry(self, flow: Flow) -> Result:
         try:
             await self._pass(flow)
         except CallError as error:

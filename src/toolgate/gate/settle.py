@@ -9,7 +9,7 @@ from typing import Any
 from toolgate.core.canonical import canonical
 from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code, Failed, InvalidArgs, UnknownOutcome
-from toolgate.core.event import Committed, Event, Resolved, Unknown
+from toolgate.core.event import Committed, Event, Resolved, Undone, Unknown
 from toolgate.core.event import Failed as FailedEvent
 from toolgate.core.result import Problem, Result
 from toolgate.gate.flow import Broke, Done, Flow, Lost, Services
@@ -23,10 +23,13 @@ SUMMARY = 200
 async def settle(services: Services, flow: Flow) -> None:
     assert flow.tool is not None
     event = _event(flow)
+    change = flow.call.change if flow.call is not None else None
 
     def decide(view: View) -> None:
         if flow.call_id in view.state.live:
             view.emit(event)
+            if event.kind == "committed" and change is not None and change.undoes:
+                view.emit(_undone(flow, change.undoes))
         else:  # somebody took us for dead and called it unknown: say what we know
             view.emit(_late(flow, event))
 
@@ -92,11 +95,18 @@ def _summary(flow: Flow) -> str:
     return flow.text[:SUMMARY]
 
 
+def _undone(flow: Flow, event: int) -> Undone:
+    return Undone(
+        call=flow.call_id, persona=flow.persona, tool=flow.tool.name if flow.tool else "",
+        conversation=flow.trail.conversation, ref=f"event:{event}", event=event, by=flow.persona,
+    )  # fmt: skip
+
+
 def _late(flow: Flow, event: Event) -> Resolved:
     outcome = {"committed": "happened", "failed": "not"}.get(event.kind, "unknown")
     return Resolved(
         call=flow.call_id, persona=flow.persona, tool=event.tool, conversation=event.conversation,
-        outcome=outcome, by="owner", channel="gate", reason="it was settled by another process meanwhile",
+        claim=flow.claim, digest=flow.call.request if flow.call else "", outcome=outcome, by="owner", channel="gate", reason="it was settled by another process meanwhile",
     )  # fmt: skip
 
 

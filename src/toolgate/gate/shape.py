@@ -31,7 +31,7 @@ async def shape(services: Services, flow: Flow) -> None:
             flow.outcome = Broke(Code.FAILED, message, "report this to its author")
         flow.data, flow.text = None, ""
         return
-    room = services.budget.tokens * CHARS_A_TOKEN
+    room = min(services.budget.tokens * CHARS_A_TOKEN, services.budget.bytes)
     if len(flow.text) > room:
         flow.data = cut(flow.data, room)
         flow.text, _ = _encode(flow.data)

@@ -14,10 +14,10 @@ from typing import Any, Generic, TypeVar
 
 from toolgate.core.clock import SECOND, Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, Unavailable
-from toolgate.core.event import Event
+from toolgate.core.event import Event, Rotated
 from toolgate.ledger.chain import check_head, check_standing, fault_of, make_head, seal
 from toolgate.ledger.keys import Keys
-from toolgate.ledger.state import State, Windows
+from toolgate.ledger.state import HORIZON, State, Windows
 from toolgate.storage.port import (
     Backend,
     ClaimsOf,
@@ -79,6 +79,8 @@ class Ledger:
         self.keys = keys
         self.clock = clock or SystemClock()
         self.windows = windows or (lambda persona, tool: ())
+        self.callers = 0
+        """Calls under way in this process: a lone one need not wait to share a commit."""
         self.reload_keys: Callable[[], Keys] | None = None
         self._state: State | None = None
         self._sealing = keys.current
@@ -97,8 +99,11 @@ class Ledger:
         await self.backend.close()
 
     async def do(self, work: Work[T]) -> T:
-        value: T = await self.backend.submit(work, work.durable)
+        value: T = await self.backend.submit(work, work.durable, self._alone)
         return value
+
+    def _alone(self) -> bool:
+        return self.callers <= 1
 
     async def look(self, read: Callable[[State, int], T]) -> T:
         """Read the state as it is now, caught up with every other process."""
@@ -143,15 +148,11 @@ class Ledger:
         view = View(state, now, claims)
         try:
             job.value = job.work.decide(view)
-            bodies = [event.body() for event in view.events]
-            texts = [event.text(body) for event, body in zip(view.events, bodies, strict=True)]
+            texts = [event.text() for event in view.events]
         except Exception as error:  # its caller's, not the batch's
             job.value, job.error = None, error
             return []
-        rows = [
-            self._append(event, body, text, state, now)
-            for event, body, text in zip(view.events, bodies, texts, strict=True)
-        ]
+        rows = [self._append(event, text, state, now) for event, text in zip(view.events, texts, strict=True)]
         for scope in job.work.scopes:  # a twin in the same batch must see the claim
             claim = state.changes.get(("claims", scope))
             if claim is not None:
@@ -159,9 +160,11 @@ class Ledger:
         job.work.rows = rows
         return rows
 
-    def _append(self, event: Event, body: Mapping[str, Any], text: str, state: State, now: int) -> Row:
-        if event.kind == "rotated":  # sealed with the new key, so that the head always names the key in use
-            self._sealing = int(body["version"])
+    def _append(self, event: Event, text: str, state: State, now: int) -> Row:
+        if isinstance(
+            event, Rotated
+        ):  # sealed with the new key, so that the head always names the key in use
+            self._sealing = event.version
         row = seal(
             (
                 state.seq + 1, now, event.kind, event.call, event.persona, event.tool, event.conversation,
@@ -169,7 +172,7 @@ class Ledger:
             ),
             self.keys,
         )  # fmt: skip
-        state.apply(row, body)
+        state.apply(row, event)
         return row
 
     def _time(self, head: Head) -> int:
@@ -223,14 +226,14 @@ class Ledger:
                     self._trust(row, row.seq, row.prev)
                     state.follow_ref(row)
                 _compare(state, table, stored)
-        for table in ("live", "pauses"):
+        for table in ("live", "pauses", "doubts"):
             for stored in tables[table].values():
                 row = yield RowAt(stored[1])
                 if row is not None:
                     self._trust(row, row.seq, row.prev)
                     state.adopt(row)
                 _compare(state, table, stored)
-        for at, persona, tool in (yield Recent(head.at - 3600 * SECOND)):
+        for at, persona, tool in (yield Recent(head.at - HORIZON)):
             state.count(at, persona, tool)
         state.changes.clear()
         state.seq, state.at, state.hash = head.seq, head.at, head.hash

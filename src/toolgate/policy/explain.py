@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolgate.core.decision import Decision, Verdict
+from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts
-from toolgate.policy.hard import FREE, UNTRUSTED, paused, refuse_mounts
+from toolgate.policy.hard import FREE, HUMAN_ONLY, UNTRUSTED, paused, refuse_mounts
 from toolgate.policy.persona import Persona, joined
 
 if TYPE_CHECKING:
@@ -117,6 +118,9 @@ def _hard(policy: Policy, facts: Facts, member: Persona) -> Iterator[Considered]
     yield _line(member, 1, "paused", paused(facts.paused, names), "nobody concerned is paused")
     yield _line(member, 1, "free tools", FREE if facts.tool.free else None, f"{facts.tool.name} is not free")
     yield _line(member, 1, "trust", None if policy.trusted else UNTRUSTED, "the project is trusted")
+    if facts.tool.human:
+        barred = None if facts.persona == HUMAN else HUMAN_ONLY
+        yield _line(member, 1, "for humans only", barred, "a human asks")
     refusal = refuse_mounts(facts.paths, facts.effects, policy.mounts, member.mounts)
     said = Decision(Verdict.DENY, refusal.reason, refusal.rule, 1) if refusal else None
     yield _line(member, 1, "mounts and blocked names", said, "nothing about its paths is blocked")

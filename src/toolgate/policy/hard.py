@@ -57,6 +57,9 @@ UNTRUSTED = Decision(
     "hard:untrusted",
     1,
 )
+HUMAN_ONLY = Decision(
+    Verdict.DENY, "only a human does this: use the command line or the console", "hard:human-only", 1
+)
 _NAMES = tuple(text_glob(name) for name in BLOCKED)
 
 

@@ -13,11 +13,12 @@ from typing import Any
 from toolgate.core.canonical import digest, sha256
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import ConfigError, NotAllowed
+from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Window
 from toolgate.core.tool import Tool
 from toolgate.policy.checks import Parts, first_flaw, lineage, rule_names
 from toolgate.policy.explain import Explanation, explain
-from toolgate.policy.hard import FREE, UNTRUSTED, MountRules, paused, refuse_mounts, writes_files
+from toolgate.policy.hard import FREE, HUMAN_ONLY, UNTRUSTED, MountRules, paused, refuse_mounts, writes_files
 from toolgate.policy.limits import Limits
 from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec
 from toolgate.policy.persona import Persona, Standing, joined
@@ -72,6 +73,7 @@ class Policy:
         self._limits = Limits(self.parts.limits, personas)
         self._standings: dict[tuple[str, str], tuple[Standing, ...]] = {}
         self._clear: set[tuple[str, bool, str]] = set()
+        self._rights: dict[str, str] = {}
         self._windows: dict[tuple[str, str], tuple[Window, ...]] = {}
         self._fingerprint = sha256(json.dumps(self._described(), sort_keys=True))
 
@@ -82,10 +84,11 @@ class Policy:
     def persona(self, name: str) -> Persona:
         found = self.personas.get(name)
         if found is None:
-            raise NotAllowed(
-                f"there is no persona {name[:80]!r}", f"the personas are: {', '.join(self.personas)}"
-            )
+            raise NotAllowed(f"there is no persona {name[:80]!r}", f"the personas are: {self.listed()}")
         return found
+
+    def listed(self) -> str:
+        return ", ".join(name for name in self.personas if name != HUMAN) or "none"
 
     def line(self, name: str) -> tuple[Persona, ...]:
         """A persona followed by its parents."""
@@ -93,7 +96,10 @@ class Policy:
         return self._lines[name]
 
     def rights(self, persona: str) -> str:
-        return digest([member.described() for member in self.line(persona)])
+        found = self._rights.get(persona)
+        if found is None:
+            found = self._rights[persona] = digest([member.described() for member in self.line(persona)])
+        return found
 
     def windows(self, persona: str, tool: str) -> tuple[Window, ...]:
         key = (persona, tool)
@@ -135,6 +141,8 @@ class Policy:
             return FREE
         if not self.trusted:
             return UNTRUSTED
+        if facts.tool.human and facts.persona != HUMAN:
+            return HUMAN_ONLY
         return self._mounts(facts, line)
 
     def _mounts(self, facts: Facts, line: tuple[Persona, ...]) -> Decision | None:
@@ -154,7 +162,7 @@ class Policy:
         return None
 
     def _stranger(self, name: str) -> Decision:
-        known = ", ".join(self.personas) or "none"
+        known = self.listed()
         return Decision(
             Verdict.DENY, f"there is no persona {name[:80]!r}; the personas are: {known}", "silence", 6
         )

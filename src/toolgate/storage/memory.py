@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -44,7 +44,7 @@ class MemoryBackend:
     async def close(self) -> None:
         return None
 
-    async def submit(self, work: Any, durable: bool) -> Any:
+    async def submit(self, work: Any, durable: bool, alone: Callable[[], bool] | None = None) -> Any:
         job = Job(work, durable)
         transaction = self._fold((job,))
         try:

@@ -97,7 +97,7 @@ class RowAt:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Append rows, change projections, move the head; answered with None once it is committed."""
+    """Append rows, change projections, move the head; answered with None once all of it is committed."""
 
     rows: Sequence[Row]
     changes: Mapping[tuple[str, Any], tuple[Any, ...] | None]
@@ -177,8 +177,11 @@ class Backend(Protocol):
 
     async def close(self) -> None: ...
 
-    async def submit(self, work: Any, durable: bool) -> Any:
-        """Run `work` in a transaction, possibly together with others; return what it decided."""
+    async def submit(self, work: Any, durable: bool, alone: Callable[[], bool] | None = None) -> Any:
+        """Run `work` in a transaction, possibly together with others; return what it decided.
+
+        `alone` tells whether nobody else in this process is waiting, so that there is nothing to share a commit with.
+        """
         ...
 
     async def head(self) -> Head: ...

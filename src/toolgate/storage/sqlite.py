@@ -9,7 +9,8 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -44,6 +45,11 @@ from toolgate.storage.select import select_rows
 BUSY_MS = 10_000
 MAX_BATCH = 256
 POLL = 0.05
+GRACE = 0.5
+"""How long news stays news: for waiters that looked just before it came and wait just after."""
+SLOW = 0.003
+"""Seconds a commit may take before it is kept away from the event loop."""
+_NORMAL, _FULL = 1, 2
 _COLUMNS = ", ".join(schema.JOURNAL)
 _INSERT = f"INSERT INTO journal ({_COLUMNS}) VALUES ({', '.join('?' * len(schema.JOURNAL))})"
 _HEAD = "SELECT seq, at, key, hash, mac FROM head WHERE id = 1"
@@ -67,6 +73,12 @@ class SqliteBackend:
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="toolgate-read")
         self._reader: sqlite3.Connection | None = None
         self._version = -1
+        self._news_at = 0.0
+        self._turn = threading.Lock()
+        """Who may use the ledger's state: the writer thread, or the loop for a lone caller."""
+        self._here: Writer | None = None
+        self._pace = 0.0
+        """What a commit takes lately, in seconds."""
 
     async def open(self, fold: Fold) -> None:
         self._fold = fold
@@ -74,6 +86,7 @@ class SqliteBackend:
         try:
             await asyncio.to_thread(self._prepare)
             self._reader = await self._read(self._connect)
+            self._here = Writer(self._connect(busy_ms=0))
         except sqlite3.Error as error:
             self._readers.shutdown()
             raise from_sqlite(error, str(self.path)) from error
@@ -85,14 +98,30 @@ class SqliteBackend:
             self._queue.put(None)
             await asyncio.to_thread(self._thread.join)
             self._thread = None
+        if self._here is not None:
+            self._here.db.close()
+            self._here = None
         if self._reader is not None:
             await self._read(self._reader.close)
             self._reader = None
         self._readers.shutdown()
 
-    async def submit(self, work: Any, durable: bool) -> Any:
+    async def submit(self, work: Any, durable: bool, alone: Callable[[], bool] | None = None) -> Any:
         if self._thread is None:
             raise Unavailable("the ledger is closed", "open the gate again")
+        if alone is not None and alone() and self._pace < SLOW:
+            await asyncio.sleep(0)  # whoever is ready to call gets to say so, and nobody starves
+            if not alone() or not self._turn.acquire(blocking=False):
+                return await self._queued(work, durable)
+            try:
+                job = Job(work, durable)
+                if self._at_once(job):
+                    return _value(job)
+            finally:
+                self._turn.release()
+        return await self._queued(work, durable)
+
+    async def _queued(self, work: Any, durable: bool) -> Any:
         job = Job(work, durable, self._loop.create_future())
         self._queue.put(job)
         assert job.future is not None
@@ -104,23 +133,34 @@ class SqliteBackend:
             )  # it is decided either way: the caller must know how before it goes
             raise
 
+    def _at_once(self, job: Job) -> bool:
+        """Commit here and now: two thread switches cost as much as the commit. Not if anything might block."""
+        assert self._here is not None
+        if not self._queue.empty():
+            return False
+        started = time.perf_counter()
+        try:
+            self._here.begin(job.durable)
+        except sqlite3.OperationalError:
+            return False  # another process is writing: wait for it on the thread
+        self._commit(self._here, (job,))
+        self._pace += (time.perf_counter() - started - self._pace) / 8
+        return True
+
     # --- the writer thread -------------------------------------------------------------------------------
 
     def _write_forever(self) -> None:
-        connection = self._connect()
-        synchronous = 2
+        writer = Writer(self._connect())
         while True:
             jobs, stop = self._take()
             if jobs:
-                wanted = 2 if any(job.durable for job in jobs) else 1
-                if wanted != synchronous:
-                    # FULL syncs the log at each commit; NORMAL survives kill -9 but not a power cut: for reads
-                    connection.execute(f"PRAGMA synchronous = {wanted}")
-                    synchronous = wanted
-                self._commit(connection, jobs)
+                started = time.perf_counter()
+                with self._turn:
+                    self._commit(writer, jobs)
+                self._pace += (time.perf_counter() - started - self._pace) / 8
                 self._loop.call_soon_threadsafe(_finish_all, jobs)
             if stop:
-                connection.close()
+                writer.db.close()
                 return
 
     def _take(self) -> tuple[list[Job], bool]:
@@ -133,17 +173,16 @@ class SqliteBackend:
             job = self._queue.get()
         return jobs, True
 
-    def _commit(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
+    def _commit(self, writer: Writer, jobs: Sequence[Job]) -> None:
         transaction = self._fold(jobs)
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            _drive(transaction, connection)
-            if connection.in_transaction:  # nothing was written
-                connection.execute("ROLLBACK")
+            if not writer.db.in_transaction:
+                writer.begin(any(job.durable for job in jobs))
+            writer.drive(transaction)
         except BaseException as error:
             transaction.close()
-            if connection.in_transaction:
-                connection.rollback()
+            if writer.db.in_transaction:
+                writer.db.rollback()
             ours = from_sqlite(error, str(self.path)) if isinstance(error, sqlite3.Error) else error
             for job in jobs:
                 job.value, job.error = None, ours
@@ -170,13 +209,14 @@ class SqliteBackend:
 
     async def changed(self, seconds: float) -> None:
         """Another process's commit changes data_version; our own are announced in process."""
-        deadline = self._loop.time() + seconds
-        while self._loop.time() < deadline:
+        entered = self._loop.time()
+        while (now := self._loop.time()) < entered + seconds:
             version = await self._select(_data_version)
             if version != self._version:
-                self._version = version
-                return
+                self._version, self._news_at = version, now
             await asyncio.sleep(min(POLL, seconds))
+            if self._news_at > entered - GRACE:  # whoever saw it first: it is news for everybody who waits
+                return
 
     async def size(self) -> int:
         names = (self.path, self.path.with_name(self.path.name + "-wal"))
@@ -196,9 +236,10 @@ class SqliteBackend:
 
     # --- connections -------------------------------------------------------------------------------------
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, busy_ms: int | None = None) -> sqlite3.Connection:
+        patience = (self._busy_ms if busy_ms is None else busy_ms) / 1000
         connection = sqlite3.connect(
-            self.path, timeout=self._busy_ms / 1000, isolation_level=None, check_same_thread=False
+            self.path, timeout=patience, isolation_level=None, check_same_thread=False
         )
         connection.execute("PRAGMA journal_mode = WAL")  # readers never wait for the writer
         connection.execute("PRAGMA synchronous = FULL")
@@ -218,6 +259,32 @@ class SqliteBackend:
             migrate(connection)
         finally:
             connection.close()
+
+
+class Writer:
+    """A connection that writes: it knows how durable its commits are."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+        self._synchronous = _FULL
+
+    def begin(self, durable: bool) -> None:
+        """FULL syncs the log at each commit; NORMAL survives kill -9 but not a power cut, which is enough for reads."""
+        wanted = _FULL if durable else _NORMAL
+        if wanted != self._synchronous:
+            self.db.execute(f"PRAGMA synchronous = {wanted}")
+            self._synchronous = wanted
+        self.db.execute("BEGIN IMMEDIATE")
+
+    def drive(self, transaction: Transaction) -> None:
+        """Answer the ledger's questions until it has no more."""
+        try:
+            query = next(transaction)
+            while True:
+                query = transaction.send(_answer(self.db, query))
+        except StopIteration:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")  # nothing was to be written
 
 
 class SqliteSnapshot:
@@ -263,8 +330,12 @@ class SqliteSnapshot:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
 
 
+_as_row: Callable[[Iterable[Any]], Row] = partial(tuple.__new__, Row)
+"""`Row._make` without counting: the query names exactly the columns."""
+
+
 def _read_rows(db: sqlite3.Connection, sql: str, values: Sequence[Any]) -> list[Row]:
-    return list(map(Row._make, db.execute(sql, values)))
+    return list(map(_as_row, db.execute(sql, values)))
 
 
 def _data_version(db: sqlite3.Connection) -> int:
@@ -315,19 +386,15 @@ def _immediate(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+def _value(job: Job) -> Any:
+    if job.error is not None:
+        raise job.error
+    return job.value
+
+
 def _finish_all(jobs: Sequence[Job]) -> None:
     for job in jobs:
         job.finish()
-
-
-def _drive(transaction: Transaction, connection: sqlite3.Connection) -> None:
-    """Answer the ledger's questions. A write is committed before the ledger hears that it is done."""
-    try:
-        query = next(transaction)
-        while True:
-            query = transaction.send(_answer(connection, query))
-    except StopIteration:
-        return
 
 
 def _answer(db: sqlite3.Connection, query: Query) -> Any:
@@ -348,13 +415,16 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
         case RowsOf(ref):
             return [
                 Row(*row)
-                for row in db.execute(f"SELECT {_COLUMNS} FROM journal WHERE ref = ? ORDER BY seq", (ref,))
+                for row in db.execute(
+                    f"SELECT {_COLUMNS} FROM journal WHERE ref = ? AND ref <> '' ORDER BY seq", (ref,)
+                )
             ]
         case RowAt(seq):
             row = db.execute(f"SELECT {_COLUMNS} FROM journal WHERE seq = ?", (seq,)).fetchone()
             return Row(*row) if row else None
         case Recent(since):
-            sql = "SELECT at, persona, tool FROM journal WHERE at > ? AND kind = 'started' ORDER BY seq"
+            # by `at` first, which never runs backwards: ordered by `seq` alone, SQLite reads the whole journal
+            sql = "SELECT at, persona, tool FROM journal WHERE at > ? AND kind = 'started' ORDER BY at, seq"
             return db.execute(sql, (since,)).fetchall()
         case LoadTables():
             return _load(db, schema.IN_MEMORY)

@@ -1,0 +1,134 @@
+"""`toolgate approvals`: open questions, one in full, and the answer to it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from toolgate.consent.works import Scope
+from toolgate.core.clock import iso
+from toolgate.core.errors import InvalidArgs, NotFound
+from toolgate.core.ports import Question
+from toolgate.faces.cli import arguments, complete, options, project, speech
+from toolgate.faces.cli import question as questions
+
+app = options.family()
+
+
+@app.command(epilog="Example: toolgate approvals q_01a2b3 approve --grant 3600 --path 'docs/**'")
+def approvals(
+    ident: Annotated[
+        str, typer.Argument(metavar="[ID]", help="Show this question.", autocompletion=complete.questions)
+    ] = "",
+    answer: Annotated[str, typer.Argument(metavar="[approve|deny]", help="Answer it.")] = "",
+    reason: options.Reason = "",
+    grant: Annotated[float, typer.Option("--grant", help="Also allow such calls for so many seconds.")] = 0,
+    path: Annotated[
+        list[str] | None, typer.Option("--path", help="The grant covers paths that match.")
+    ] = None,
+    arg: Annotated[list[str] | None, typer.Option("--arg", "-a", help="The grant needs name=value.")] = None,
+    uses: Annotated[int, typer.Option("--uses", help="The grant ends after so many uses.", min=0)] = 0,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep showing questions as they open and close.")
+    ] = False,
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """List open questions, show one in full, or answer it."""
+    if answer:
+        project.run(_answer(ident, _word(answer), reason, _scope(grant, path, arg, uses), root))
+    elif ident:
+        project.run(_show(ident, root))
+    else:
+        project.run(_watch(root) if watch else _list(root))
+
+
+def _word(answer: str) -> Literal["approve", "deny"]:
+    if answer == "approve":
+        return "approve"
+    if answer == "deny":
+        return "deny"
+    raise InvalidArgs(f"{answer!r} is not an answer", "say `approve` or `deny`")
+
+
+def _scope(seconds: float, paths: list[str] | None, named: list[str] | None, uses: int) -> Scope | None:
+    if not seconds:
+        if paths or named or uses:
+            raise InvalidArgs("--path, --arg and --uses describe a grant", "add --grant SECONDS")
+        return None
+    return Scope(arguments.read("", named or ()), tuple(paths or ()), seconds=seconds, uses=uses)
+
+
+async def _answer(
+    ident: str, answer: Literal["approve", "deny"], reason: str, scope: Scope | None, root: Path | None
+) -> None:
+    async with project.gate(root) as gate:
+        outcome = await gate.answer(ident, answer, reason=reason, scope=scope, channel=options.channel())
+    if not speech.finish({"id": ident, "outcome": outcome}):
+        speech.say(f"{ident} is {outcome}" + ("; `toolgate grants` shows the grant" if scope else ""))
+
+
+async def _show(ident: str, root: Path | None) -> None:
+    async with project.gate(root) as gate:
+        question = await gate.services.desk.question(ident)
+    if question is None:
+        raise NotFound(
+            f"there is no open question {ident}",
+            f"`toolgate approvals` lists the open ones, `toolgate ledger show {ident}` what became of it",
+        )
+    if speech.finish(_plain(question)):
+        return
+    questions.print_page(speech.out(), question)
+    if question.state == "open":
+        speech.say(f"\ntoolgate approvals {ident} approve|deny")
+    else:
+        speech.say(f"\nit is {question.state} and waits for the call to be made again")
+
+
+async def _list(root: Path | None) -> None:
+    async with project.gate(root) as gate:
+        _print(await gate.approvals())
+
+
+async def _watch(root: Path | None) -> None:
+    """Until Ctrl-C; prints again only when something has changed."""
+    seen: list[str] | None = None
+    async with project.gate(root) as gate:
+        while True:
+            found = await gate.approvals()
+            if [question.id for question in found] != seen:
+                seen = [question.id for question in found]
+                _print(found)
+            await gate.services.ledger.backend.changed(5.0)
+
+
+def _print(found: list[Question]) -> None:
+    if speech.finish([_plain(question) for question in found]):
+        return
+    if not found:
+        speech.say("no open questions")
+        return
+    now = questions.now()
+    rows = [
+        [
+            question.id,
+            questions.span(now - question.asked_at),
+            question.persona,
+            question.tool,
+            f"in {questions.span(question.expires_at - now)}",
+        ]
+        for question in found
+    ]
+    console = speech.out()
+    console.print(speech.table(["question|whole", "age", "persona", "tool", "expires"], rows))
+    for question in found:
+        console.print(speech.safe(f"{question.id[-6:]}  {questions.sentence(question)}", "dim"))
+
+
+def _plain(question: Question) -> dict[str, Any]:
+    data = asdict(question)
+    data |= {"asked_at": iso(question.asked_at), "expires_at": iso(question.expires_at)}
+    return data | {"args": dict(question.args), "channels": list(question.channels)}

@@ -1,0 +1,143 @@
+"""`toolgate call`: one call through the gate, with a human at the terminal if there is one."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from toolgate import config
+from toolgate.core.errors import CallError, InvalidArgs
+from toolgate.core.result import Meta, Result
+from toolgate.facade import Gate
+from toolgate.faces.cli import arguments, failures, options, project, speech
+from toolgate.faces.cli.prompt import Terminal
+
+app = options.family()
+
+
+@dataclass
+class Request:
+    tool: str
+    args: str
+    named: list[str]
+    persona: str
+    root: Path | None
+    yes: bool
+    wait: bool
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+@app.command(
+    epilog="""Example: toolgate call notes.write '{"path": "a.md", "text": "hi"}' --persona builder"""
+)
+def call(
+    tool: options.ToolName,
+    args: Annotated[
+        str, typer.Argument(metavar="[JSON]", help="Arguments: JSON, @file, or - for stdin.")
+    ] = "",
+    arg: Annotated[
+        list[str] | None, typer.Option("--arg", "-a", help="One argument: name=value. Repeatable.")
+    ] = None,
+    persona: options.Persona = "",
+    root: options.Root = None,
+    json: options.Json = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve it at this terminal, if it asks.")] = False,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Do not wait for an answer: give back pending.")
+    ] = False,
+    key: Annotated[
+        str, typer.Option("--key", help="A repeat with the same key gives the stored result.")
+    ] = "",
+    reason: options.Reason = "",
+    conversation: Annotated[
+        str, typer.Option("--conversation", help="Which conversation it is part of.")
+    ] = "",
+) -> None:
+    """Call a tool through the gate.
+
+    Exit codes: 0 it worked, 1 it failed, 2 the call was wrong, 3 it was refused or is not approved yet.
+    """
+    more = {"key": key or None, "reason": reason, "conversation": conversation}
+    project.run(_call(Request(tool, args, arg or [], persona, root, yes, not no_wait, more)))
+
+
+async def _call(request: Request) -> int:
+    try:
+        if request.yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise InvalidArgs(
+                "--yes records an approval given at a terminal, and there is none",
+                "run it in a terminal, or answer with `toolgate approvals ID approve`",
+            )
+        args = arguments.read(request.args, request.named)
+    except CallError as error:
+        return show(Result.refused(request.tool, error, Meta()), failures.USAGE)
+    try:
+        result = await _through_gate(request, args)
+    except CallError as error:  # the gate did not open
+        return show(Result.refused(request.tool, error, Meta()))
+    code = show(result)
+    if not speech.mode.json and not (project.locate(request.root) / config.FILE).exists():
+        speech.note(f"there is no {config.FILE} here: `toolgate init` sets up a project", "")
+    return code
+
+
+async def _through_gate(request: Request, args: dict[str, Any]) -> Result:
+    def make(gate: Gate, wait: bool) -> Coroutine[Any, Any, Result]:
+        return gate.call(request.tool, args, persona=request.persona or None, wait=wait, **request.more)
+
+    return await carry(make, request.root, yes=request.yes, wait=request.wait)
+
+
+Make = Callable[[Gate, bool], Coroutine[Any, Any, Result]]
+
+
+async def carry(make: Make, root: Path | None, *, yes: bool = False, wait: bool = True) -> Result:
+    """Make a call with whoever sits at the terminal to answer it."""
+    terminal = Terminal(sys.stdin.isatty() and sys.stderr.isatty(), yes)
+    async with project.any_gate(root, [terminal]) as gate:
+        terminal.gate = gate
+        return await _or_later(make, gate, terminal) if wait else await make(gate, False)
+
+
+async def _or_later(make: Make, gate: Gate, terminal: Terminal) -> Result:
+    """Wait for the call, unless the human puts it off; then its question stays open and it is pending."""
+    calling = asyncio.create_task(make(gate, True))
+    later = asyncio.create_task(terminal.later.wait())
+    try:
+        await asyncio.wait((calling, later), return_when=asyncio.FIRST_COMPLETED)
+        if calling.done():
+            return await calling
+    finally:
+        for task in (calling, later):
+            task.cancel()
+        await asyncio.gather(calling, later, return_exceptions=True)
+    return await make(gate, False)
+
+
+def show(result: Result, code: int | None = None) -> int:
+    """Print a result; give the exit code."""
+    if speech.mode.json:
+        speech.write_json(result.as_dict())
+    elif result.error is None:
+        speech.show(result.data)
+        if result.meta.truncated:
+            speech.note("the result was shortened to fit the token budget", "yellow")
+        if speech.mode.verbose or sys.stderr.isatty():
+            _meta(result)
+    else:
+        failures.tell(result.error.code.value, result.error.message, result.error.fix)
+    if result.error is None:
+        return failures.OK
+    return failures.exit_code(result.error.code) if code is None else code
+
+
+def _meta(result: Result) -> None:
+    meta = result.meta
+    parts = [meta.call_id, f"event {meta.event_id}", f"{meta.duration_ms:.1f} ms", f"≈{meta.tokens} tokens"]
+    speech.note(" · ".join(parts + (["cached"] if meta.cached else [])))

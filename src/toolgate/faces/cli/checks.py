@@ -1,0 +1,250 @@
+"""The health checks. CHECKS is the whole list: a new room adds its own at the end.
+
+Each is an async generator of findings about one thing. They look and repair nothing, except that opening the gate
+settles what dead owners left behind, as it always does. Of a project that is not trusted nothing is opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+import stat
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from toolgate import app, config
+from toolgate.app import Setup
+from toolgate.core.clock import SECOND, iso
+from toolgate.facade import Gate
+from toolgate.faces.cli.question import now
+from toolgate.ledger.chain import check_head
+from toolgate.policy.examples import run_examples
+from toolgate.policy.facts import facts_from
+from toolgate.record import Record
+from toolgate.storage.port import Filter
+
+LOW_DISK = 200 * 1024 * 1024
+SKEW = 60 * SECOND
+
+
+class Finding(NamedTuple):
+    state: Literal["ok", "warn", "bad"]
+    what: str
+    found: str
+    fix: str = ""
+
+
+class Patient:
+    """The project under examination: opened once, when the first check needs it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.setup: Setup | None = None
+        self.record: Record | None = None
+        self.gate: Gate | None = None
+        self._stack = AsyncExitStack()
+
+    async def open_record(self) -> None:
+        if self.setup is not None and self.setup.trusted:
+            self.record = await self._stack.enter_async_context(app.open_record(self.setup))
+
+    async def open_gate(self) -> None:
+        self.gate = await self._stack.enter_async_context(app.open(self.root))
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+
+async def python(patient: Patient) -> AsyncIterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    fine = sys.version_info >= (3, 11)
+    yield Finding("ok" if fine else "bad", "python", version, "install Python 3.11 or newer")
+
+
+async def sqlite(patient: Patient) -> AsyncIterator[Finding]:
+    fine = sqlite3.sqlite_version_info >= (3, 35)
+    yield Finding(
+        "ok" if fine else "bad", "sqlite", sqlite3.sqlite_version, "use a Python with SQLite 3.35 or newer"
+    )
+
+
+async def configuration(patient: Patient) -> AsyncIterator[Finding]:
+    file = patient.root / config.FILE
+    if not file.exists():
+        yield Finding("bad", config.FILE, f"there is none in {patient.root}", "run `toolgate init`")
+        return
+    patient.setup = app.prepare(patient.root)
+    yield Finding("ok", config.FILE, str(file))
+    if patient.setup.trusted:
+        yield Finding("ok", "trust", "this user trusts the project")
+    else:
+        yield Finding(
+            "warn",
+            "trust",
+            "not trusted: every effect is denied",
+            "read toolgate.yaml, then `toolgate trust`",
+        )
+
+
+async def key(patient: Patient) -> AsyncIterator[Finding]:
+    if patient.setup is None or not patient.setup.trusted:
+        return
+    path = app.key_path(patient.setup)
+    if not path.exists():
+        yield Finding(
+            "bad", "key", f"{path} is missing", "restore it from a backup; for a new project: `toolgate init`"
+        )
+        return
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        yield Finding("bad", "key", f"{path} can be read by others (mode {mode:04o})", f"chmod 600 {path}")
+    else:
+        yield Finding("ok", "key", f"{path} (mode {mode:04o})")
+
+
+async def database(patient: Patient) -> AsyncIterator[Finding]:
+    await patient.open_record()
+    record = patient.record
+    if record is None:
+        return
+    if record.backend.name == "memory":
+        yield Finding("ok", "database", "nothing has been recorded yet")
+        return
+    head = await record.head()
+    yield Finding(
+        "ok", "database", f"{record.backend.name}, {head.seq} events, {await record.backend.size():,} bytes"
+    )
+    if record.keys is None:
+        assert record.key_problem is not None
+        yield Finding("bad", "head", record.key_problem.message, record.key_problem.fix)
+        return
+    check_head(head, record.keys)
+    yield Finding("ok", "head", f"sealed with key version {head.key}, last event {iso(head.at)}")
+    behind = head.at - now()
+    if behind > SKEW:
+        yield Finding(
+            "bad",
+            "clock",
+            f"{behind / SECOND:,.0f} s behind the last event",
+            "set the clock right; nothing runs until then",
+        )
+    else:
+        yield Finding("ok", "clock", "not behind the last event")
+
+
+async def journal_mode(patient: Patient) -> AsyncIterator[Finding]:
+    file = patient.root / config.STATE / "ledger.db"
+    if patient.record is None or patient.record.backend.name != "sqlite" or not file.exists():
+        return
+
+    def look() -> str:
+        connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
+        try:
+            return str(connection.execute("PRAGMA journal_mode").fetchone()[0])
+        finally:
+            connection.close()
+
+    mode = await asyncio.to_thread(look)
+    fix = "keep .toolgate on a local disk: network file systems cannot share a log"
+    yield Finding("ok" if mode == "wal" else "bad", "journal mode", mode, fix)
+
+
+async def disk(patient: Patient) -> AsyncIterator[Finding]:
+    free = shutil.disk_usage(patient.root).free
+    yield Finding(
+        "ok" if free > LOW_DISK else "warn", "disk", f"{free / 2**30:,.1f} GiB free", "free some space"
+    )
+
+
+async def permissions(patient: Patient) -> AsyncIterator[Finding]:
+    local = patient.root / config.STATE
+    if not local.exists():
+        return
+    mode = stat.S_IMODE(local.stat().st_mode)
+    if mode & 0o022:
+        yield Finding(
+            "bad", "permissions", f"others can write {local} (mode {mode:04o})", f"chmod 700 {local}"
+        )
+    elif mode & 0o055:
+        yield Finding(
+            "warn", "permissions", f"others can read {local} (mode {mode:04o})", f"chmod 700 {local}"
+        )
+    else:
+        yield Finding("ok", "permissions", f"{local} is yours alone (mode {mode:04o})")
+
+
+async def gate(patient: Patient) -> AsyncIterator[Finding]:
+    """Opening a gate loads the plugins and settles what dead owners left behind."""
+    if patient.record is None:
+        return
+    await patient.open_gate()
+    assert patient.gate is not None
+    yield Finding("ok", "gate", f"opens, with {len(patient.gate.services.registry)} tools")
+    live = await patient.gate.services.ledger.look(lambda state, now: list(state.live.values()))
+    owners = patient.gate.services.owners
+    dead = [item.row.call for item in live if item.owner != owners.me and await owners.dead(item.owner)]
+    if dead:
+        yield Finding(
+            "warn",
+            "running calls",
+            f"{len(dead)} of dead owners: {dead[0]}",
+            "they are settled when a gate opens",
+        )
+    else:
+        yield Finding("ok", "running calls", f"{len(live)}, none of a dead owner")
+
+
+async def unknown_calls(patient: Patient) -> AsyncIterator[Finding]:
+    if patient.gate is None:
+        return
+    unknown = {
+        row.call: row for row in await patient.gate.events(Filter(kinds=("unknown",), newest_first=True))
+    }
+    for row in await patient.gate.events(Filter(kinds=("resolved",), newest_first=True)):
+        unknown.pop(row.call, None)
+    if unknown:
+        first = next(iter(unknown))
+        fix = f"find out, then `toolgate ledger resolve {first} happened|not`"
+        yield Finding("warn", "unknown calls", f"{len(unknown)}, the newest is {first}", fix)
+    else:
+        yield Finding("ok", "unknown calls", "none")
+
+
+async def questions(patient: Patient) -> AsyncIterator[Finding]:
+    if patient.gate is None:
+        return
+    waiting = await patient.gate.approvals()
+    state: Literal["ok", "warn"] = "warn" if waiting else "ok"
+    yield Finding(state, "open questions", str(len(waiting)), "answer them: `toolgate approvals`")
+
+
+async def policy_tests(patient: Patient) -> AsyncIterator[Finding]:
+    if patient.gate is None:
+        return
+    outcomes = run_examples(patient.gate.policy, facts_from(patient.gate.services.registry))
+    failed = sum(not outcome.passed for outcome in outcomes)
+    if failed:
+        yield Finding(
+            "bad", "policy tests", f"{failed} of {len(outcomes)} fail", "`toolgate policy test` says which"
+        )
+    else:
+        yield Finding("ok", "policy tests", f"{len(outcomes)} pass" if outcomes else "there are none")
+
+
+async def notifier(patient: Patient) -> AsyncIterator[Finding]:
+    if patient.setup is None or not patient.setup.config.consent.notify.desktop:
+        return
+    found = shutil.which("notify-send")
+    fix = "install notify-send (libnotify), or set consent.notify.desktop to false"
+    yield Finding("ok" if found else "warn", "desktop notifier", found or "there is no notify-send", fix)
+
+
+Check = Callable[[Patient], AsyncIterator[Finding]]
+CHECKS: list[Check] = [
+    python, sqlite, configuration, key, database, journal_mode, disk, permissions, gate, unknown_calls, questions,
+    policy_tests, notifier,
+]  # fmt: skip

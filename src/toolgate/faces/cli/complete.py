@@ -1,0 +1,69 @@
+"""What TAB offers, without opening a gate: nothing is run, nothing is written, little is imported."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from pathlib import Path
+
+FILE, STATE = "toolgate.yaml", ".toolgate"
+
+
+def find_root(start: Path) -> Path:
+    """The nearest directory upwards that has a toolgate.yaml, else where we are."""
+    here = start.resolve()
+    return next((place for place in (here, *here.parents) if (place / FILE).is_file()), here)
+
+
+def tools(incomplete: str) -> list[str]:
+    return _starting(_lines(_root() / STATE / "cache" / "tools"), incomplete)
+
+
+def personas(incomplete: str) -> list[str]:
+    try:
+        import yaml
+
+        data = yaml.safe_load((_root() / FILE).read_text())
+        return _starting(list(data["personas"]), incomplete)
+    except Exception:  # a broken file completes to nothing; `policy check` says what is wrong with it
+        return []
+
+
+def questions(incomplete: str) -> list[str]:
+    database = _root() / STATE / "ledger.db"
+    try:
+        connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=0.2)
+        try:
+            found = connection.execute(
+                "SELECT id FROM questions WHERE state = 'open' ORDER BY seq"
+            ).fetchall()
+        finally:
+            connection.close()
+    except sqlite3.Error:
+        return []
+    return _starting([row[0] for row in found], incomplete)
+
+
+def remember_tools(local: Path, names: list[str]) -> None:
+    """Kept for the next TAB whenever a gate was open anyway."""
+    cache = local / "cache" / "tools"
+    if names != _lines(cache):
+        cache.parent.mkdir(exist_ok=True)
+        cache.write_text("\n".join(names) + "\n")
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _starting(names: list[str], incomplete: str) -> list[str]:
+    return [name for name in names if str(name).startswith(incomplete)]
+
+
+def _root() -> Path:
+    words = sys.argv
+    given = words[words.index("--root") + 1] if "--root" in words[:-1] else "."
+    return find_root(Path(given))

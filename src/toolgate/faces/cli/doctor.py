@@ -1,0 +1,48 @@
+"""`toolgate doctor`: every check in turn; what is wrong comes with what to do about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolgate.faces.cli import options, project, speech
+from toolgate.faces.cli.checks import CHECKS, Finding, Patient
+
+app = options.family()
+_MARKS = {"ok": ("✓", "green"), "warn": ("!", "bold yellow"), "bad": ("✗", "bold red")}
+
+
+@app.command(epilog="Example: toolgate doctor --root ~/code/shop")
+def doctor(root: options.Root = None, json: options.Json = False) -> None:
+    """Check everything and say how to fix it; exit 1 if something is broken."""
+    project.run(_doctor(root))
+
+
+async def _doctor(root: Any) -> int:
+    patient = Patient(project.locate(root))
+    try:
+        findings = [finding for check in CHECKS for finding in await _examine(check, patient)]
+    finally:
+        await patient.close()
+    broken = any(finding.state == "bad" for finding in findings)
+    if not speech.finish([finding._asdict() for finding in findings], ok=not broken):
+        _print(findings)
+    return 1 if broken else 0
+
+
+async def _examine(check: Any, patient: Patient) -> list[Finding]:
+    """A check that breaks is a finding, not the end of the examination."""
+    try:
+        return [finding async for finding in check(patient)]
+    except Exception as error:
+        fix = getattr(error, "fix", "") or "run `toolgate --debug doctor`"
+        return [Finding("bad", check.__name__.replace("_", " "), str(error), fix)]
+
+
+def _print(findings: list[Finding]) -> None:
+    made = speech.table([" |whole", "check|whole", "finding"], [])
+    for finding in findings:
+        text = speech.safe(finding.found)
+        if finding.fix and finding.state != "ok":
+            text.append("\nfix: ", "bold").append_text(speech.safe(finding.fix))
+        made.add_row(speech.safe(*_MARKS[finding.state]), speech.safe(finding.what), text)
+    speech.out().print(made)

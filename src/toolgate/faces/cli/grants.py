@@ -1,0 +1,64 @@
+"""`toolgate grants`: remembered answers, in words, and taking them back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from toolgate.core.clock import iso
+from toolgate.core.errors import InvalidArgs
+from toolgate.faces.cli import options, project, speech
+from toolgate.faces.cli.question import grant_in_words
+from toolgate.ledger.state import Grant
+
+app = options.family()
+
+
+@app.command(epilog="Example: toolgate grants revoke g_01a2b3 --reason 'the migration is done'")
+def grants(
+    action: Annotated[str, typer.Argument(metavar="[revoke]", help="revoke")] = "",
+    ident: Annotated[str, typer.Argument(metavar="[ID]", help="The grant to revoke.")] = "",
+    reason: options.Reason = "",
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """List the live grants, or revoke one."""
+    if action not in ("", "revoke") or (action == "revoke" and not ident):
+        raise InvalidArgs(
+            f"{action!r} is not what grants can do", "write `toolgate grants` or `toolgate grants revoke ID`"
+        )
+    project.run(_revoke(ident, reason, root) if action else _list(root))
+
+
+async def _list(root: Any) -> None:
+    async with project.gate(root) as gate:
+        found = await gate.grants()
+    if speech.finish([_plain(grant) for grant in found]):
+        return
+    if not found:
+        speech.say("there are no live grants")
+    for grant in found:
+        row = grant.row
+        speech.say(
+            speech.safe(grant.id, "bold")
+            + speech.safe(f"  given by {grant.body['by']}, used {grant.uses} times")
+        )
+        speech.say("  " + grant_in_words(row.persona, row.tool, grant.body, grant.expires))
+
+
+def _plain(grant: Grant) -> dict[str, Any]:
+    body = grant.body
+    return {
+        "id": grant.id, "persona": grant.row.persona, "tool": grant.row.tool, "by": body["by"],
+        "channel": body["channel"], "args": body.get("args", {}), "paths": body.get("paths", []),
+        "conversation": body.get("only_conversation", ""), "uses": grant.uses,
+        "max_uses": body.get("max_uses", 0), "expires_at": iso(grant.expires), "event_id": grant.row.seq,
+    }  # fmt: skip
+
+
+async def _revoke(ident: str, reason: str, root: Any) -> None:
+    async with project.gate(root) as gate:
+        await gate.revoke(ident, reason=reason, channel=options.channel())
+    if not speech.finish({"id": ident, "revoked": True}):
+        speech.say(f"{ident} is revoked; such calls are asked about again")

@@ -1,0 +1,39 @@
+"""Lines from the terminal without blocking the event loop, so that a question can end while nobody types."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+
+class Keyboard:
+    """Reads whole lines. An empty string is the end of input (Ctrl-D), as with `readline`."""
+
+    def __init__(self, handle: int | None = None) -> None:
+        self._handle = sys.stdin.fileno() if handle is None else handle
+        self._rest = b""
+
+    async def line(self) -> str:
+        while b"\n" not in self._rest:
+            chunk = await self._chunk()
+            if not chunk:
+                break
+            self._rest += chunk
+        line, newline, self._rest = self._rest.partition(b"\n")
+        return (line + newline).decode(errors="replace")
+
+    async def _chunk(self) -> bytes:
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(self._handle, _wake, ready)
+        try:
+            await ready
+        finally:
+            loop.remove_reader(self._handle)
+        return os.read(self._handle, 4096)
+
+
+def _wake(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)

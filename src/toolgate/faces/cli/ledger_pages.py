@@ -1,0 +1,159 @@
+"""How events look: one line each in a tail, one block each in the life of a call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from toolgate.core.clock import iso
+from toolgate.core.errors import InvalidArgs
+from toolgate.core.event import BY_KIND
+from toolgate.faces.cli import project, speech
+from toolgate.record import Record
+from toolgate.storage.port import Filter, Row
+
+STYLES = {
+    "committed": "green", "approved": "green", "granted": "green", "resolved": "green", "asked": "yellow",
+    "limited": "yellow", "unknown": "bold yellow", "denied": "red", "refused": "red", "rejected": "red",
+    "failed": "red", "flood": "red", "paused": "bold red",
+}  # fmt: skip
+COLUMNS = ["event|right", "time|whole", "kind|whole", "persona|whole", "tool|whole", "what|cut"]
+
+
+async def tail(wanted: Filter, follow: bool, root: Path | None) -> None:
+    unknown = [kind for kind in wanted.kinds if kind not in BY_KIND]
+    if unknown:
+        raise InvalidArgs(f"there are no events of kind {unknown[0]!r}", f"use one of: {', '.join(BY_KIND)}")
+    async with project.record(root) as record:
+        rows = (await record.events(wanted))[::-1]
+        if not follow:
+            if not speech.finish([plain(row) for row in rows]):
+                speech.out().print(events_table(rows))
+            return
+        _print_lines(rows)
+        await _follow(record, wanted, rows[-1].seq if rows else (await record.head()).seq)
+
+
+async def _follow(record: Record, wanted: Filter, after: int) -> None:
+    """Until Ctrl-C."""
+    while True:
+        await record.backend.changed(5.0)
+        rows = await record.events(replace(wanted, after=after, newest_first=False, limit=1000))
+        _print_lines(rows)
+        after = rows[-1].seq if rows else after
+
+
+def _print_lines(rows: list[Row]) -> None:
+    for row in rows:
+        if speech.mode.json:
+            speech.write_json(plain(row))
+        else:
+            speech.say(line(row))
+
+
+def events_table(rows: list[Row], width: int = 0) -> Any:
+    """The day is said once where it is the same for all."""
+    days = {iso(row.at)[:10] for row in rows}
+    same = len(days) == 1
+    drawn = [
+        [row.seq, iso(row.at)[11 if same else 0 : 19], kind(row), row.persona, row.tool, gist(row)]
+        for row in rows
+    ]
+    return speech.table(COLUMNS, drawn, title=f"{days.pop()} (UTC)" if same else "", width=width)
+
+
+def kind(row: Row) -> Text:
+    return Text(row.kind, STYLES.get(row.kind, ""))
+
+
+def line(row: Row) -> Text:
+    text = speech.safe(f"{row.seq:>6}  {iso(row.at)}  ", "dim")
+    return text.append_text(kind(row)).append_text(speech.safe(f"  {row.persona}  {row.tool}  {gist(row)}"))
+
+
+def body_of(row: Row) -> dict[str, Any]:
+    """A damaged row is shown as it is: whoever looks at it wants to see the damage."""
+    try:
+        body = json.loads(row.body)
+    except (ValueError, TypeError):
+        body = None
+    return body if isinstance(body, dict) else {"damaged": row.body}
+
+
+def gist(row: Row) -> str:
+    body = body_of(row)
+    try:
+        return _gist(row.kind, body)
+    except (KeyError, TypeError):
+        return json.dumps(body, default=str)
+
+
+def _gist(kind: str, body: dict[str, Any]) -> str:
+    """What matters of an event, in one line."""
+    match kind:
+        case "asked" | "denied" | "paused":
+            return str(body.get("reason", ""))
+        case "approved" | "refused" | "granted" | "revoked":
+            return f"by {body['by']} in {body['channel']}" + (
+                f": {body['reason']}" if body.get("reason") else ""
+            )
+        case "started":
+            return f"{body['decision']} by {body['rule']}"
+        case "committed":
+            return str(body.get("summary", ""))
+        case "failed" | "unknown" | "rejected":
+            return f"{body['code']}: {body['error']}"
+        case "limited":
+            return f"{body['limit']}, again in {body['retry_ms'] / 1000:.1f} s"
+        case "configured":
+            return f"policy {body['policy'][7:19]}…"
+        case "resolved":
+            return f"{body['outcome']}, says {body['by']}"
+    return ", ".join(f"{name}={value}" for name, value in body.items())
+
+
+def plain(row: Row) -> dict[str, Any]:
+    """A row as programs get it: the columns, with the body opened and the time in ISO 8601."""
+    return row._asdict() | {"at": iso(row.at), "body": body_of(row)}
+
+
+async def show(ident: str, root: Path | None) -> None:
+    async with project.record(root) as record:
+        rows = await record.life(ident)
+    if speech.finish([plain(row) for row in rows]):
+        return
+    speech.say(life_line(rows))
+    for row in rows:
+        speech.out().print()
+        speech.out().print(speech.safe(f"event {row.seq}  ", "bold") + kind(row))
+        speech.out().print(speech.pairs(_facts(row)))
+
+
+def life_line(rows: list[Row]) -> Text:
+    """asked 3 → approved 4 → started 5 → committed 6"""
+    text = speech.safe(f"{rows[0].persona}: {rows[0].tool}  ".lstrip(": "), "bold")
+    for index, row in enumerate(rows):
+        text.append(" → " if index else "").append(f"{row.kind} {row.seq}", STYLES.get(row.kind, ""))
+    return text
+
+
+def _facts(row: Row) -> Iterator[tuple[str, object]]:
+    yield "at", iso(row.at)
+    for name in ("call", "conversation", "ref", "claim"):
+        if getattr(row, name):
+            yield name, getattr(row, name)
+    for name, value in body_of(row).items():
+        if name == "preview":
+            yield name, speech.safe(value, lines=True)
+        elif name == "expires":
+            yield name, iso(value)
+        else:
+            yield name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    yield "links to", row.prev[:16] + "…"
+    yield "hash", row.hash[:16] + "…"
+    yield "sealed with", f"key version {row.key}"

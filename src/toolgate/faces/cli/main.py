@@ -1,0 +1,40 @@
+"""The entry point, and how every error ends. What it does not need at once it imports late."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from toolgate.version import VERSION
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    given = list(sys.argv[1:] if args is None else args)
+    if given == ["--version"]:
+        sys.stdout.write(f"toolgate {VERSION}\n")
+        return 0
+    try:
+        code = _run(given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # whoever read our output has gone; Python must not complain about it again when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
+def _run(given: list[str]) -> int:
+    from toolgate.faces.cli import failures, root
+
+    try:
+        root.command().main(given, prog_name="toolgate")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        return failures.report(error)
+    return 0

@@ -1,0 +1,45 @@
+"""`toolgate pause` and `resume`: stop everything at once, in every process."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from toolgate.faces.cli import complete, options, project, speech
+
+pause_app = options.family()
+resume_app = options.family()
+Who = Annotated[
+    str, typer.Argument(help="One persona; without it, everybody.", autocompletion=complete.personas)
+]
+
+
+@pause_app.command(epilog="Example: toolgate pause builder --reason 'it edits the wrong files'")
+def pause(
+    persona: Who = "", reason: options.Reason = "", root: options.Root = None, json: options.Json = False
+) -> None:
+    """Stop a persona, or everything, at once. Calls that already run are not interrupted."""
+    project.run(_pause(persona, reason, root))
+
+
+async def _pause(persona: str, reason: str, root: options.Root) -> None:
+    async with project.gate(root) as gate:
+        await gate.pause(persona, reason=reason)
+    if not speech.finish({"persona": persona, "paused": True}):
+        speech.say(
+            f"{persona or 'everybody'} is paused; `toolgate resume{' ' + persona if persona else ''}` lifts it"
+        )
+
+
+@resume_app.command(epilog="Example: toolgate resume builder")
+def resume(persona: Who = "", root: options.Root = None, json: options.Json = False) -> None:
+    """Lift a pause."""
+    project.run(_resume(persona, root))
+
+
+async def _resume(persona: str, root: options.Root) -> None:
+    async with project.gate(root) as gate:
+        await gate.resume(persona)
+    if not speech.finish({"persona": persona, "paused": False}):
+        speech.say(f"{persona or 'everybody'} may go on")

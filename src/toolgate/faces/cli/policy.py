@@ -1,0 +1,176 @@
+"""`toolgate policy`: is it right, do its examples hold, why is a call decided so, what would another policy say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from toolgate import config as configuration
+from toolgate.config import Config
+from toolgate.core.clock import SECOND
+from toolgate.core.decision import Verdict
+from toolgate.core.errors import InvalidArgs
+from toolgate.facade import Gate
+from toolgate.faces.cli import arguments, options, project, speech
+from toolgate.ledger.state import parsed
+from toolgate.policy.examples import run_examples
+from toolgate.policy.facts import facts_from
+from toolgate.policy.globs import tool_glob
+from toolgate.policy.policy import Policy
+from toolgate.policy.render import render_examples, render_explanation, render_replay
+from toolgate.policy.replay import RecordedCall, replay
+from toolgate.storage.port import Filter
+
+app = options.family("Check, test, explain and replay the policy.")
+_FIRST = ("asked", "denied", "started")
+_BATCH = 5000
+
+
+@app.command(epilog="Example: toolgate policy check --root ~/code/shop")
+def check(root: options.Root = None, json: options.Json = False) -> None:
+    """Load toolgate.yaml; say what is wrong with file, line and fix, and which globs match no tool."""
+    project.run(_check(root))
+
+
+async def _check(root: Path | None) -> None:
+    configuration.load(project.locate(root))
+    async with project.any_gate(root) as gate:
+        idle = list(idle_globs(gate))
+        trusted = gate.policy.trusted
+        counts = {"personas": len(gate.config.personas), "rules": len(gate.policy.rules)}
+    if speech.finish({**counts, "trusted": trusted, "idle_globs": idle}):
+        return
+    for where, glob in idle:
+        speech.note(f"warning: {where}: `{glob}` matches no tool that is here now", "yellow")
+    speech.say(f"{configuration.FILE} is right: {counts['personas']} personas, {counts['rules']} rules")
+    if not trusted:
+        speech.note(
+            "the project is not trusted, so its plugins were not loaded and everything is denied", "yellow"
+        )
+
+
+def idle_globs(gate: Gate) -> Iterator[tuple[str, str]]:
+    """Globs about tools that do not exist: a misspelling, or a tool that is not installed."""
+    names = [tool.name for tool in gate.services.registry]
+    for where, globs in _tool_globs(gate.policy):
+        for glob in globs:
+            if not any(map(tool_glob(glob).matches, names)):
+                yield where, glob
+
+
+def _tool_globs(policy: Policy) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, spec in policy.parts.personas.items():
+        yield f"personas.{name}.allow", spec.allow or ()
+        yield f"personas.{name}.deny", spec.deny
+    for rule in policy.rules:
+        yield f"rule {rule.name}", rule.spec.tools or ()
+    yield "limits.tool", tuple(policy.parts.limits.tool)
+
+
+@app.command("test", epilog="Example: toolgate policy test")
+def run_tests(root: options.Root = None, json: options.Json = False) -> None:
+    """Run the examples written beside the rules; exit 1 if one of them fails."""
+    project.run(_test(root))
+
+
+async def _test(root: Path | None) -> int:
+    async with project.any_gate(root) as gate:
+        outcomes = run_examples(gate.policy, facts_from(gate.services.registry))
+    failed = [outcome.where for outcome in outcomes if not outcome.passed]
+    if not speech.finish({"passed": len(outcomes) - len(failed), "failed": failed}, ok=not failed):
+        speech.out().print(speech.safe(render_examples(outcomes), lines=True), end="", soft_wrap=True)
+    return 1 if failed else 0
+
+
+@app.command(
+    epilog="""Example: toolgate policy explain fs.write '{"path": "src/a.py", "text": ""}' --persona builder"""
+)
+def explain(
+    tool: options.ToolName,
+    args: Annotated[
+        str, typer.Argument(metavar="[JSON]", help="Arguments: JSON, @file, or - for stdin.")
+    ] = "",
+    arg: Annotated[list[str] | None, typer.Option("--arg", "-a", help="One argument: name=value.")] = None,
+    persona: options.Persona = "",
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """Show every line that policy considers for one call, and which decides. Runs nothing."""
+    project.run(_explain(tool, arguments.read(args, arg or ()), persona, root))
+
+
+async def _explain(tool: str, args: dict[str, Any], persona: str, root: Path | None) -> None:
+    async with project.any_gate(root) as gate:
+        explanation = await gate.explain(tool, args, persona or None)
+    decision = explanation.decision
+    data = {
+        "decision": decision.verdict.value,
+        "rule": decision.rule,
+        "reason": decision.reason,
+        "step": decision.step,
+    }
+    lines = [
+        {"persona": line.persona, "step": line.step, "line": line.text, "verdict": line.verdict, "why": line.why,
+         "decided": line.decided}
+        for line in explanation.lines
+    ]  # fmt: skip
+    if not speech.finish(data | {"lines": lines}):
+        speech.out().print(speech.safe(render_explanation(explanation), lines=True), end="", soft_wrap=True)
+
+
+@app.command("replay", epilog="Example: toolgate policy replay stricter.yaml --since 2026-01-31")
+def replay_command(
+    new: Annotated[
+        Path, typer.Argument(metavar="NEW.yaml", help="The policy to try.", exists=True, dir_okay=False)
+    ],
+    since: Annotated[str, typer.Option("--since", help="Only calls since this moment (ISO 8601).")] = "",
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """Run recorded calls against another policy and show what would be decided otherwise."""
+    project.run(_replay(configuration.read(new), moment(since), root))
+
+
+async def _replay(new: Config, since: int, root: Path | None) -> None:
+    async with project.gate(root) as gate:
+        calls = [call async for call in _recorded(gate, since)]
+        found = replay(calls, new.policy(True), facts_from(gate.services.registry))
+    differences = [
+        {"event_id": item.call.seq, "kind": item.kind, "persona": item.call.persona, "tool": item.call.tool,
+         "was": item.call.verdict, "now": item.decision.verdict if item.decision else None,
+         "rule": item.decision.rule if item.decision else "", "problem": item.problem}
+        for item in found.differences
+    ]  # fmt: skip
+    if not speech.finish({"totals": dict(found.totals), "differences": differences}):
+        speech.out().print(speech.safe(render_replay(found), lines=True), end="", soft_wrap=True)
+
+
+async def _recorded(gate: Gate, since: int) -> Any:
+    """Every call once, as policy first decided it."""
+    seen: set[str] = set()
+    after = 0
+    while rows := await gate.events(Filter(after=after, since=since, kinds=_FIRST, limit=_BATCH)):
+        for row in rows:
+            body = parsed(row)
+            if row.call in seen or "args" not in body:
+                continue
+            seen.add(row.call)
+            verdict = {"asked": "ask", "denied": "deny"}.get(row.kind) or body["decision"]
+            yield RecordedCall(
+                row.seq, row.at, row.persona, row.tool, body["args"], Verdict(verdict), body["rule"]
+            )
+        after = rows[-1].seq
+
+
+def moment(text: str) -> int:
+    if not text:
+        return 0
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidArgs(f"{text!r} is not a time", "use ISO 8601, such as 2026-01-31T12:00:00Z") from None
+    return round(found.timestamp() * SECOND)

@@ -1,0 +1,75 @@
+"""From a command line to an open project: where it is, whether it is trusted, a gate or only its record."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from toolgate import app
+from toolgate.app import Setup
+from toolgate.core.errors import NotAllowed, SetupError
+from toolgate.core.ports import Channel
+from toolgate.facade import Gate
+from toolgate.faces.cli import complete
+from toolgate.record import Record
+
+
+def run(work: Coroutine[Any, Any, int | None]) -> None:
+    """Do it, and end with the exit code it gives."""
+    code = asyncio.run(work)
+    if code:
+        raise typer.Exit(code)
+
+
+def locate(root: Path | None) -> Path:
+    if root is None:
+        return complete.find_root(Path.cwd())
+    if not root.is_dir():
+        raise SetupError(f"there is no directory {str(root)!r}", "give --root the directory of a project")
+    return root.resolve()
+
+
+def prepare(root: Path | None) -> Setup:
+    return app.prepare(locate(root))
+
+
+def trusted(root: Path | None) -> Setup:
+    """For commands that make no sense without the project's own record."""
+    setup = prepare(root)
+    if not setup.trusted:
+        raise NotAllowed(
+            f"{setup.root} is not trusted by this user, so nothing of it is opened",
+            "`toolgate init` sets up a project of your own; for one from elsewhere read its toolgate.yaml, "
+            "then `toolgate trust`",
+        )
+    return setup
+
+
+@asynccontextmanager
+async def any_gate(root: Path | None, channels: Sequence[Channel] = ()) -> AsyncIterator[Gate]:
+    """Also of an untrusted project: there everything is denied, and the denial says why."""
+    setup = prepare(root)
+    async with app.open(setup.root, channels=channels) as gate:
+        if setup.trusted:
+            with contextlib.suppress(OSError):
+                complete.remember_tools(setup.local, [tool.name for tool in gate.services.registry])
+        yield gate
+
+
+@asynccontextmanager
+async def gate(root: Path | None, channels: Sequence[Channel] = ()) -> AsyncIterator[Gate]:
+    async with any_gate(trusted(root).root, channels) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def record(root: Path | None) -> AsyncIterator[Record]:
+    """The ledger to read and check, even where no gate would open on it."""
+    async with app.open_record(trusted(root)) as opened:
+        yield opened

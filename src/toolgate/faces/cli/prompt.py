@@ -1,0 +1,170 @@
+"""The terminal as a channel: it shows a question and takes the answer, unless somebody else is faster."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from dataclasses import dataclass, field
+
+from rich.rule import Rule
+
+from toolgate.consent.works import Scope
+from toolgate.core.clock import SECOND, iso
+from toolgate.core.errors import CallError
+from toolgate.core.ports import Question
+from toolgate.facade import Gate
+from toolgate.faces.cli import question as questions
+from toolgate.faces.cli import speech
+from toolgate.faces.cli.keyboard import Keyboard
+from toolgate.ledger.state import parsed
+from toolgate.storage.port import Filter
+
+MENU = "[a]pprove once  [r]efuse  [g]rant  [l]ater"
+PATIENCE = 5.0
+
+
+@dataclass
+class Terminal:
+    """`gate` is set once it is open: a channel is needed before there is one."""
+
+    interactive: bool
+    yes: bool = False
+    name: str = "terminal"
+    answers: bool = False
+    """It is also told of questions that must be answered elsewhere, and says so."""
+    gate: Gate | None = None
+    later: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def ask(self, question: Question) -> None:
+        if question.channels and self.name not in question.channels:
+            self._announce(question)
+        elif self.yes:
+            self._show(question)
+            await self._answer(question, True, reason="--yes")
+        elif self.interactive:
+            await self._converse(question)
+        else:
+            self._announce(question)
+
+    def _announce(self, question: Question) -> None:
+        where = f" (must be answered in: {', '.join(question.channels)})" if question.channels else ""
+        speech.note(
+            f"waiting until {iso(question.expires_at)} for approval of {question.tool}: {question.reason}{where}",
+            "",
+        )
+        speech.note(f"  toolgate approvals {question.id} approve   (or deny)", "")
+
+    def _show(self, question: Question) -> None:
+        console = speech.err()
+        console.print(Rule("toolgate asks", style="yellow", characters="─"))
+        questions.print_page(console, question)
+
+    async def _converse(self, question: Question) -> None:
+        self._show(question)
+        try:
+            await _Conversation(self, question).run()
+        except asyncio.CancelledError:
+            await self._say_who(question)
+            raise
+
+    async def _answer(
+        self, question: Question, approve: bool, reason: str = "", scope: Scope | None = None
+    ) -> bool:
+        assert self.gate is not None
+        try:
+            await self.gate.answer(
+                question.id, "approve" if approve else "deny", reason=reason, scope=scope, channel=self.name
+            )
+        except CallError as error:
+            speech.note(f"{error.message}; {error.fix}", style="yellow")
+            return False
+        return True
+
+    async def _say_who(self, question: Question) -> None:
+        """Another channel was first, or the call was given up; the ledger knows."""
+        assert self.gate is not None
+        with contextlib.suppress(CallError, TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                rows = await self.gate.events(Filter(ref=question.id))
+            for row in reversed(rows):
+                if row.kind in ("approved", "refused"):
+                    body = parsed(row)
+                    why = f": {body['reason']}" if body.get("reason") else ""
+                    sys.stderr.write("\n")
+                    speech.note(f"{row.kind} by {body['by']} in {body['channel']}{why}", style="yellow")
+                    return
+                if row.kind == "expired":
+                    speech.note("nobody answered in time", style="yellow")
+                    return
+
+
+class _Conversation:
+    """From the menu to an answer."""
+
+    def __init__(self, terminal: Terminal, question: Question) -> None:
+        self.terminal = terminal
+        self.question = question
+        self.keyboard = Keyboard()
+
+    async def run(self) -> None:
+        """Ends with an answer, or with `later`, which leaves the question open."""
+        choices = {"a": self._approve, "r": self._refuse, "g": self._grant}
+        while True:
+            reply = await self._read(f"{MENU} > ")
+            if reply is None or reply[:1] == "l":
+                self.terminal.later.set()
+                return
+            chosen = choices.get(reply[:1])
+            if chosen is not None and await chosen():
+                return
+
+    async def _read(self, label: str) -> str | None:
+        """None at the end of input."""
+        sys.stderr.write(label)
+        sys.stderr.flush()
+        line = await self.keyboard.line()
+        return line.strip() if line else None
+
+    async def _approve(self) -> bool:
+        return await self.terminal._answer(self.question, True)
+
+    async def _refuse(self) -> bool:
+        reason = await self._read("why (the model is told) > ")
+        return await self.terminal._answer(self.question, False, reason or "")
+
+    async def _grant(self) -> bool:
+        scope = await self._scope()
+        if scope is None:
+            return False
+        question = self.question
+        body = {"paths": list(scope.paths), "only_conversation": scope.conversation}
+        expires = questions.now() + round(scope.seconds * SECOND)
+        covered = questions.grant_in_words(question.persona, question.tool, body, expires)
+        speech.note(f"this call, and from now on: {covered}", style="bold")
+        if (await self._read("give this grant? [y/N] > ") or "").lower() not in ("y", "yes"):
+            return False
+        return await self.terminal._answer(question, True, scope=scope)
+
+    async def _scope(self) -> Scope | None:
+        minutes = _minutes(await self._read("for how many minutes? [60] > "))
+        if minutes is None:
+            speech.note("that is not a number of minutes", style="yellow")
+            return None
+        spoken = self.question.conversation
+        kinds = ("[c]onversation  " if spoken else "") + "[p]ath glob  [a]ny arguments > "
+        kind = await self._read(f"for what? {kinds}") or ""
+        if kind[:1] == "c" and spoken:
+            return Scope(seconds=minutes * 60, conversation=spoken)
+        if kind[:1] == "p":
+            glob = await self._read("path glob, such as docs/** > ")
+            return Scope(seconds=minutes * 60, paths=(glob,)) if glob else None
+        return Scope(seconds=minutes * 60) if kind[:1] == "a" else None
+
+
+def _minutes(text: str | None) -> float | None:
+    try:
+        minutes = float(text or 60)
+    except ValueError:
+        return None
+    return minutes if 0 < minutes <= 525_600 else None

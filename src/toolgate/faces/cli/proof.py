@@ -1,0 +1,135 @@
+"""Verifying the ledger, and the checkpoints that show when an older copy was put in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from toolgate import config
+from toolgate.core.errors import InvalidArgs, LedgerBroken
+from toolgate.faces.cli import project, speech
+from toolgate.ledger import checkpoint as checkpoints
+from toolgate.ledger.checkpoint import Checkpoint
+from toolgate.ledger.export import verify_export
+from toolgate.ledger.verify import Progress as Told
+from toolgate.ledger.verify import Report
+from toolgate.record import Record
+
+
+async def verify(files: list[Path], public_key: str, root: Path | None) -> int:
+    async with project.record(root) as record:
+        signer = public_key or (record.keys.public if record.keys else "")
+        known = [*_remembered(record, signer), *_read_all(files, signer)]
+        for item in known:
+            if item.project and item.project != record.project:
+                raise InvalidArgs(
+                    f"the checkpoint of event {item.seq} belongs to another project ({item.project[:8]}…)",
+                    "give a checkpoint of this project",
+                )
+        with _bar() as told:
+            report = await record.verify(known, told)
+        if report.ok and record.key_problem is not None:
+            report.fault = (
+                f"the chain is whole, but its seals cannot be checked: {record.key_problem.message}"
+            )
+            report.fix = record.key_problem.fix
+    return _tell(report)
+
+
+async def verify_file(export: Path, files: list[Path], public_key: str) -> int:
+    """Without project, key or trust: the plain chain, against what the checkpoints signed."""
+    known = _read_all(files, public_key)
+    with export.open(encoding="utf-8", errors="surrogateescape") as lines:
+        report = verify_export(lines, known)
+    if not known:
+        speech.note(
+            "no checkpoint given: the chain is whole in itself, but nobody vouches for where it ends",
+            "yellow",
+        )
+    elif not public_key:
+        signers = {item.public_key for item in known}
+        speech.note(f"signed by {', '.join(sorted(signers))}; --public-key compares it", "yellow")
+    return _tell(report)
+
+
+async def checkpoint(out: Path | None, root: Path | None) -> None:
+    async with project.record(root) as record:
+        signed = await record.checkpoint()
+    text = signed.as_json() + "\n"
+    _remember(record.project, text)
+    if out is not None:
+        _write(out, text)
+    if speech.finish({"seq": signed.seq, "hash": signed.hash, "at": signed.when, "project": signed.project,
+                      "public_key": signed.public_key, "signature": signed.signature, "format": signed.format}):  # fmt: skip
+        return
+    if out is None:
+        speech.out().print(text, end="", soft_wrap=True)
+    speech.note(
+        f"event {signed.seq} is signed by {signed.public_key}; later `ledger verify` runs check it", "dim"
+    )
+
+
+def _path(project_id: str) -> Path:
+    return config.state_dir() / "checkpoints" / f"{project_id}.json"
+
+
+def _remember(project_id: str, text: str) -> None:
+    path = _path(project_id)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = path.with_suffix(".new")
+    temporary.write_text(text)
+    temporary.replace(path)
+
+
+def _write(out: Path, text: str) -> None:
+    out.write_text(text)
+
+
+def _remembered(record: Record, signer: str) -> list[Checkpoint]:
+    path = _path(record.project)
+    return _read_all([path], signer) if path.exists() else []
+
+
+def _read_all(files: list[Path], signer: str) -> list[Checkpoint]:
+    return [_read(file, signer) for file in files]
+
+
+def _read(file: Path, signer: str) -> Checkpoint:
+    try:
+        return checkpoints.read(file.read_text(), signer)
+    except OSError as error:
+        raise InvalidArgs(
+            f"{str(file)!r} cannot be read: {error.strerror}", "give a checkpoint file"
+        ) from None
+    except LedgerBroken as error:
+        raise LedgerBroken(f"{file}: {error.message}", error.fix) from None
+
+
+@contextmanager
+def _bar() -> Iterator[Told | None]:
+    console = speech.err()
+    if speech.mode.json or not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("verifying"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("verifying", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _tell(report: Report) -> int:
+    if not speech.finish(report.as_dict(), ok=report.ok):
+        if report.ok:
+            seals = "links, hashes, seals and tables" if report.keyed else "links and hashes"
+            also = f"; {report.checkpoints} checkpoint(s) found in it" if report.checkpoints else ""
+            speech.say(
+                speech.safe("✓ ", "green") + speech.safe(f"{report.events} events: {seals} are right{also}")
+            )
+        else:
+            where = f"event {report.bad_event} is bad: " if report.bad_event is not None else ""
+            speech.err().print(speech.safe("✗ ", "bold red") + speech.safe(where + report.fault))
+            speech.err().print(speech.safe("fix: ", "bold") + speech.safe(report.fix))
+    return 0 if report.ok else 1

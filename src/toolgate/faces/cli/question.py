@@ -1,0 +1,121 @@
+"""A question as a human sees it, wherever it is shown: one sentence, what would happen, and why it is asked."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from toolgate.core.clock import SECOND, iso
+from toolgate.core.display import visible
+from toolgate.core.effects import READS, WRITES, Effects
+from toolgate.core.ports import Question
+from toolgate.faces.cli.speech import pairs, safe
+
+_DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
+
+
+def sentence(question: Question) -> str:
+    """One line that says who wants what."""
+    shown = ", ".join(f"{name}={_short(value)}" for name, value in question.args.items())
+    return f"{question.persona} wants to call {question.tool}" + (f" with {shown}" if shown else "")
+
+
+def _short(value: Any, limit: int = 40) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def page(question: Question) -> Group:
+    """The whole question. Nothing is shortened here: what is approved is what was shown."""
+    parts: list[RenderableType] = [safe(sentence(question), "bold"), Text()]
+    if question.preview:
+        parts += [preview(question.preview), Text()]
+    else:
+        parts += [_arguments(question.args), Text()]
+    parts.append(pairs(_facts(question)))
+    return Group(*parts)
+
+
+def _arguments(args: Mapping[str, Any]) -> Text:
+    return safe(json.dumps(args, indent=2, ensure_ascii=False, default=str), lines=True)
+
+
+def preview(text: str) -> Text:
+    """A diff in colour; anything else as it is."""
+    shown = Text()
+    is_diff = text.startswith("--- ")
+    for line in visible(text, keep_lines=True).split("\n"):
+        style = next((style for mark, style in _DIFF if line.startswith(mark)), "") if is_diff else ""
+        shown.append("  " + line + "\n", style=style)
+    shown.right_crop(1)
+    return shown
+
+
+def _facts(question: Question) -> Iterable[tuple[str, object]]:
+    yield "effects", effects_in_words(question.effects)
+    yield "asked because", f"{question.reason} ({question.rule})"
+    if question.rationale:
+        yield f"{question.persona} says", f"“{question.rationale}”"
+    if question.again:
+        yield "asked again", question.again
+    yield "can be undone", safe("yes", "green") if question.undoable else safe("no", "bold yellow")
+    if question.conversation:
+        yield "conversation", question.conversation
+    if question.channels:
+        yield "answer in", " or ".join(question.channels)
+    yield "expires", f"{iso(question.expires_at)} (in {span(question.expires_at - now())})"
+    yield "question", question.id
+
+
+def effects_in_words(effects: Effects) -> str:
+    parts = []
+    if effects.reads:
+        parts.append("reads " + ", ".join(READS[word] for word in effects.reads))
+    if effects.writes:
+        parts.append("changes " + ", ".join(WRITES[word] for word in effects.writes))
+    return "; ".join(parts) or "touches nothing"
+
+
+def now() -> int:
+    return time.time_ns() // 1000
+
+
+def span(micros: int) -> str:
+    """A length of time, roughly: 14 min, 3 h."""
+    seconds = max(0, micros) / SECOND
+    for limit, unit, size in ((90, "s", 1), (5400, "min", 60), (172_800, "h", 3600)):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} days"
+
+
+def grant_in_words(persona: str, tool: str, body: Mapping[str, Any], expires: int) -> str:
+    """What a grant covers; `body` has the fields of a `granted` event."""
+    limits = []
+    if body.get("paths"):
+        limits.append("on paths that match " + " or ".join(body["paths"]))
+    if body.get("args"):
+        limits.append(
+            "where " + ", ".join(f"{name} is {_condition(spec)}" for name, spec in body["args"].items())
+        )
+    if body.get("only_conversation"):
+        limits.append(f"in the conversation {body['only_conversation']}")
+    if body.get("max_uses"):
+        limits.append(f"at most {body['max_uses']} times")
+    scope = ", ".join(limits) or "with any arguments"
+    return f"{persona} may call {tool} without being asked, {scope}, until {iso(expires)}"
+
+
+def _condition(spec: Any) -> str:
+    if isinstance(spec, Mapping) and set(spec) == {"equals"}:
+        spec = spec["equals"]
+    return json.dumps(spec, ensure_ascii=False, default=str)
+
+
+def print_page(console: Console, question: Question) -> None:
+    console.print(page(question), soft_wrap=False)

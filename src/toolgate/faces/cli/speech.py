@@ -1,0 +1,183 @@
+"""How the command line speaks: results on stdout, everything else on stderr, text from outside made visible."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.highlighter import JSONHighlighter
+from rich.table import Table
+from rich.text import Text
+
+from toolgate.core.display import visible
+
+
+@dataclass
+class Mode:
+    """How this one command was asked to speak."""
+
+    json: bool = False
+    verbose: bool = False
+    debug: bool = False
+    command: str = ""
+
+    def reset(self, verbose: bool = False, debug: bool = False) -> None:
+        self.json, self.command = False, ""
+        self.verbose, self.debug = verbose, debug
+
+
+mode = Mode()
+
+
+def out() -> Console:
+    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+def err() -> Console:
+    return Console(file=sys.stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def say(text: str | Text, style: str = "") -> None:
+    """A line for the human, on stdout; silent when a program reads."""
+    if not mode.json:
+        out().print(
+            safe(text, lines=True) if isinstance(text, str) else text, style=style or None, soft_wrap=True
+        )
+
+
+def note(text: str, style: str = "dim") -> None:
+    """A remark beside the result."""
+    err().print(safe(text), style=style or None)
+
+
+def safe(text: object, style: str = "", *, lines: bool = False) -> Text:
+    """Text from outside: no markup, no control or bidirectional characters.
+
+    The style is a span, not the base: what is added behind keeps its own.
+    """
+    return Text().append(visible(str(text), keep_lines=lines), style or None)
+
+
+def write_json(value: Any) -> None:
+    """ASCII, so that nothing invisible or misleading reaches a terminal and every pipe can carry it."""
+    indent = 2 if sys.stdout.isatty() else None
+    sys.stdout.write(json.dumps(value, indent=indent, default=str) + "\n")
+
+
+def finish(data: Any, *, ok: bool = True) -> bool:
+    """With --json, print the answer of a command that is not a tool call in the shape of a Result."""
+    if mode.json:
+        write_json({"ok": ok, "tool": mode.command, "data": data, "error": None, "meta": no_meta()})
+    return mode.json
+
+
+def no_meta() -> dict[str, Any]:
+    return {
+        "call_id": "",
+        "event_id": None,
+        "duration_ms": 0.0,
+        "tokens": 0,
+        "cached": False,
+        "truncated": False,
+    }
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "", width: int = 0
+) -> Table:
+    """Plain columns that survive narrow terminals and both colour schemes."""
+    drawn = [[cell if isinstance(cell, Text) else safe(cell) for cell in row] for row in rows]
+    _cut(columns, drawn, width or out().width)
+    made = Table(box=None, pad_edge=False, header_style="bold", title=title or None, title_justify="left")
+    for column in columns:
+        name, _, hint = column.partition("|")
+        made.add_column(name, **_HINTS[hint])
+    for row in drawn:
+        made.add_row(*row)
+    return made
+
+
+def _cut(columns: Sequence[str], rows: list[list[Text]], width: int) -> None:
+    """Shorten the column marked `cut` to what the others leave of the line, so that each row stays one line."""
+    place = next((index for index, column in enumerate(columns) if column.endswith("|cut")), None)
+    if place is None:
+        return
+    names = [column.partition("|")[0] for column in columns]
+    others = (
+        max(len(names[index]), *(row[index].cell_len for row in rows), 0)
+        for index in range(len(columns))
+        if index != place
+    )
+    room = max(20, width - sum(others) - 2 * len(columns))
+    for row in rows:
+        row[place].truncate(room, overflow="ellipsis")
+
+
+_HINTS: dict[str, dict[str, Any]] = {
+    "": {"overflow": "fold"},
+    "right": {"justify": "right", "no_wrap": True},
+    "whole": {"no_wrap": True, "overflow": "fold"},
+    "cut": {"no_wrap": True, "overflow": "ellipsis"},
+}
+
+
+def show(value: Any) -> None:
+    """A value as a person likes to read it: text, a table where it is one, else JSON."""
+    console = out()
+    if value is None:
+        return
+    if isinstance(value, str):
+        console.print(safe(value.removesuffix("\n"), lines=True), soft_wrap=True)
+    elif _is_table(value):
+        names = list(dict.fromkeys(name for row in value for name in row))
+        console.print(table(names, [[_cell(row.get(name)) for name in names] for row in value]))
+    elif isinstance(value, Mapping) and value and all(map(_is_small, value.values())):
+        console.print(pairs((str(name), _cell(item)) for name, item in value.items()))
+    else:
+        console.print(pretty(value), soft_wrap=True)
+
+
+def pretty(value: Any) -> Text:
+    text = safe(json.dumps(value, indent=2, ensure_ascii=False, default=str), lines=True)
+    JSONHighlighter().highlight(text)
+    return text
+
+
+def pairs(items: Iterable[tuple[str, object]]) -> Table:
+    made = Table.grid(padding=(0, 2))
+    made.add_column(style="bold", no_wrap=True)
+    made.add_column(overflow="fold")
+    for name, value in items:
+        made.add_row(safe(name), value if isinstance(value, Text) else safe(value))
+    return made
+
+
+def _is_table(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(row, Mapping) and row and len(row) <= 8 for row in value)
+        and all(_is_small(cell) for row in value for cell in row.values())
+    )
+
+
+def _is_small(value: Any) -> bool:
+    if isinstance(value, list):
+        return len(value) <= 8 and all(isinstance(item, str | int | float) for item in value)
+    return (
+        value is None
+        or isinstance(value, bool | int | float)
+        or (isinstance(value, str) and "\n" not in value)
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,70 @@
+"""`toolgate stats`: how much was called, how well it went, what went wrong."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from toolgate.faces.cli import options, project, speech
+
+app = options.family()
+
+
+@app.command(epilog="Example: toolgate stats --period 1week --persona builder")
+def stats(
+    period: Annotated[str, typer.Option("--period", help="1hour, 1day, 1week, 1month or all.")] = "1day",
+    persona: options.Persona = "",
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """Calls, success, time, tools and errors per persona."""
+    project.run(_stats(period, persona, root))
+
+
+async def _stats(period: str, persona: str, root: Any) -> None:
+    async with project.record(root) as record:
+        usage = await record.stats(period, persona)
+    if speech.finish(usage):
+        return
+    since = f" since {usage['since']}" if usage["since"] else ""
+    speech.say(f"{usage['period']}{since}", "dim")
+    if not usage["personas"]:
+        speech.say("nothing was called")
+    for one in usage["personas"]:
+        _show(one)
+
+
+def _show(one: dict[str, Any]) -> None:
+    console = speech.out()
+    rate = (
+        ""
+        if one["success_rate"] is None
+        else f", {one['success_rate']:.1%} worked, {one['avg_ms']:.1f} ms on average"
+    )
+    console.print()
+    console.print(
+        speech.safe(one["persona"] or "(nobody)", "bold")
+        + speech.safe(f": {one['calls']} calls{rate}; {one['refused']} refused; ≈{one['tokens']} tokens")
+    )
+    rows = [
+        [tool, item["calls"], "" if item["success_rate"] is None else f"{item['success_rate']:.0%}",
+         "" if item["avg_ms"] is None else f"{item['avg_ms']:.1f}", item["refused"], item["tokens"]]
+        for tool, item in one["breakdown"].items()
+    ]  # fmt: skip
+    if rows:
+        names = [
+            "  tool|whole",
+            "calls|right",
+            "worked|right",
+            "avg ms|right",
+            "refused|right",
+            "tokens|right",
+        ]
+        console.print(speech.table(names, [["  " + str(row[0]), *row[1:]] for row in rows]))
+    for entry in one["errors"]:
+        console.print(
+            speech.safe(
+                f"  {entry['count']} × {entry['tool'] or '(unknown tool)'}: {entry['error']}", "yellow"
+            )
+        )

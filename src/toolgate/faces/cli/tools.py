@@ -1,0 +1,88 @@
+"""`toolgate tools`: what there is, what policy says of it, how it is called."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from toolgate.core.result import Result
+from toolgate.faces.cli import complete, options, project, speech
+from toolgate.faces.cli.call import show
+
+app = options.family()
+_COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
+
+
+@app.command(epilog="Example: toolgate tools system.ping --persona builder")
+def tools(
+    name: Annotated[str, typer.Argument(help="Describe this one.", autocompletion=complete.tools)] = "",
+    persona: options.Persona = "",
+    everything: Annotated[bool, typer.Option("--all", help="Also those that policy refuses.")] = False,
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """List the tools with their effects and what policy says of them, or describe one."""
+    args: dict[str, Any] = {"name": name} if name else {"all": everything}
+    project.run(_ask("tools.help" if name else "tools.list", args, persona, root))
+
+
+async def _ask(tool: str, args: dict[str, Any], persona: str, root: Any) -> int:
+    async with project.any_gate(root) as gate:
+        result = await gate.call(tool, args, persona=persona or None)
+    if speech.mode.json or not result.ok:
+        return show(result)
+    (_describe if tool == "tools.help" else _list)(result)
+    return 0
+
+
+def _list(result: Result) -> None:
+    rows = [
+        [
+            speech.safe(row["name"], "bold"),
+            speech.safe(row["decision"], _COLOURS[row["decision"]]),
+            ", ".join(row["writes"]),
+            row["summary"],
+        ]
+        for row in result.data
+    ]
+    speech.out().print(speech.table(["tool|whole", "decision", "writes", "what it does"], rows))
+
+
+def _describe(result: Result) -> None:
+    data = result.data
+    console = speech.out()
+    console.print(speech.safe(data["name"], "bold"))
+    console.print(speech.safe(data["description"], lines=True))
+    console.print()
+    console.print(
+        speech.pairs(
+            [
+                (
+                    "decision",
+                    speech.safe(f"{data['decision']}: {data['reason']}", _COLOURS[data["decision"]]),
+                ),
+                ("reads", ", ".join(data["reads"]) or "nothing"),
+                ("writes", ", ".join(data["writes"]) or "nothing"),
+                ("risk", data["risk"]),
+                ("can be undone", "yes" if data["undoable"] else "no"),
+            ]
+        )
+    )
+    console.print()
+    console.print(
+        speech.table(["argument|whole", "type", "default", "meaning"], _arguments(data["input_schema"]))
+    )
+
+
+def _arguments(schema: dict[str, Any]) -> list[list[str]]:
+    needed = schema.get("required", [])
+    return [
+        [
+            name,
+            str(spec.get("type") or spec.get("enum") or "any"),
+            "(needed)" if name in needed else str(spec.get("default", "")),
+            str(spec.get("description", "")),
+        ]
+        for name, spec in schema.get("properties", {}).items()
+    ]

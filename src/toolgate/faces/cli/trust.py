@@ -1,0 +1,71 @@
+"""`toolgate trust`: see what a project's toolgate.yaml would start, and vouch for it. Runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolgate import app as composition
+from toolgate import config as configuration
+from toolgate import trust as trusted
+from toolgate.config import Config
+from toolgate.faces.cli import options, project, speech
+from toolgate.ledger import keys
+
+app = options.family()
+POWERS = ("contribute", "collaborate")
+
+
+@app.command(epilog="Example: toolgate trust ~/code/from-a-stranger")
+def trust(
+    root: Annotated[
+        Path | None, typer.Argument(metavar="[ROOT]", help="The project; default: the nearest one.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the trust back.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Show what a project would start, then record that you trust it. Nothing of it is run."""
+    place = project.locate(root)
+    if remove:
+        removed = trusted.distrust(place, configuration.state_dir())
+        if not speech.finish({"root": str(place), "trusted": False, "changed": removed}):
+            speech.say(f"{place} is no longer trusted" if removed else f"{place} was not trusted")
+        return
+    loaded = configuration.load(place)
+    found = dict(powers(place, loaded))
+    ident = trusted.trust(place, configuration.state_dir())
+    keys.load_or_create(composition.key_path(composition.prepare(place)))
+    if speech.finish({"root": str(place), "trusted": True, "project": ident, "powers": found}):
+        return
+    speech.say("its toolgate.yaml says:", "bold")
+    speech.out().print(speech.pairs((name, ", ".join(items) or "none") for name, items in found.items()))
+    speech.say(f"\n{place} is now trusted by this user; `toolgate trust --remove` takes it back")
+
+
+def powers(root: Path, loaded: Config) -> Iterator[tuple[str, list[str]]]:
+    """What trusting it lets happen."""
+    yield "plugins", list(loaded.plugins)
+    yield "servers", list(loaded.servers)
+    yield (
+        "mounts outside",
+        [f"{name}: {mount.path}" for name, mount in loaded.mounts.items() if _outside(root, mount.path)],
+    )
+    strong = {
+        name: [
+            *([spec.phase] if spec.phase in POWERS else []),
+            *(f"allow {glob}" for glob in spec.allow or ()),
+        ]
+        for name, spec in loaded.personas.items()
+    }
+    yield "personas with powers", [f"{name} ({', '.join(what)})" for name, what in strong.items() if what]
+    rules = [rule for rule in loaded.policy_spec.rules if rule.decision == "allow"]
+    yield "allow rules", [f"{len(rules)}"] if rules else []
+    yield "webhook", [loaded.consent.notify.webhook] if loaded.consent.notify.webhook else []
+    yield "database", [loaded.ledger.database.rpartition("@")[2]] if loaded.ledger.database else []
+
+
+def _outside(root: Path, path: str) -> bool:
+    return not (root / path).resolve().is_relative_to(root)

@@ -1,0 +1,76 @@
+"""The record of a project to read and to check, without a gate: no tool, no plugin, nothing written.
+
+A gate refuses to open on a ledger that is damaged; whoever wants to know what is wrong with it comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolgate.core.clock import Clock, SystemClock
+from toolgate.core.errors import LedgerBroken, NotFound
+from toolgate.ledger import checkpoint as checkpoints
+from toolgate.ledger import export, stats
+from toolgate.ledger.checkpoint import Checkpoint
+from toolgate.ledger.keys import Keys
+from toolgate.ledger.verify import Progress, Report, verify
+from toolgate.storage.port import Backend, Filter, Head, Row
+
+
+@dataclass(frozen=True)
+class Record:
+    """Made by `app.open_record`."""
+
+    backend: Backend
+    keys: Keys | None
+    """None where the key is missing or cannot be used: then only the plain chain can be checked."""
+    key_problem: LedgerBroken | None
+    project: str
+    clock: Clock = field(default_factory=SystemClock)
+
+    async def head(self) -> Head:
+        return await self.backend.head()
+
+    async def events(self, wanted: Filter) -> list[Row]:
+        return await self.backend.rows(wanted)
+
+    async def life(self, ident: str) -> list[Row]:
+        """Every row about a call, or about the call, question or grant of an event given by its number."""
+        if ident.isascii() and ident.isdigit() and len(ident) < 19:
+            number = int(ident)
+            found = await self.backend.rows(Filter(after=number - 1, before=number + 1))
+            if not found:
+                raise NotFound(f"there is no event {ident}", "`toolgate ledger tail` shows events")
+            row = found[0]
+            if row.call:
+                return await self._of_call(row.call)
+            return await self.backend.rows(Filter(ref=row.ref)) if row.ref else found
+        rows = await self._of_call(ident) or await self.backend.rows(Filter(ref=ident))
+        if not rows:
+            raise NotFound(f"nothing in the ledger is about {ident}", "`toolgate ledger tail` shows events")
+        return rows
+
+    async def _of_call(self, call: str) -> list[Row]:
+        """The call's own rows and those of the question or grant it used."""
+        rows = await self.backend.rows(Filter(call=call))
+        refs = {row.ref for row in rows if row.ref}
+        more = [
+            row for ref in refs for row in await self.backend.rows(Filter(ref=ref)) if row.kind != "started"
+        ]
+        return sorted({row.seq: row for row in (*rows, *more)}.values())
+
+    async def stats(self, period: str, persona: str) -> dict[str, Any]:
+        return await stats.usage(self.backend, period, persona, self.clock.now())
+
+    async def verify(self, checkpoints: Iterable[Checkpoint], progress: Progress | None = None) -> Report:
+        return await verify(self.backend, self.keys, checkpoints, progress, self.clock.now())
+
+    async def checkpoint(self) -> Checkpoint:
+        if self.keys is None:
+            raise self.key_problem or LedgerBroken("there is no key", "restore it")
+        return checkpoints.sign(await self.backend.head(), self.project, self.keys)
+
+    def export(self) -> AsyncIterator[str]:
+        return export.export(self.backend)

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from toolgate import config, trust
+from toolgate.faces.cli.main import main
+
+from .driving import Cli, Done, Terminal
+
+POLICY = """\
+version: 1
+default_persona: builder
+personas:
+  reader: {phase: observe}
+  builder: {phase: contribute}
+  hasty: {phase: observe, limits: {per_minute: 1}}
+plugins: ["toolgate.faces.cli.demo_tools:toolset", "./more.py"]
+policy:
+  rules:
+    - {name: reviewed, persona: builder, tools: [notes.append], decision: ask, reason: it is reviewed}
+    - {name: elsewhere, persona: builder, tools: [more.post], decision: ask, reason: not here, channels: [console]}
+    - name: no-deploy
+      tools: ["notes.*"]
+      when: {path: "deploy/**"}
+      decision: deny
+      reason: people deploy
+      examples:
+        - {call: {tool: notes.append, args: {path: deploy/a, text: x}, persona: builder}, expect: deny}
+"""
+MORE = '''\
+from toolgate import tool
+from toolgate.core.errors import UnknownOutcome
+
+def toolset(services):
+    @tool("more.fail", reads=["system"])
+    async def fail(message: str) -> str:
+        """Always fails."""
+        raise ValueError(message)
+
+    @tool("more.echo", reads=["system"])
+    async def echo(text: str) -> str:
+        """Says it again."""
+        return text
+
+    @tool("more.post", writes=["internet"])
+    async def post(text: str) -> str:
+        """Sends it away."""
+        return text
+
+    @tool("more.lose", reads=["system"], writes=["memory"])
+    async def lose() -> str:
+        """Nobody knows how it ends."""
+        raise UnknownOutcome("the line went dead", "look on the other side")
+
+    return [fail, echo, post, lose]
+'''
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A trusted project with a note, two toolsets and a policy."""
+    root = tmp_path / "shop"
+    root.mkdir()
+    (root / "toolgate.yaml").write_text(POLICY)
+    (root / "more.py").write_text(MORE)
+    (root / "hours.md").write_text("9 to 17\n")
+    trust.trust(root, config.state_dir())
+    return root
+
+
+@pytest.fixture
+def cli(project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Runs a command in this process, inside the project."""
+
+    def run(*args: str, stdin: bytes = b"") -> Done:
+        monkeypatch.chdir(project)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        code = main(args)
+        said = capsys.readouterr()
+        return Done(code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def terminal(project: Path) -> Iterator[Callable[..., Terminal]]:
+    opened: list[Terminal] = []
+
+    def open_one(*args: str) -> Terminal:
+        opened.append(Terminal(*args, cwd=project))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()

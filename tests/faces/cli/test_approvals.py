@@ -1,0 +1,114 @@
+"""Open questions from another terminal: the list, one in full, answers, grants and pauses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .driving import Cli, finish, start
+
+APPEND = ("call", "notes.append", "--arg", "path=hours.md", "--arg", "text=open")
+
+
+@pytest.fixture
+def question(cli: Cli) -> str:
+    ident: str = cli(*APPEND, "--no-wait", "--reason", "spring", "--json").data["question"]
+    return ident
+
+
+def test_the_list_says_who_wants_what_and_until_when(cli: Cli, question: str) -> None:
+    (row,) = cli("approvals", "--json").data
+    assert (row["id"], row["tool"], row["persona"], row["rationale"]) == (
+        question,
+        "notes.append",
+        "builder",
+        "spring",
+    )
+    assert row["expires_at"].endswith("Z")
+    shown = cli("approvals").out
+    for part in (question, "builder", "notes.append", "in 15 min", "wants to call"):
+        assert part in shown, part
+
+
+def test_one_question_is_shown_in_full_with_its_diff(cli: Cli, question: str) -> None:
+    shown = cli("approvals", question).out
+    assert "+open" in shown
+    assert f"toolgate approvals {question} approve|deny" in shown
+    missing = cli("approvals", "q_none")
+    assert (missing.code, "there is no open question q_none" in missing.err) == (1, True)
+
+
+def test_an_approval_waits_for_the_repeated_call_and_is_used_once(
+    cli: Cli, question: str, project: Path
+) -> None:
+    assert cli("approvals", question, "approve").code == 0
+    assert "waits for the call" in cli("approvals", question).out
+    assert (project / "hours.md").read_text() == "9 to 17\n"
+    assert cli(*APPEND).code == 0
+    assert cli(*APPEND, "--no-wait").code == 3
+    assert (project / "hours.md").read_text() == "9 to 17\nopen\n"
+
+
+def test_the_first_answer_counts(cli: Cli, question: str) -> None:
+    cli("approvals", question, "approve")
+    second = cli("approvals", question, "deny")
+    assert (second.code, "already approved" in second.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("maybe",),
+        ("approve", "--path", "x"),
+        ("approve", "--grant", "-1"),
+        ("approve", "--grant", "9", "--arg", "x"),
+    ],
+)
+def test_an_answer_that_makes_no_sense_changes_nothing(
+    cli: Cli, question: str, args: tuple[str, ...]
+) -> None:
+    assert cli("approvals", question, *args).code == 2
+    assert len(cli("approvals", "--json").data) == 1
+
+
+def test_a_grant_covers_what_it_says_until_it_is_revoked(cli: Cli, question: str) -> None:
+    cli("approvals", question, "approve", "--grant", "600", "--path", "*.md", "--arg", "text=open")
+    assert cli(*APPEND).code == 0
+    assert cli(*APPEND).code == 0
+    assert cli("call", "notes.append", "--arg", "path=hours.md", "--arg", "text=other", "--no-wait").code == 3
+    (grant,) = cli("grants", "--json").data
+    shown = cli("grants").out
+    assert 'on paths that match *.md, where text is "open"' in " ".join(shown.split())
+    assert cli("grants", "revoke", grant["id"]).code == 0
+    assert cli("grants").out == "there are no live grants\n"
+    assert cli(*APPEND, "--no-wait").code == 3
+    assert cli("grants", "revoke", grant["id"]).code == 1
+    assert cli("grants", "remove", grant["id"]).code == 2
+
+
+def test_watch_shows_questions_as_they_open(project: Path, cli: Cli) -> None:
+    watching = start("approvals", "--watch", "--json", cwd=project)
+    try:
+        assert watching.stdout is not None
+        assert json.loads(watching.stdout.readline())["data"] == []
+        ident = cli(*APPEND, "--no-wait", "--json").data["question"]
+        assert json.loads(watching.stdout.readline())["data"][0]["id"] == ident
+    finally:
+        watching.send_signal(2)
+        assert finish(watching).code == 130
+
+
+def test_a_pause_stops_one_persona_or_everybody_until_it_is_lifted(cli: Cli) -> None:
+    assert cli("pause", "reader", "--reason", "it loops").code == 0
+    stopped = cli("call", "system.ping", "--persona", "reader")
+    assert (stopped.code, "it loops" in stopped.err) == (3, True)
+    assert cli("call", "system.ping").code == 0
+    assert cli("resume", "reader").code == 0
+    assert cli("call", "system.ping", "--persona", "reader").code == 0
+    assert cli("pause").code == 0
+    assert cli("call", "system.ping").code == 3
+    assert cli("resume").code == 0
+    assert cli("resume").code == 1
+    assert cli("pause", "nobody").code == 3

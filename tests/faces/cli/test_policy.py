@@ -1,0 +1,87 @@
+"""The policy from the command line: is it right, do its examples hold, why, and what if."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .driving import Cli
+
+WRONG = """\
+version: 1
+personas:
+  builder: {phase: contribute}
+policy:
+  rules:
+    - {persona: bulder, tools: ["fs.*"], decision: deny}
+"""
+
+
+def test_check_says_that_it_is_right_and_which_globs_match_no_tool(project: Path, cli: Cli) -> None:
+    assert cli("policy", "check").out == "toolgate.yaml is right: 3 personas, 3 rules\n"
+    text = (project / "toolgate.yaml").read_text()
+    (project / "toolgate.yaml").write_text(text.replace("tools: [more.post]", "tools: [mroe.post]"))
+    done = cli("policy", "check")
+    assert (done.code, "rule elsewhere: `mroe.post` matches no tool" in done.err) == (0, True)
+    assert cli("policy", "check", "--json").data["idle_globs"] == [["rule elsewhere", "mroe.post"]]
+
+
+def test_check_names_file_line_and_fix(project: Path, cli: Cli) -> None:
+    (project / "toolgate.yaml").write_text(WRONG)
+    done = cli("policy", "check")
+    assert done.code == 2
+    assert "toolgate.yaml:6: " in done.err
+    assert "fix: did you mean `builder`?" in done.err
+
+
+def test_the_examples_beside_the_rules_are_run(project: Path, cli: Cli) -> None:
+    assert cli("policy", "test").out.splitlines()[-1] == "1 passed, 0 failed"
+    text = (project / "toolgate.yaml").read_text()
+    (project / "toolgate.yaml").write_text(text.replace("expect: deny", "expect: allow"))
+    done = cli("policy", "test")
+    assert (done.code, done.out.splitlines()[-1]) == (1, "0 passed, 1 failed")
+    assert cli("policy", "test", "--json").json["ok"] is False
+
+
+def test_explain_shows_every_line_and_which_decided(cli: Cli) -> None:
+    done = cli("policy", "explain", "notes.append", '{"path": "deploy/a", "text": "x"}')
+    assert done.out.splitlines()[2] == "DENY by rule:no-deploy (step 3): people deploy"
+    told = cli("policy", "explain", "notes.append", "--arg", "path=a.md", "--arg", "text=x", "--json").data
+    assert (told["decision"], told["rule"]) == ("ask", "rule:reviewed")
+    assert [line["line"] for line in told["lines"] if line["decided"]] == ["rule reviewed (ask)"]
+    assert cli("policy", "explain", "no.such").code == 2
+
+
+def test_replay_shows_what_another_policy_would_decide_otherwise(project: Path, cli: Cli) -> None:
+    cli("call", "notes.read", "--arg", "path=hours.md", "--persona", "reader")
+    cli("call", "notes.append", "--arg", "path=hours.md", "--arg", "text=x", "--no-wait")
+    text = (project / "toolgate.yaml").read_text()
+    (project / "new.yaml").write_text(
+        text.replace("reader: {phase: observe}", "reader: {phase: observe, deny: [notes.read]}")
+    )
+    done = cli("policy", "replay", "new.yaml", "--json")
+    assert done.data["totals"] == {"same": 1, "stricter": 1, "looser": 0, "unknown": 0}
+    (difference,) = done.data["differences"]
+    assert (difference["tool"], difference["was"], difference["now"]) == ("notes.read", "allow", "deny")
+    assert "stricter #" in cli("policy", "replay", "new.yaml").out
+    assert cli("policy", "replay", "new.yaml", "--since", "2999-01-01", "--json").data["totals"]["same"] == 0
+    assert cli("policy", "replay", "new.yaml", "--since", "soon").code == 2
+    (project / "new.yaml").write_text(WRONG)
+    broken = cli("policy", "replay", "new.yaml")
+    assert (broken.code, "new.yaml:6" in broken.err) == (2, True)
+
+
+def test_tools_show_what_policy_says_of_them(cli: Cli) -> None:
+    told = {row["name"]: row["decision"] for row in cli("tools", "--json").data}
+    assert (told["notes.read"], told["notes.append"]) == ("allow", "ask")
+    hidden = {row["name"] for row in cli("tools", "--persona", "reader", "--json").data}
+    assert "notes.append" not in hidden
+    assert "notes.append" in cli("tools", "--persona", "reader", "--all").out
+    described = cli("tools", "notes.append").out
+    for part in ("Add a line to a note.", "it is reviewed", "path", "(needed)", "can be undone  yes"):
+        assert part in described, part
+    assert cli("tools", "notes.appendix").code == 2
+
+
+def test_the_schema_describes_the_configuration(cli: Cli) -> None:
+    assert cli("schema", "--json").data["properties"]["personas"]["type"] == "object"
+    assert '"$schema"' in cli("schema").out
