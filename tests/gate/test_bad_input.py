@@ -75,7 +75,7 @@ async def test_it_is_refused_with_its_code(
         assert len(result.error.message) < 2000
         result.error.message.encode()
         rows = await gate.events(Filter())
-        assert [row.kind for row in rows] == ["configured", "rejected"]
+        assert [row.kind for row in rows] == ["rejected"]
         assert result.meta.event_id == rows[-1].seq
         assert (await gate.verify()).ok
         assert (await gate.call("t.act", {"x": "still works"})).ok
