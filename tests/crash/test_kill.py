@@ -18,6 +18,7 @@ from queue import Empty, Queue
 from typing import Any
 
 import toolgate
+from servers.postgres import Server
 from toolgate.ledger.verify import verify
 from toolgate.storage.sqlite import SqliteBackend
 
@@ -53,6 +54,36 @@ class Journal:
 
     def close(self) -> None:
         self.db.close()
+
+
+class PostgresJournal:
+    """The same through psql."""
+
+    def __init__(self, server: Server, dsn: str) -> None:
+        self.server, self.dsn = server, dsn
+
+    def _all(self, sql: str) -> list[dict[str, Any]]:
+        answer = self.server.sql(f"SELECT coalesce(json_agg(found), '[]') FROM ({sql}) AS found", self.dsn)
+        found: list[dict[str, Any]] = json.loads(answer)
+        return found
+
+    def rows(self, after: int = 0) -> list[dict[str, Any]]:
+        columns = "seq, kind, call, claim, ref, tool, hash, body"
+        return self._all(f"SELECT {columns} FROM journal WHERE seq > {after} ORDER BY seq")
+
+    def live(self) -> dict[str, str]:
+        return {row["call"]: row["owner"] for row in self._all("SELECT call, owner FROM live")}
+
+    def questions(self) -> set[str]:
+        return {row["id"] for row in self._all("SELECT id FROM questions WHERE state = 'open'")}
+
+    def verify(self) -> None:
+        asyncio.run(self._verify())
+
+    async def _verify(self) -> None:
+        async with toolgate.open(Path(), config=worker.CONFIG, database=self.dsn, keys=worker.KEYS) as gate:
+            report = await gate.verify()
+        assert report.ok, report
 
 
 class Stage:
@@ -224,7 +255,7 @@ def finish(stage: Stage) -> None:
 
 def test_two_hundred_kills_lose_nothing_and_run_nothing_twice_on_sqlite(tmp_path: Path) -> None:
     database = tmp_path / "ledger.db"
-    asyncio.run(_made(database))
+    asyncio.run(_made_at(tmp_path, str(database)))
     stage = Stage(tmp_path, str(database), journal := Journal(database))
     try:
         how = kill_again_and_again(stage, 200, random.Random(20_260_101))
@@ -241,7 +272,22 @@ def test_two_hundred_kills_lose_nothing_and_run_nothing_twice_on_sqlite(tmp_path
     assert len(stage.asked) > 0
 
 
-async def _made(database: Path) -> None:
+async def _made_at(root: Path, database: str) -> None:
     """The empty ledger, so that a reader finds its tables."""
-    async with toolgate.open(database.parent, config=worker.CONFIG, database=str(database), keys=worker.KEYS):
+    async with toolgate.open(root, config=worker.CONFIG, database=database, keys=worker.KEYS):
         return
+
+
+def test_thirty_kills_lose_nothing_and_run_nothing_twice_on_postgres(
+    tmp_path: Path, postgres_server: Server
+) -> None:
+    dsn = postgres_server.fresh_dsn()
+    asyncio.run(_made_at(tmp_path, dsn))
+    stage = Stage(tmp_path, dsn, PostgresJournal(postgres_server, dsn))
+    try:
+        how = kill_again_and_again(stage, 30, random.Random(20_260_102))
+        finish(stage)
+    finally:
+        stage.end()
+    assert how["anywhere"] > 10
+    assert sum(row["kind"] == "unknown" for row in stage.read) > 3

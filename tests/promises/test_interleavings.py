@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -18,7 +17,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from servers.postgres import Server
 from toolgate.core.errors import CallError, Conflict, NotAllowed, NotFound
+from toolgate.storage.postgres import PostgresBackend
 
 from .judge import EFFECTFUL
 from .world import EXPIRES, World
@@ -229,19 +230,34 @@ class Interleavings(RuleBasedStateMachine):
         self.run(self.world.check())
 
 
-def sqlite(root: Path) -> str:
-    return str(root / "ledger.db")
+def on_sqlite() -> Any:
+    return lambda root: str(root / "ledger.db")
 
 
-def interleave(database: Any, examples: int, steps: int) -> None:
+def on_postgres(server: Server) -> Any:
+    """A database of its own for each example; its clock is ours, which stands still."""
+
+    def made() -> Any:
+        dsn = server.fresh_dsn()
+        return lambda root: PostgresBackend(dsn, use_server_clock=False)
+
+    return made
+
+
+def interleave(databases: Any, examples: int, steps: int) -> None:
+    """Without shrinking, which takes minutes here; whoever hunts a failure adds Phase.shrink."""
     run_state_machine_as_test(
-        lambda: Interleavings(database),
+        lambda: Interleavings(databases()),
         settings=settings(
             max_examples=examples, stateful_step_count=steps, deadline=None, derandomize=True, database=None,
-            suppress_health_check=list(HealthCheck),
+            suppress_health_check=list(HealthCheck), phases=[Phase.generate],
         ),
     )  # fmt: skip
 
 
 def test_every_interleaving_keeps_the_promise_on_sqlite() -> None:
-    interleave(sqlite, examples=60, steps=30)
+    interleave(on_sqlite, examples=40, steps=30)
+
+
+def test_every_interleaving_keeps_the_promise_on_postgres(postgres_server: Server) -> None:
+    interleave(on_postgres(postgres_server), examples=10, steps=25)
