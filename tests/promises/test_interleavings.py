@@ -105,6 +105,47 @@ class Interleavings(RuleBasedStateMachine):
         if result.error is not None and result.error.code == "pending":
             self.run(self.world.answer(gate, result.data["question"], True, scope))
 
+    @rule(
+        gates=st.tuples(GATES, GATES, GATES, GATES), call=CALLS, key=KEYS, conversation=CONVERSATIONS, scope=SCOPES,
+        meanwhile=st.sampled_from(["nothing", "time", "policy", "restart", "drift", "revoke", "pause", "other"]),
+    )  # fmt: skip
+    @precondition(lambda self: self.world.judge.mode == "ask" and not self.world.judge.paused)
+    def have_it_approved_and_repeat_it_after_something_happened(
+        self,
+        gates: tuple[str, ...],
+        call: Any,
+        key: str | None,
+        conversation: str,
+        scope: Any,
+        meanwhile: str,
+    ) -> None:
+        self.call_and_have_it_approved(gates[0], call, "ada", key, conversation, scope)
+        self.every_promise_holds()
+        self._meanwhile(meanwhile, gates[1])
+        for gate in gates:
+            self.run(self.world.call(gate, **self._how(call, "ada", key, conversation)))
+            self.every_promise_holds()
+
+    def _meanwhile(self, what: str, gate: str) -> None:
+        world = self.world
+        match what:
+            case "time":
+                self.time_passes(EXPIRES)
+            case "policy":
+                world.policy("ask too")
+            case "restart":
+                self.restart(gate)
+            case "drift":
+                for name in FILES:
+                    self.somebody_else_changes_a_file(name, "other")
+            case "pause":
+                self.pause_or_resume(gate, "ada")
+            case "other":
+                self.run(world.call(gate, **self._how(("t.act", {"x": "s"}), "ada", None, "")))
+            case "revoke":
+                for ident in sorted(world.judge.grants):
+                    self._revoke(gate, ident)
+
     @rule(gate=GATES, call=CALLS, persona=PERSONAS, key=KEYS)
     @precondition(lambda self: len(self.world.waiting) < 3)
     def call_and_wait(self, gate: str, call: Any, persona: str, key: str | None) -> None:
@@ -168,7 +209,9 @@ class Interleavings(RuleBasedStateMachine):
     @rule(gate=GATES, choice=st.randoms(use_true_random=False))
     @precondition(lambda self: self.world.judge.grants)
     def revoke(self, gate: str, choice: Any) -> None:
-        ident = choice.choice(sorted(self.world.judge.grants))
+        self._revoke(gate, choice.choice(sorted(self.world.judge.grants)))
+
+    def _revoke(self, gate: str, ident: str) -> None:
         try:
             self.run(self.world.gates[gate].revoke(ident))
         except NotFound:

@@ -120,9 +120,10 @@ class World:
         self.waiting = [one for one in self.waiting if not one[1].done()]
 
     async def time_passed(self) -> None:
-        """Somebody looks, so that what is due is said, and whoever waits for it wakes."""
-        await next(iter(self.gates.values())).services.desk.sweep()
-        await self._wake()
+        """Where somebody waits, what is due is said, so that he wakes; otherwise nobody notices."""
+        if self.waiting:
+            await next(iter(self.gates.values())).services.desk.sweep()
+            await self._wake()
 
     def policy(self, mode: str) -> None:
         """Rewrite the policy file. The size differs each time, as it does when people write."""
