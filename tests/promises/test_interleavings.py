@@ -119,6 +119,8 @@ class Interleavings(RuleBasedStateMachine):
         scope: Any,
         meanwhile: str,
     ) -> None:
+        if meanwhile == "nothing":  # then the only thing that can stop it is that a grant is used up
+            scope, key = {"seconds": 5000, "uses": 1}, None
         self.call_and_have_it_approved(gates[0], call, "ada", key, conversation, scope)
         self.every_promise_holds()
         self._meanwhile(meanwhile, gates[1])
