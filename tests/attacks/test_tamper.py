@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.core.errors import LedgerBroken
+from toolgate.core.errors import InvalidArgs, LedgerBroken
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger.export import export, verify_export
 from toolgate.ledger.keys import Keys
@@ -247,7 +247,7 @@ def test_a_checkpoint_cannot_be_changed(tale: Tale) -> None:
     fields = json.loads(text)
     for name, value in fields.items():
         other = value + 1 if isinstance(value, int) else chr(ord(value[0]) ^ 1) + value[1:]
-        with pytest.raises((LedgerBroken, Exception), match="checkpoint"):
+        with pytest.raises((LedgerBroken, InvalidArgs), match="checkpoint"):
             checkpoints.read(json.dumps(fields | {name: other}))
 
 
