@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.core.errors import LedgerBroken
+from toolgate.core.errors import InvalidArgs, LedgerBroken
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger.export import export, verify_export
 from toolgate.ledger.keys import Keys
@@ -247,7 +247,7 @@ def test_a_checkpoint_cannot_be_changed(tale: Tale) -> None:
     fields = json.loads(text)
     for name, value in fields.items():
         other = value + 1 if isinstance(value, int) else chr(ord(value[0]) ^ 1) + value[1:]
-        with pytest.raises((LedgerBroken, Exception), match="checkpoint"):
+        with pytest.raises((LedgerBroken, InvalidArgs), match="checkpoint"):
             checkpoints.read(json.dumps(fields | {name: other}))
 
 
@@ -258,3 +258,16 @@ def test_a_checkpoint_of_another_signer_is_refused(tale: Tale) -> None:
     forged = checkpoints.sign(Head(tale.checkpoint.seq, 0, 1, "f" * 64, ""), "tale", stranger)
     with pytest.raises(LedgerBroken, match="signed by"):
         checkpoints.read(forged.as_json(), tale.checkpoint.public_key)
+
+
+async def test_time_does_not_run_backwards_even_for_the_holder_of_the_key(tale: Tale, thief: Thief) -> None:
+    from .everything import ROTATED, rechained
+
+    rows = thief.rows()
+    rows[20]["at"] -= 1_000_000
+    thief.db.execute("DELETE FROM journal")
+    for row in rechained(rows, ROTATED):
+        thief.insert("journal", row)
+    report = await thief.verify(tale.now)
+    assert report.bad_event == 21
+    assert "dated before" in report.fault

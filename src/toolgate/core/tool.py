@@ -220,10 +220,13 @@ def _context_parameter(function: Handler) -> str:
     return next((name for name, hint in hints.items() if hint is Context and name != "return"), "")
 
 
-def _mentions(hint: Any, wanted: type) -> bool:
+def _mentions(hint: Any, wanted: type, seen: tuple[type, ...] = ()) -> bool:
     if hint is wanted:
         return True
-    return any(_mentions(part, wanted) for part in getattr(hint, "__args__", ()))
+    if isinstance(hint, type) and issubclass(hint, BaseModel) and hint not in seen:
+        parts: Iterable[Any] = [info.annotation for info in hint.model_fields.values()]
+        return any(_mentions(part, wanted, (*seen, hint)) for part in parts)
+    return any(_mentions(part, wanted, seen) for part in getattr(hint, "__args__", ()))
 
 
 def _invalid(subject: Tool, error: ValidationError) -> InvalidArgs:

@@ -44,6 +44,8 @@ async def consent(services: Services, flow: Flow) -> Stage | None:
             f"{tool.name} needs a human's approval ({decision.reason}), and this gate runs unattended",
             "give a grant beforehand, or allow it by a rule",
         )
+    if flow.question and not flow.asked_again:
+        flow.asked_again = "what it would do has changed since it was approved"
     flow.question = await desk.ask(
         AskWork(
             call, services.redactor.mask(tool, call.args), facts.effects, decision, rights, flow.preview,

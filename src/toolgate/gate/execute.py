@@ -103,7 +103,7 @@ async def _settle_doubt(
     if not flow.effectful:
         return Broke(error.code, error.message, error.fix)
     assert flow.started is not None
-    happened, how = await what_happened(services, flow.tool, flow.started)
+    happened, how = await what_happened(services, flow.tool, flow.started, flow.args)
     if happened == "not":
         return Broke(error.code, f"{error.message} ({how})", error.fix)
     if happened == "happened":

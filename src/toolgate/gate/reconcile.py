@@ -7,6 +7,8 @@ import json
 import logging
 from typing import Any
 
+from pydantic import BaseModel
+
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError
 from toolgate.core.event import Committed, Failed, Unknown
@@ -14,19 +16,24 @@ from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.state import Live
+from toolgate.secrets.mask import MASK
 from toolgate.storage.port import Row
 
 log = logging.getLogger("toolgate.gate")
 
 
-async def what_happened(services: Services, tool: Tool | None, started: Row) -> tuple[str, str]:
-    """`happened`, `not` or `unknown`, and how we know."""
+async def what_happened(
+    services: Services, tool: Tool | None, started: Row, args: BaseModel | None = None
+) -> tuple[str, str]:
+    """`happened`, `not` or `unknown`, and how we know. The journal's arguments have no secrets; `args` do."""
     body = json.loads(started.body)
     try:
         if body.get("change") and services.files is not None:
             return await services.files.settle(body["change"])
         if tool is not None and tool.reconcile is not None:
-            return await _ask_tool(tool, body["args"], started)
+            if args is None and MASK in str(body["args"]):
+                return "unknown", "its secret arguments are not kept, so the tool cannot be asked"
+            return await _ask_tool(tool, args or tool.validate(body["args"]), started)
     except Exception as error:
         log.exception("could not reconcile %s", started.call)
         return "unknown", f"reconciliation failed: {error}"
@@ -35,9 +42,9 @@ async def what_happened(services: Services, tool: Tool | None, started: Row) -> 
     return "unknown", "the tool cannot tell"
 
 
-async def _ask_tool(tool: Tool, args: dict[str, object], started: Row) -> tuple[str, str]:
+async def _ask_tool(tool: Tool, args: BaseModel, started: Row) -> tuple[str, str]:
     assert tool.reconcile is not None
-    named: dict[str, object] = {name: getattr(tool.validate(args), name) for name in tool.args.model_fields}
+    named: dict[str, object] = {name: getattr(args, name) for name in tool.args.model_fields}
     wanted = tool.wants.get(tool.reconcile)
     if wanted:
         named[wanted] = Context(started.call, started.persona, started.tool, started.conversation)

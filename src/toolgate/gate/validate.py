@@ -46,9 +46,22 @@ def _as_json(tool: Tool, args: BaseModel) -> dict[str, Any]:
     """The arguments that identify the call. Secrets count for the digest; the journal gets them masked."""
     dumped: dict[str, Any] = tool.args.__pydantic_serializer__.to_python(args, mode="json")
     for name in tool.secret_args:
-        value = getattr(args, name)
-        if isinstance(value, SecretStr):
-            dumped[name] = value.get_secret_value()
+        dumped[name] = _revealed(getattr(args, name), dumped[name])
+    return dumped
+
+
+def _revealed(value: Any, dumped: Any) -> Any:
+    """What was dumped, with secrets at any depth as they are: two calls with different ones are two calls."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, BaseModel):
+        return {name: _revealed(getattr(value, name), item) for name, item in dumped.items()}
+    if isinstance(value, Mapping):
+        return {
+            key: _revealed(one, item) for one, (key, item) in zip(value.values(), dumped.items(), strict=True)
+        }
+    if isinstance(value, list | tuple):
+        return [_revealed(one, item) for one, item in zip(value, dumped, strict=True)]
     return dumped
 
 
@@ -64,7 +77,20 @@ def _refuse_nul(value: Any, where: str = "") -> None:
 
 def _paths(tool: Tool, args: BaseModel) -> Iterator[MountPath]:
     for name in tool.path_args:
-        value = getattr(args, name)
-        for item in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(item, MountPath):
-                yield item
+        yield from _paths_in(getattr(args, name))
+
+
+def _paths_in(value: Any) -> Iterator[MountPath]:
+    """Paths at any depth: one that policy does not see is one that it does not judge."""
+    if isinstance(value, MountPath):
+        yield value
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from _paths_in(getattr(value, name))
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _paths_in(key)
+            yield from _paths_in(item)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from _paths_in(item)

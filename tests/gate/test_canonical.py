@@ -1,0 +1,55 @@
+"""One value, one spelling: the same as another implementation of RFC 8785 gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import rfc8785
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolgate.core.canonical import canonical
+from toolgate.core.errors import InvalidArgs
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+NUMBERS = st.one_of(
+    st.integers(-(2**53) + 1, 2**53 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(
+        [0.0, -0.0, 1e21, 1e20, 1e-6, 1e-7, 5e-324, 1.7976931348623157e308, 123456789012345680.0, 1e16, 0.1]
+    ),
+)
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), NUMBERS, TEXT),
+    lambda inner: st.one_of(st.lists(inner, max_size=5), st.dictionaries(TEXT, inner, max_size=5)),
+    max_leaves=20,
+)
+
+
+@given(VALUES)
+@settings(max_examples=1500, deadline=None, derandomize=True)
+def test_it_spells_as_the_peer_does(value: Any) -> None:
+    assert canonical(value).encode() == rfc8785.dumps(value)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["\ue000", "\U00010000", "\uffff", "a", "é", "\U0010ffff", "\x7f", "\u2028"]),
+        st.integers(0, 3),
+    )
+)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_keys_are_sorted_by_utf16_units(value: dict[str, int]) -> None:
+    assert canonical(value).encode() == rfc8785.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), float("inf"), 2**53, -(2**53), "\ud800", {"\udc00": 1}, {1: 2}, b"x", {1, 2}, object(), [float("nan")],
+     {"a": [None, float("nan")]}, {"x": 2**63}, [2**64]],
+    ids=repr,
+)  # fmt: skip
+def test_what_has_no_single_spelling_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidArgs):
+        canonical(value)
