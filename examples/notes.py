@@ -8,7 +8,8 @@ It shows the three kinds of tools there are:
   afterwards it can reconcile and undo without any help from the tool, because the Change says everything.
 - `note.send` has an effect that is no file of a mount. So it brings its own `reconcile` (did it happen?) and `undo`.
 
-A toolset is a function that is handed the services it needs and returns its tools. Nothing is global.
+A toolset is a function that is handed the services it needs and returns its tools. Nothing is global. `toolset` is
+what `plugins: [./notes.py]` in toolgate.yaml loads.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from toolgate.core.context import Context
 from toolgate.core.errors import NotFound, NotText, UnknownOutcome
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Outcome, Tool, tool
+from toolgate.gate.flow import Services
 from toolgate.workspace.files import WorkspaceFiles
 
 
@@ -42,7 +44,12 @@ class Sent:
     to: str
 
 
-def toolset(files: WorkspaceFiles, outbox: Path = Path("outbox.txt")) -> list[Tool]:
+def toolset(services: Services) -> list[Tool]:
+    assert isinstance(services.files, WorkspaceFiles)
+    return notes(services.files)
+
+
+def notes(files: WorkspaceFiles, outbox: Path = Path("outbox.txt")) -> list[Tool]:
     return [*_note_tools(files), _send_tool(outbox)]
 
 

@@ -1,11 +1,32 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from servers.postgres import Server, running_postgres
 
 
 @pytest.fixture(autouse=True)
 def own_state_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys and trust of the tests live with the test; the real home is never touched."""
     monkeypatch.setenv("TOOLGATE_STATE_DIR", str(tmp_path / "state"))
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """One real PostgreSQL for the whole run. Where it cannot start, the tests fail: nothing is skipped."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_dsn(postgres_server: Server) -> str:
+    return postgres_server.dsn
+
+
+@pytest.fixture
+def fresh_dsn(postgres_server: Server) -> str:
+    """An empty database of its own."""
+    return postgres_server.fresh_dsn()

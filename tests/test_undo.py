@@ -25,7 +25,7 @@ CONFIG = {
 
 def plugin(services: Services) -> Iterable[Tool]:
     assert isinstance(services.files, WorkspaceFiles)
-    return notes.toolset(services.files)
+    return notes.notes(services.files)
 
 
 async def test_undo_restores_the_bytes_and_is_itself_undoable(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections.abc import Iterator
@@ -107,7 +108,7 @@ async def test_a_removed_row_is_found(table: str, tale: Tale, thief: Thief) -> N
 
 async def test_a_swapped_pair_is_found(tale: Tale, thief: Thief) -> None:
     rows = thief.rows()
-    for first, second in zip(rows, rows[1:], strict=False):
+    for first, second in itertools.pairwise(rows):
         _put(thief, first | {"seq": second["seq"]}, second | {"seq": first["seq"]})
         report = await thief.verify(tale.now)
         assert report.bad_event == first["seq"], report

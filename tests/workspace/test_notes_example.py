@@ -29,7 +29,7 @@ def example() -> Any:
 
 @pytest.fixture
 def tools(files: WorkspaceFiles, tmp_path: Path) -> dict[str, Tool]:
-    return {made.name: made for made in example().toolset(files, tmp_path / "outbox.txt")}
+    return {made.name: made for made in example().notes(files, tmp_path / "outbox.txt")}
 
 
 async def call(tool: Tool, **raw: Any) -> Any:

@@ -34,6 +34,8 @@ class Trail:
 
     def words(self) -> dict[str, str]:
         """What the journal's body keeps; the conversation has a column of its own."""
+        if not (self.reason or self.transaction or self.action or self.plan or self.step):
+            return {}
         pairs = (
             ("transaction", self.transaction),
             ("action", self.action),

@@ -17,7 +17,8 @@ import orjson
 from toolgate.core.canonical import canonical
 
 Json = Mapping[str, Any]
-_OURS = frozenset({str, int, bool})
+_OURS = frozenset({str, int, bool, orjson.Fragment})
+"""Spelled as they are; a Fragment is JSON that is canonical already."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,17 +45,17 @@ class Event:
                 out[name] = value
         return out
 
-    @staticmethod
-    def text(body: Mapping[str, Any]) -> str:
+    def text(self) -> str:
         """The body as canonical JSON. Words and small numbers are ours; only values from outside need care."""
-        spelled = {
-            name: value if type(value) in _OURS else orjson.Fragment(canonical(value))
-            for name, value in body.items()
-        }
+        spelled: dict[str, Any] = {}
+        for name, default in _BODY[type(self)]:
+            value = getattr(self, name)
+            if value != default:
+                spelled[name] = value if type(value) in _OURS else orjson.Fragment(canonical(value))
         try:
             return orjson.dumps(spelled, option=orjson.OPT_SORT_KEYS).decode()
         except orjson.JSONEncodeError:  # a broken character in a message must not keep an outcome unrecorded
-            return canonical(_mended(dict(body)))
+            return canonical(_mended(self.body()))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
 from toolgate.consent.cover import grant_for
 from toolgate.consent.works import approval_for, close_due
 from toolgate.core.clock import SECOND
@@ -126,11 +128,14 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         assert call is not None
         assert tool is not None
         close_due(view)
+        args: Any = self.services.redactor.mask(tool, call.args)
+        if args is call.args:
+            args = orjson.Fragment(call.args_json)  # spelled already
         view.emit(
             Started(
                 call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,
                 ref=ref, claim=flow.claim, digest=call.digest, definition=call.definition,
-                owner=self.services.owners.me, args=self.services.redactor.mask(tool, call.args),
+                owner=self.services.owners.me, args=args,
                 rule=decision.rule, decision=decision.verdict.value, reason=decision.reason,
                 effectful=flow.effectful, change=call.change.manifest if call.change else [],
                 trail=call.trail.words(), undoes=call.change.undoes if call.change else 0,

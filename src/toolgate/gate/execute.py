@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from toolgate.core.errors import CallError, Cancelled, Code, Failed, TimedOut, UnknownOutcome
+from toolgate.core.errors import CallError, Cancelled, Code, Conflict, Failed, TimedOut, UnknownOutcome
 from toolgate.gate.flow import Broke, Done, Flow, Lost, Outcome, Services, arguments, invoke
 from toolgate.gate.reconcile import what_happened
 
@@ -82,9 +82,10 @@ async def _raised(services: Services, flow: Flow, error: Exception) -> Outcome:
             f"{tool.name} failed: {type(error).__name__}: {error}",
             "check the arguments; the trace is in the log",
         )
-    if flow.effectful and (
-        (flow.call is not None and flow.call.change is not None) or tool.reconcile is not None
-    ):
+    planned = flow.call is not None and flow.call.change is not None
+    if planned and isinstance(error, Conflict):
+        return Broke(error.code, error.message, error.fix)  # the Files port has written nothing, so no doubt
+    if flow.effectful and (planned or tool.reconcile is not None):
         return await _settle_doubt(services, flow, error)
     return Broke(error.code, error.message, error.fix)
 

@@ -24,15 +24,17 @@ async def resolve(services: Services, flow: Flow) -> None:
 def _check_words(flow: Flow) -> None:
     """Ids and reasons go into the journal; line breaks and control characters would let one pose as another."""
     trail = flow.trail
-    ids = {
-        "conversation": trail.conversation, "transaction": trail.transaction, "action": trail.action,
-        "plan": trail.plan, "step": trail.step, "key": flow.key or "",
-    }  # fmt: skip
-    for name, value in ids.items():
+    ids = (
+        ("conversation", trail.conversation), ("transaction", trail.transaction), ("action", trail.action),
+        ("plan", trail.plan), ("step", trail.step), ("key", flow.key),
+    )  # fmt: skip
+    for name, value in ids:
         if value and not (isinstance(value, str) and len(value) <= MAX_WORD and value.isprintable()):
             raise InvalidArgs(
                 f"{name} is not a plain id: {str(value)[:80]!r}", f"use up to {MAX_WORD} printable characters"
             )
+    if not trail.reason:
+        return
     if not isinstance(trail.reason, str) or encodable(trail.reason) != trail.reason:
         raise InvalidArgs("the reason is not valid text", "say it in UTF-8")
     if len(trail.reason) > 4000:

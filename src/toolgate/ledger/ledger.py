@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from toolgate.core.clock import SECOND, Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, Unavailable
-from toolgate.core.event import Event
+from toolgate.core.event import Event, Rotated
 from toolgate.ledger.chain import check_head, check_standing, fault_of, make_head, seal
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.state import State, Windows
@@ -148,15 +148,11 @@ class Ledger:
         view = View(state, now, claims)
         try:
             job.value = job.work.decide(view)
-            bodies = [event.body() for event in view.events]
-            texts = [event.text(body) for event, body in zip(view.events, bodies, strict=True)]
+            texts = [event.text() for event in view.events]
         except Exception as error:  # its caller's, not the batch's
             job.value, job.error = None, error
             return []
-        rows = [
-            self._append(event, body, text, state, now)
-            for event, body, text in zip(view.events, bodies, texts, strict=True)
-        ]
+        rows = [self._append(event, text, state, now) for event, text in zip(view.events, texts, strict=True)]
         for scope in job.work.scopes:  # a twin in the same batch must see the claim
             claim = state.changes.get(("claims", scope))
             if claim is not None:
@@ -164,9 +160,11 @@ class Ledger:
         job.work.rows = rows
         return rows
 
-    def _append(self, event: Event, body: Mapping[str, Any], text: str, state: State, now: int) -> Row:
-        if event.kind == "rotated":  # sealed with the new key, so that the head always names the key in use
-            self._sealing = int(body["version"])
+    def _append(self, event: Event, text: str, state: State, now: int) -> Row:
+        if isinstance(
+            event, Rotated
+        ):  # sealed with the new key, so that the head always names the key in use
+            self._sealing = event.version
         row = seal(
             (
                 state.seq + 1, now, event.kind, event.call, event.persona, event.tool, event.conversation,
@@ -174,7 +172,7 @@ class Ledger:
             ),
             self.keys,
         )  # fmt: skip
-        state.apply(row, body)
+        state.apply(row, event)
         return row
 
     def _time(self, head: Head) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolgate.core.clock import SECOND
+from toolgate.core.event import Event, Started
 from toolgate.core.ports import Window
 from toolgate.storage.port import Row
 from toolgate.storage.schema import EMPTY_HASH
@@ -73,12 +74,12 @@ class State:
     changes: dict[tuple[str, Any], tuple[Any, ...] | None] = field(default_factory=dict)
     """Projection rows to write: (table, key) → row, or None where it goes."""
 
-    def apply(self, row: Row, body: Mapping[str, Any] | None = None) -> None:
-        """Take one row in. `body` saves parsing where the caller has just made it."""
+    def apply(self, row: Row, event: Event | None = None) -> None:
+        """Take one row in. `event` saves parsing where the caller has just made it."""
         self.seq, self.at, self.hash = row.seq, row.at, row.hash
         handler = _HANDLERS.get(row.kind)
         if handler is not None:
-            handler(self, row, body)
+            handler(self, row, event)
 
     def follow_ref(self, row: Row) -> None:
         """Rebuild one question or grant from its own rows: a started call only uses it."""
@@ -139,30 +140,35 @@ class State:
 
     # --- one handler per kind that changes what is true now ----------------------------------------------
 
-    def _asked(self, row: Row, body: Mapping[str, Any] | None) -> None:
-        self._put_question(Open(row.ref, row, parsed(row, body), "open", int(parsed(row, body)["expires"])))
+    def _asked(self, row: Row, event: Event | None) -> None:
+        self._put_question(Open(row.ref, row, parsed(row, event), "open", int(parsed(row, event)["expires"])))
 
-    def _approved(self, row: Row, body: Mapping[str, Any] | None) -> None:
+    def _approved(self, row: Row, event: Event | None) -> None:
         question = self.questions.get(row.ref)
-        if question is not None and question.digest == parsed(row, body)["digest"]:
-            self._put_question(replace(question, state="approved", expires=int(parsed(row, body)["expires"])))
+        if question is not None and question.digest == parsed(row, event)["digest"]:
+            self._put_question(
+                replace(question, state="approved", expires=int(parsed(row, event)["expires"]))
+            )
 
-    def _closed(self, row: Row, body: Mapping[str, Any] | None) -> None:
+    def _closed(self, row: Row, event: Event | None) -> None:
         """Refused, expired or revoked."""
         if self.questions.pop(row.ref, None) is not None:
             self.changes["questions", row.ref] = None
         if self.grants.pop(row.ref, None) is not None:
             self.changes["grants", row.ref] = None
 
-    def _granted(self, row: Row, body: Mapping[str, Any] | None) -> None:
-        self._put_grant(Grant(row.ref, row, parsed(row, body), 0, int(parsed(row, body)["expires"])))
+    def _granted(self, row: Row, event: Event | None) -> None:
+        self._put_grant(Grant(row.ref, row, parsed(row, event), 0, int(parsed(row, event)["expires"])))
 
-    def _started(self, row: Row, body: Mapping[str, Any] | None) -> None:
-        if body is None and not row.claim and self.windows is None:
-            item = Live(row, "", "")  # verify: most are settled a row later, so nothing is parsed
-        else:
-            known = parsed(row, body)
+    def _started(self, row: Row, event: Event | None) -> None:
+        if isinstance(event, Started):
+            item = Live(row, event.owner, event.request or event.digest)
+        elif row.claim or self.windows is not None:
+            known = parsed(row)
             item = Live(row, known["owner"], request_of(known))
+        else:
+            item = Live(row, "", "")  # verify: most are settled a row later, so nothing is parsed
+        if item.owner:
             self.changes["live", row.call] = (row.call, row.seq, item.owner)
         self.live[row.call] = item
         if row.claim:
@@ -172,7 +178,7 @@ class State:
         if self.windows is not None:
             self.count(row.at, row.persona, row.tool)
 
-    def _settled(self, row: Row, body: Mapping[str, Any] | None) -> None:
+    def _settled(self, row: Row, event: Event | None) -> None:
         item = self.live.pop(row.call, None)
         if item is None:
             return
@@ -181,24 +187,24 @@ class State:
             expires = item.row.at + KEY_LIFETIME
             self._claim((row.claim, row.call, item.request, row.kind, row.seq, expires))
 
-    def _resolved(self, row: Row, body: Mapping[str, Any] | None) -> None:
+    def _resolved(self, row: Row, event: Event | None) -> None:
         if row.claim:
-            known = parsed(row, body)
+            known = parsed(row, event)
             state = "happened" if known["outcome"] == "happened" else "failed"
             self._claim((row.claim, row.call, known.get("digest", ""), state, row.seq, row.at + KEY_LIFETIME))
 
-    def _paused(self, row: Row, body: Mapping[str, Any] | None) -> None:
-        self.paused[row.persona] = parsed(row, body).get("reason", "")
+    def _paused(self, row: Row, event: Event | None) -> None:
+        self.paused[row.persona] = parsed(row, event).get("reason", "")
         self.pauses[row.persona] = row.seq
         self.changes["pauses", row.persona] = (row.persona, row.seq)
 
-    def _resumed(self, row: Row, body: Mapping[str, Any] | None) -> None:
+    def _resumed(self, row: Row, event: Event | None) -> None:
         self.paused.pop(row.persona, None)
         self.pauses.pop(row.persona, None)
         self.changes["pauses", row.persona] = None
 
-    def _configured(self, row: Row, body: Mapping[str, Any] | None) -> None:
-        self.policy = parsed(row, body)["policy"]
+    def _configured(self, row: Row, event: Event | None) -> None:
+        self.policy = parsed(row, event)["policy"]
 
     def _use(self, ref: str) -> None:
         """An approval is gone once used; a grant counts its uses."""
@@ -219,9 +225,9 @@ class State:
         self.changes["grants", grant.id] = (grant.id, grant.row.seq, grant.uses, grant.expires)
 
 
-def parsed(row: Row, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-    if body is not None:
-        return body
+def parsed(row: Row, event: Event | None = None) -> Mapping[str, Any]:
+    if event is not None:
+        return event.body()
     known: Mapping[str, Any] = json.loads(row.body)
     return known
 
@@ -235,7 +241,7 @@ def owner_of(item: Live) -> str:
     return item.owner or str(parsed(item.row)["owner"])
 
 
-_HANDLERS: dict[str, Callable[[State, Row, Mapping[str, Any] | None], None]] = {
+_HANDLERS: dict[str, Callable[[State, Row, Event | None], None]] = {
     "asked": State._asked,
     "approved": State._approved,
     "refused": State._closed,

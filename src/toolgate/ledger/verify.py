@@ -65,14 +65,14 @@ class Chain:
             self._awaited.setdefault(checkpoint.seq, []).append(checkpoint)
 
     def take(self, rows: Iterable[Row]) -> bool:
-        state = self.state
-        keys = self.keys
+        state, keys, awaited = self.state, self.keys, self._awaited
         for row in rows:
-            fault = fault_of(row, state.seq + 1, state.hash, keys)
-            if not fault and (row.key != self._key or row.at < state.at or row.seq in self._awaited):
+            seq = state.seq + 1
+            fault = fault_of(row, seq, state.hash, keys)
+            if not fault and (row[9] != self._key or row[1] < state.at or seq in awaited):
                 fault = self._unusual(row)
             if fault:
-                return self.fail(state.seq + 1, fault)
+                return self.fail(seq, fault)
             state.apply(row)
         state.changes.clear()
         self.report.events, self.report.head = state.seq, state.hash

@@ -7,6 +7,10 @@ from typing import Any
 from toolgate.storage import schema
 from toolgate.storage.port import Filter
 
+# PostgreSQL unpacks every text of a document it looks into, and has none for \u0000: shown as U+FFFD there.
+# Escaped backslashes go first, so that a backslash followed by u0000 stays what it is.
+_JSON = r"replace(replace(body, '\\', '\u005c'), '\u0000', '\ufffd')::json"
+
 
 def select_rows(wanted: Filter, mark: str) -> tuple[str, list[Any]]:
     """SQL and its values; `mark` is `?` (SQLite) or `$` (PostgreSQL, numbered)."""
@@ -17,12 +21,14 @@ def select_rows(wanted: Filter, mark: str) -> tuple[str, list[Any]]:
         return "?" if mark == "?" else f"${len(values)}"
 
     tests = [f"{column} = {bind(value)}" for column, value in _equalities(wanted)]
+    # said once more, because only then the partial indexes are known to apply
+    tests += [f"{name} <> ''" for name in ("call", "ref") if getattr(wanted, name)]
     tests += [f"{column} {op} {bind(value)}" for column, op, value in _ranges(wanted)]
     if wanted.kinds:
         tests.append(f"kind IN ({', '.join(bind(kind) for kind in wanted.kinds)})")
     for name, value in wanted.body.items():
         extract = (
-            f"json_extract(body, {bind('$.' + name)})" if mark == "?" else f"(body::json ->> {bind(name)})"
+            f"json_extract(body, {bind('$.' + name)})" if mark == "?" else f"({_JSON} ->> {bind(name)}::text)"
         )
         tests.append(f"{extract} = {bind(value)}")
     where = f"WHERE {' AND '.join(tests)} " if tests else ""

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -45,6 +45,8 @@ from toolgate.storage.select import select_rows
 BUSY_MS = 10_000
 MAX_BATCH = 256
 POLL = 0.05
+GRACE = 0.5
+"""How long news stays news: for waiters that looked just before it came and wait just after."""
 SLOW = 0.003
 """Seconds a commit may take before it is kept away from the event loop."""
 _NORMAL, _FULL = 1, 2
@@ -71,6 +73,7 @@ class SqliteBackend:
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="toolgate-read")
         self._reader: sqlite3.Connection | None = None
         self._version = -1
+        self._news_at = 0.0
         self._turn = threading.Lock()
         """Who may use the ledger's state: the writer thread, or the loop for a lone caller."""
         self._here: Writer | None = None
@@ -206,13 +209,14 @@ class SqliteBackend:
 
     async def changed(self, seconds: float) -> None:
         """Another process's commit changes data_version; our own are announced in process."""
-        deadline = self._loop.time() + seconds
-        while self._loop.time() < deadline:
+        entered = self._loop.time()
+        while (now := self._loop.time()) < entered + seconds:
             version = await self._select(_data_version)
             if version != self._version:
-                self._version = version
-                return
+                self._version, self._news_at = version, now
             await asyncio.sleep(min(POLL, seconds))
+            if self._news_at > entered - GRACE:  # whoever saw it first: it is news for everybody who waits
+                return
 
     async def size(self) -> int:
         names = (self.path, self.path.with_name(self.path.name + "-wal"))
@@ -326,8 +330,12 @@ class SqliteSnapshot:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
 
 
+_as_row: Callable[[Iterable[Any]], Row] = partial(tuple.__new__, Row)
+"""`Row._make` without counting: the query names exactly the columns."""
+
+
 def _read_rows(db: sqlite3.Connection, sql: str, values: Sequence[Any]) -> list[Row]:
-    return list(map(Row._make, db.execute(sql, values)))
+    return list(map(_as_row, db.execute(sql, values)))
 
 
 def _data_version(db: sqlite3.Connection) -> int:
@@ -407,7 +415,9 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
         case RowsOf(ref):
             return [
                 Row(*row)
-                for row in db.execute(f"SELECT {_COLUMNS} FROM journal WHERE ref = ? ORDER BY seq", (ref,))
+                for row in db.execute(
+                    f"SELECT {_COLUMNS} FROM journal WHERE ref = ? AND ref <> '' ORDER BY seq", (ref,)
+                )
             ]
         case RowAt(seq):
             row = db.execute(f"SELECT {_COLUMNS} FROM journal WHERE seq = ?", (seq,)).fetchone()

@@ -1,0 +1,88 @@
+"""`python -m bench [NAME ...] [--quick]`: measure, print, and write RESULTS.md if everything was measured."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from contextlib import ExitStack
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+from bench import results, world
+from bench.crowd import crowd
+from bench.durable import durable
+from bench.growth import growth
+from bench.measure import Line
+from bench.overhead import overhead
+from bench.parts import parts
+from bench.proof import proof
+from bench.run import Benchmark, Run
+from bench.server import Postgres
+
+BENCHMARKS: dict[str, Benchmark] = {
+    "gate": overhead, "durable": durable, "crowd": crowd, "verify": proof, "growth": growth, "parts": parts,
+}  # fmt: skip
+
+
+def main() -> None:
+    options = _options()
+    names = options.names or list(BENCHMARKS)
+    begun = time.perf_counter()
+    with ExitStack() as stack:
+        progress = stack.enter_context(_progress())
+        task = progress.add_task("", total=len(names))
+        postgres = Postgres(stack, lambda text: progress.update(task, description=text))
+        scratch = stack.enter_context(world.scratch())
+        run = Run(
+            scratch, options.quick, lambda text: progress.update(task, description=text), postgres.database
+        )
+        lines: list[Line] = []
+        for name in names:
+            lines += asyncio.run(BENCHMARKS[name](run))  # type: ignore[arg-type]
+            progress.advance(task)
+        version = postgres.version
+    _print(lines)
+    command = " ".join(["python -m bench", *options.names, *(["--quick"] if options.quick else [])])
+    page = results.as_markdown(lines, command, version, time.perf_counter() - begun)
+    if not options.names:
+        results.FILE.write_text(page)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these: {', '.join(BENCHMARKS)}")
+    parser.add_argument("--quick", action="store_true", help="a short, rougher run")
+    options = parser.parse_args()
+    if unknown := [name for name in options.names if name not in BENCHMARKS]:
+        parser.error(f"there is no benchmark {unknown[0]!r}; there are: {', '.join(BENCHMARKS)}")
+    return options
+
+
+def _progress() -> Progress:
+    return Progress(
+        SpinnerColumn(), MofNCompleteColumn(), BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}"),
+        console=Console(stderr=True), transient=True,
+    )  # fmt: skip
+
+
+def _print(lines: list[Line]) -> None:
+    table = Table("what", "ours", "peer", "ratio", "bar", "holds")
+    for line in lines:
+        ratio = "–" if line.ratio is None else f"{line.ratio:.2f} ×"
+        colour = {"yes": "green", "no": "red"}.get(line.verdict, "default")
+        table.add_row(line.what, line.ours, line.peer, ratio, line.bar, f"[{colour}]{line.verdict}[/]")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""How the ledger's questions are put to PostgreSQL.
+
+A Write is one statement, whatever it touches: the head moves only if it is where we believe it to be, and
+everything else in the statement happens only if the head moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from toolgate.core.errors import LedgerBroken
+from toolgate.storage import schema
+from toolgate.storage.port import (
+    ClaimsOf,
+    Head,
+    LoadTables,
+    Lock,
+    Query,
+    Recent,
+    Row,
+    RowAt,
+    RowsAfter,
+    RowsOf,
+    Write,
+)
+
+CHANNEL = "toolgate"
+COLUMNS = ", ".join(schema.JOURNAL)
+NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+HEAD = f"SELECT seq, at, key, hash, mac, {NOW} FROM head WHERE id = 1"
+# the clock is read after the lock was waited for, not before
+LOCK = f"""
+  WITH held AS MATERIALIZED (SELECT seq, at, key, hash, mac FROM head WHERE id = 1 FOR UPDATE)
+  SELECT seq, at, key, hash, mac, {NOW} FROM held"""
+# our own sessions only; answered with nothing once it is gone
+END_SESSION = """
+  SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE pid = $1 AND usename = current_user AND application_name = 'toolgate'"""
+SIZE = "SELECT sum(pg_total_relation_size(to_regclass(name))) FROM unnest($1::text[]) AS name"
+
+
+async def answer(db: Any, query: Query) -> Any:
+    """Everything but Write, which is more than an answer."""
+    match query:
+        case Lock():
+            row = await db.fetchrow(LOCK)
+            if row is None:
+                raise LedgerBroken(
+                    "the ledger has no head", "restore a backup; `toolgate ledger verify` says more"
+                )
+            return Head(*row)
+        case ClaimsOf(scopes):
+            names = ", ".join(schema.PROJECTIONS["claims"])
+            found = await db.fetch(f"SELECT {names} FROM claims WHERE scope = ANY($1::text[])", scopes)
+            return {row[0]: tuple(row) for row in found}
+        case RowsAfter(seq):
+            return rows_of(await db.fetch(f"SELECT {COLUMNS} FROM journal WHERE seq > $1 ORDER BY seq", seq))
+        case RowsOf(ref):
+            return rows_of(
+                await db.fetch(
+                    f"SELECT {COLUMNS} FROM journal WHERE ref = $1 AND ref <> '' ORDER BY seq", ref
+                )
+            )
+        case RowAt(seq):
+            row = await db.fetchrow(f"SELECT {COLUMNS} FROM journal WHERE seq = $1", seq)
+            return Row._make(row) if row else None
+        case Recent(since):
+            sql = "SELECT at, persona, tool FROM journal WHERE at > $1 AND kind = 'started' ORDER BY seq"
+            return [tuple(row) for row in await db.fetch(sql, since)]
+        case LoadTables():
+            return await load(db, schema.IN_MEMORY)
+        case Write():
+            raise TypeError("a Write is not asked but committed")
+
+
+def rows_of(records: Sequence[Any]) -> list[Row]:
+    return list(map(Row._make, records))
+
+
+async def read_head(db: Any) -> Head:
+    row = await db.fetchrow(HEAD)
+    return Head(*row) if row else Head(0, 0, 0, schema.EMPTY_HASH, "")
+
+
+async def load(db: Any, names: Sequence[str]) -> dict[str, dict[Any, tuple[Any, ...]]]:
+    tables = {}
+    for name in names:
+        found = await db.fetch(f"SELECT {', '.join(schema.PROJECTIONS[name])} FROM {name}")
+        tables[name] = {row[0]: tuple(row) for row in found}
+    return tables
+
+
+def write_statement(write: Write, head: Head) -> tuple[str, list[Any]]:
+    """SQL and values. It answers with the database's clock, or with nothing if the head is not as expected."""
+    puts: dict[str, list[tuple[Any, ...]]] = {}
+    drops: dict[str, list[Any]] = {}
+    for (table, key), row in write.changes.items():
+        if row is None:
+            drops.setdefault(table, []).append(key)
+        else:
+            puts.setdefault(table, []).append(row)
+    commit = "on" if write.durable else "off"  # off survives kill -9 but not a power cut: for reads
+    values: list[Any] = [*write.head[:5], head.seq, head.hash, commit, write.notify]
+    values += zip(*write.rows, strict=True)
+    for rows in puts.values():
+        values += zip(*rows, strict=True)
+    values += drops.values()
+    return _statement(tuple(puts), tuple(drops)), values
+
+
+@cache
+def _statement(puts: tuple[str, ...], drops: tuple[str, ...]) -> str:
+    """One text for each set of tables that is touched, so that each is prepared once."""
+    given = 9
+    parts = []
+
+    def arrays(columns: Sequence[str]) -> str:
+        nonlocal given
+        marks = []
+        for name in columns:
+            given += 1
+            marks.append(f"${given}::{'bigint' if name in schema.NUMBERS else 'text'}[]")
+        return ", ".join(marks)
+
+    parts.append(
+        f"added AS (INSERT INTO journal ({COLUMNS}) SELECT r.* FROM moved, unnest({arrays(schema.JOURNAL)}) AS r)"
+    )
+    for table in puts:
+        columns = schema.PROJECTIONS[table]
+        updates = ", ".join(f"{name} = excluded.{name}" for name in columns[1:])
+        parts.append(
+            f"put_{table} AS (INSERT INTO {table} ({', '.join(columns)}) "
+            f"SELECT r.* FROM moved, unnest({arrays(columns)}) AS r "
+            f"ON CONFLICT ({columns[0]}) DO UPDATE SET {updates})"
+        )
+    for table in drops:
+        key = schema.PROJECTIONS[table][0]
+        parts.append(f"drop_{table} AS (DELETE FROM {table} USING moved WHERE {key} = ANY({arrays((key,))}))")
+    return (
+        "WITH moved AS (UPDATE head SET seq = $1, at = $2, key = $3, hash = $4, mac = $5 "
+        "WHERE id = 1 AND seq = $6 AND hash = $7 RETURNING id), "
+        + ", ".join(parts)
+        + f" SELECT {NOW}, set_config('synchronous_commit', $8, true), "
+        f"CASE WHEN $9::text <> '' THEN pg_notify('{CHANNEL}', $9) END FROM moved"
+    )

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from examples.running import output
+
+from .pages import blocks, read
+
+
+def test_the_readme_is_short_and_begins_with_one_sentence() -> None:
+    text = read("README.md")
+    assert len(text.splitlines()) <= 120
+    title, sentence = text.split("\n\n")[:2]
+    assert title == "# toolgate"
+    assert sentence.count(". ") == 0
+
+
+def test_the_refusal_in_the_readme_is_what_the_example_prints(tmp_path: Path) -> None:
+    (shown,) = blocks(read("README.md"), "json")
+    printed = output("refused.py", tmp_path)
+    assert _settled(shown) == _settled(printed)
+    assert json.loads(printed)["error"]["code"] == "not_allowed"
+
+
+def _settled(text: str) -> str:
+    """Without what differs from run to run."""
+    text = re.sub(r'("call_id": )"[^"]+"', r"\1ID", text)
+    return re.sub(r'("duration_ms": )[\d.]+', r"\1TIME", text)
+
+
+def test_the_readme_says_what_the_quickstart_prints(tmp_path: Path) -> None:
+    lines = output("quickstart.py", tmp_path).splitlines()
+    quoted = [f"`{line}`" for line in lines]
+    assert f"It prints {', '.join(quoted[:-1])} and {quoted[-1]}." in read("README.md").replace("\n", " ")

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+
+import pytest
+
+from .running import EXAMPLES, output
+
+PRINTED = {
+    "quickstart.py": """\
+pong
+pending
+the door of lab is open
+verified: True
+""",
+    "approvals.py": f"""\
+helper asks for door.open: the lock of lab will be released for ten seconds
+lab → the door of lab is open
+vault → Access denied by creator. {getpass.getuser()} refused door.open: not at night
+lab → the door of lab is open
+granted → the door of lab is open
+used 1 of 1
+grants left: 0
+""",
+    "fakes.py": "Access denied by creator. script refused door.open: at night\n",
+    "custom_tool.py": """\
+1 of 2
+2 of 2
+{'one two three': 3, 'four': 1}
+cached: True
+--- /dev/null
++++ b/todo.md
+@@ -0,0 +1 @@
++- buy oil
+['project:todo.md']
+- buy oil
+ring the bell 2 times
+rang 2 times
+outside_mount
+""",
+}
+TESTED_ELSEWHERE = {
+    "notes.py",  # tests/workspace/test_notes_example.py
+    "refused.py",  # tests/docs/test_readme.py
+    "verify_by_hand.py",  # tests/examples/test_verify_by_hand.py
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_an_example_runs_and_prints_what_it_should(name: str, tmp_path: Path) -> None:
+    assert output(name, tmp_path) == PRINTED[name]
+
+
+def test_an_example_runs_again_on_the_ledger_it_left(tmp_path: Path) -> None:
+    assert output("quickstart.py", tmp_path) == output("quickstart.py", tmp_path)
+
+
+def test_every_example_is_run_by_a_test() -> None:
+    assert {file.name for file in EXAMPLES.glob("*.py")} <= set(PRINTED) | TESTED_ELSEWHERE
