@@ -44,8 +44,8 @@ def page(question: Question) -> Group:
     return Group(*parts)
 
 
-def _arguments(args: Mapping[str, Any]) -> Text:
-    return safe(json.dumps(args, indent=2, ensure_ascii=False, default=str), lines=True)
+def _arguments(args: Mapping[str, Any]) -> Preview:
+    return preview(json.dumps(args, indent=2, ensure_ascii=False, default=str))
 
 
 def preview(text: str) -> Preview:
