@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import toolgate
 from bench import world
 from bench.measure import Line, median, millis, timed
 from bench.run import Run
-from toolgate.app import key_path, prepare
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
-from toolgate.ledger import keys
-from toolgate.ledger.ledger import Ledger
-from toolgate.storage.sqlite import SqliteBackend
 
 SIZES = (1_000, 100_000, 1_000_000)
 QUICK = (1_000, 20_000)
@@ -35,15 +32,11 @@ async def growth(run: Run) -> list[Line]:
 
 
 async def grown(run: Run, root: Path, rows: int) -> None:
+    """A project whose gate was opened once, long ago, and has been in use since."""
     root.mkdir()
-    (root / ".toolgate").mkdir()
-    secret = keys.load_or_create(key_path(prepare(root, world.CONFIG)))
-    ledger = Ledger(SqliteBackend(root / ".toolgate" / "ledger.db"), secret, world.Past())
-    await ledger.open()
-    try:
+    async with toolgate.open(root, world.CONFIG, tools=world.TOOLS, clock=world.Past()) as gate:
+        ledger = gate.services.ledger
         await world.grow(ledger, rows, lambda done: run.tell(f"growing a ledger: {done:,} of {rows:,} rows"))
-    finally:
-        await ledger.close()
 
 
 async def _call_all(run: Run, folder: Path, sizes: tuple[int, ...]) -> dict[tuple[int, str], list[float]]:

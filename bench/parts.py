@@ -87,12 +87,15 @@ def _import(run: Run) -> Line:
         subprocess.run([sys.executable, "-c", program], check=True)
         return time.perf_counter() - begun
 
-    pairs = [(start("import toolgate"), start("pass")) for _ in range(run.count(9, 3))]
-    ours, bare = median([pair[0] for pair in pairs]), median([pair[1] for pair in pairs])
+    programs = ("import toolgate; toolgate.open", "import toolgate", "pass")
+    rounds = [[start(program) for program in programs] for _ in range(run.count(9, 3))]
+    whole, name, bare = (median(times) for times in zip(*rounds, strict=True))
     return Line(
-        what="start-up: `import toolgate`", ours=millis(ours - bare), peer=f"{millis(bare)} for `python -c pass`",
-        how="a new process less an empty one, in turns, medians",
-    )  # fmt: skip
+        what="start-up: importing toolgate",
+        ours=f"{millis(name - bare)}; with `toolgate.open` {millis(whole - bare)}",
+        peer=f"{millis(bare)} for `python -c pass`",
+        how="new processes less an empty one, in turns, medians",
+    )
 
 
 async def _opening(run: Run) -> Line:

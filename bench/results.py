@@ -25,10 +25,15 @@ def as_markdown(lines: Sequence[Line], command: str, postgres: str, seconds: flo
 def _machine(command: str, postgres: str, seconds: float) -> list[str]:
     return [
         f"date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        f"machine: {platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        f"machine: {platform.system()} {platform.machine()}, {os.cpu_count()} cores, load {_load()} at the end "
+        "(one core is the benchmark's own; more is noise)",
         f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, PostgreSQL {postgres}",
         f"command: `{command}`, {seconds:,.0f} s",
     ]
+
+
+def _load() -> str:
+    return ", ".join(f"{load:.1f}" for load in os.getloadavg())
 
 
 def _cells(line: Line) -> tuple[str, ...]:

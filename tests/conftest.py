@@ -9,9 +9,11 @@ from servers.postgres import Server, running_postgres
 
 
 @pytest.fixture(autouse=True)
-def own_state_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_state_dir(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keys and trust of the tests live with the test; the real home is never touched."""
-    monkeypatch.setenv("TOOLGATE_STATE_DIR", str(tmp_path / "state"))
+    directory = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("TOOLGATE_STATE_DIR", str(directory))
+    return directory
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,6 @@ from toolgate.consent.notify import notifiers
 from toolgate.core.clock import Clock
 from toolgate.core.decision import Decision
 from toolgate.core.errors import LedgerBroken
-from toolgate.core.event import Configured
 from toolgate.core.names import Registry
 from toolgate.core.ports import Channel, Facts, Window
 from toolgate.core.tool import Tool
@@ -26,7 +25,7 @@ from toolgate.gate.gate import Pipeline
 from toolgate.gate.reconcile import reconcile_dead
 from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
-from toolgate.ledger.ledger import Ledger, View, Work
+from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
 from toolgate.logs import log_to
 from toolgate.policy.policy import Policy
@@ -158,7 +157,7 @@ async def _assemble(
     stack.push_async_callback(gate.pipeline.refusals.close)
     _register(setup, services, gate, own, more)
     await reconcile_dead(services)
-    await _note_policy(services, live)
+    await _remember_policy(services)
     return gate
 
 
@@ -283,17 +282,11 @@ def _register(
             services.registry.add(tool)
 
 
-async def _note_policy(services: Services, live: LivePolicy) -> None:
-    """The journal knows which policy was in force when."""
-    fingerprint = live.current().fingerprint
-    last = await services.ledger.backend.rows(Filter(kinds=("configured",), newest_first=True, limit=1))
-    if last and f'"policy":"{fingerprint}"' in last[0].body:
-        return
-
-    def decide(view: View) -> None:
-        view.emit(Configured(policy=fingerprint, by=services.owners.me))
-
-    await services.ledger.do(Work(decide, durable=False))
+async def _remember_policy(services: Services) -> None:
+    """Which policy the journal saw last, so that only a change of it is recorded."""
+    rows = await services.ledger.backend.rows(Filter(kinds=("configured",), newest_first=True, limit=1))
+    if rows:
+        await services.ledger.look(lambda state, now: state.apply_policy(rows[0]))
 
 
 __all__ = ["Gate", "Setup", "key_path", "open", "open_record", "prepare"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import toolgate
 from gates import KEYS, FixedClock, Witness, policy, toolset
-from toolgate.core.event import Rotated
+from toolgate.core.event import Rotated, Started, Unknown
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import View, Work
@@ -90,6 +90,7 @@ async def tell(root: Path) -> Tale:
         await gate.call("t.look", {"x": "later"})
         approved, waiting = await ask(gate, "approved"), await ask(gate, "waiting")
         await gate.answer(approved, "approve", by="eve")
+        await _leave_in_doubt(gate)
         live = await _leave_running(gate)
         early = root / "early.db"
         _copy(path, early)
@@ -107,20 +108,26 @@ def _rotate(view: View) -> None:
     view.emit(Rotated(version=2, by="eve"))
 
 
+def _started(call: str) -> Started:
+    return Started(
+        call=call, persona="ada", tool="t.look", digest="sha256:0", definition="sha256:1", owner="o_gone-1-1",
+        args={"x": "live"}, rule="rule:reads", decision="allow", claim=f"ada/{call}",
+    )  # fmt: skip
+
+
 async def _leave_running(gate: toolgate.Gate) -> str:
     """A started row without its end, as a killed process leaves it; its owner does not exist."""
-    from toolgate.core.event import Started
-
-    def start(view: View) -> None:
-        view.emit(
-            Started(
-                call="c_live", persona="ada", tool="t.look", digest="sha256:0", definition="sha256:1",
-                owner="o_gone-1-1", args={"x": "live"}, rule="rule:reads", decision="allow", claim="ada/live-key",
-            )
-        )  # fmt: skip
-
-    await gate.services.ledger.do(Work(start))
+    await gate.services.ledger.do(Work(lambda view: view.emit(_started("c_live"))))
     return "c_live"
+
+
+async def _leave_in_doubt(gate: toolgate.Gate) -> None:
+    """A call whose outcome is unknown and that nobody has resolved."""
+    end = Unknown(
+        call="c_lost", persona="ada", tool="t.look", claim="ada/c_lost", code="unknown_outcome", error="lost"
+    )
+    for event in (_started("c_lost"), end):
+        await gate.services.ledger.do(Work(lambda view, event=event: view.emit(event)))
 
 
 def _copy(source: Path, target: Path) -> None:

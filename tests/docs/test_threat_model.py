@@ -151,8 +151,8 @@ async def test_keys_and_database_are_private_to_the_user(project: Path) -> None:
 
 
 async def test_the_database_refuses_to_change_or_remove_rows(project: Path) -> None:
-    async with doors(project):
-        pass
+    async with doors(project) as (gate, _):
+        await gate.call("system.ping")
     for statement in ("UPDATE journal SET persona = 'x'", "DELETE FROM journal"):
         with pytest.raises(sqlite3.DatabaseError, match="append-only"):
             change_database(project, statement)

@@ -140,8 +140,8 @@ def _wait_until_ready(install: Path, base: Path, process: subprocess.Popen[bytes
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Fast, then immediate, then by force: each only for the process started here."""
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+    """At once, since nothing is kept; by force if need be. Only ever the process started here."""
+    for number in (signal.SIGQUIT, signal.SIGKILL):
         if process.poll() is None:
             process.send_signal(number)
             try:

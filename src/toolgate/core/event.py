@@ -299,7 +299,7 @@ class Resumed(Event):
 
 @dataclass(slots=True, kw_only=True)
 class Configured(Event):
-    """A gate opened with a policy that the journal had not seen last."""
+    """The first call started under a policy that the journal had not seen last."""
 
     kind: ClassVar[str] = "configured"
     policy: str

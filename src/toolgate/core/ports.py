@@ -57,6 +57,10 @@ class Rules(Protocol):
 class Files(Protocol):
     """Where Changes are carried out: confined, atomic, durable."""
 
+    async def read(self, path: MountPath, *, to_change: bool = False) -> bytes | None:
+        """The content, or None where there is no file; `to_change` when a plan starts from it."""
+        ...
+
     async def keep(self, change: Change) -> None:
         """Store before- and after-images durably, so that the change can be rolled either way."""
         ...

@@ -18,7 +18,7 @@ from toolgate.consent.works import approval_for, close_due
 from toolgate.core.clock import SECOND
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import CallError, RateLimited
-from toolgate.core.event import Started
+from toolgate.core.event import Configured, Started
 from toolgate.core.ports import Window
 from toolgate.gate.authorize import authorize, refused
 from toolgate.gate.consent import Stage
@@ -122,12 +122,19 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         )
         return Stopped(error)
 
+    def _note_policy(self, view: View) -> None:
+        """The journal says which policy was in force before the first call that started under it."""
+        policy = self.services.rules().fingerprint
+        if view.state.policy != policy:
+            view.emit(Configured(policy=policy, by=self.services.owners.me))
+
     def _start(self, view: View, decision: Decision, ref: str) -> None:
         flow = self.flow
         call, tool = flow.call, flow.tool
         assert call is not None
         assert tool is not None
         close_due(view)
+        self._note_policy(view)
         args: Any = self.services.redactor.mask(tool, call.args)
         if args is call.args:
             args = orjson.Fragment(call.args_json)  # spelled already

@@ -106,7 +106,7 @@ def _late(flow: Flow, event: Event) -> Resolved:
     outcome = {"committed": "happened", "failed": "not"}.get(event.kind, "unknown")
     return Resolved(
         call=flow.call_id, persona=flow.persona, tool=event.tool, conversation=event.conversation,
-        outcome=outcome, by="owner", channel="gate", reason="it was settled by another process meanwhile",
+        claim=flow.claim, digest=flow.call.request if flow.call else "", outcome=outcome, by="owner", channel="gate", reason="it was settled by another process meanwhile",
     )  # fmt: skip
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from toolgate.core.errors import CallError, Conflict, UnknownOutcome
+from toolgate.core.errors import CallError, Conflict, LedgerBroken, UnknownOutcome
 from toolgate.core.result import Meta, Result
 from toolgate.gate.flow import Flow, Services
+from toolgate.ledger.chain import fault_of
 from toolgate.ledger.ledger import View, Work
 from toolgate.storage.port import Filter
 
@@ -67,6 +68,12 @@ async def stored_result(services: Services, flow: Flow) -> bool:
 
 async def replay(services: Services, flow: Flow, claim: tuple[Any, ...]) -> Result:
     rows = await services.ledger.backend.rows(Filter(after=claim[4] - 1, before=claim[4] + 1))
+    ledger = services.ledger
+    if not rows or rows[0].claim != flow.claim or fault_of(rows[0], claim[4], rows[0].prev, ledger.keys):
+        raise LedgerBroken(
+            f"the stored result under the key {flow.key!r} is not what the journal says",
+            "run `toolgate ledger verify`; somebody changed the database",
+        )
     body = json.loads(rows[0].body)
     assert flow.tool is not None
     meta = Meta(

@@ -17,7 +17,7 @@ from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.core.event import Event, Rotated
 from toolgate.ledger.chain import check_head, check_standing, fault_of, make_head, seal
 from toolgate.ledger.keys import Keys
-from toolgate.ledger.state import State, Windows
+from toolgate.ledger.state import HORIZON, State, Windows
 from toolgate.storage.port import (
     Backend,
     ClaimsOf,
@@ -226,14 +226,14 @@ class Ledger:
                     self._trust(row, row.seq, row.prev)
                     state.follow_ref(row)
                 _compare(state, table, stored)
-        for table in ("live", "pauses"):
+        for table in ("live", "pauses", "doubts"):
             for stored in tables[table].values():
                 row = yield RowAt(stored[1])
                 if row is not None:
                     self._trust(row, row.seq, row.prev)
                     state.adopt(row)
                 _compare(state, table, stored)
-        for at, persona, tool in (yield Recent(head.at - 3600 * SECOND)):
+        for at, persona, tool in (yield Recent(head.at - HORIZON)):
             state.count(at, persona, tool)
         state.changes.clear()
         state.seq, state.at, state.hash = head.seq, head.at, head.hash

@@ -15,6 +15,9 @@ import psutil
 
 from toolgate.core.call import new_id
 
+_here: set[str] = set()
+"""The owners of this process: one that has left is dead, though its process lives."""
+
 
 class Owners(Protocol):
     """Who is alive among those that started calls."""
@@ -39,9 +42,11 @@ class FileOwners:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._handle = os.open(self._directory / self.me, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _here.add(self.me)
 
     async def leave(self) -> None:
         if self._handle is not None:
+            _here.discard(self.me)
             (self._directory / self.me).unlink(missing_ok=True)
             os.close(self._handle)
             self._handle = None
@@ -83,6 +88,8 @@ class SoleOwner:
 def _same_process(owner: str) -> bool:
     try:
         _, pid, started = owner.rsplit("-", 2)
+        if int(pid) == os.getpid():
+            return owner in _here
         return int(psutil.Process(int(pid)).create_time() * 1000) == int(started)
     except (ValueError, psutil.Error):
         return False

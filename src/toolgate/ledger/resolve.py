@@ -17,9 +17,9 @@ _COURSE = ("started", "committed", "failed", "unknown", "resolved")
 class ResolveWork(Work[None]):
     """Made from the call's own rows; checked again in the transaction, because another may resolve it too."""
 
-    def __init__(self, started: Row, last: Row, outcome: str, by: str, reason: str) -> None:
+    def __init__(self, started: Row, outcome: str, by: str, reason: str) -> None:
         super().__init__()
-        self._started, self._last = started, last
+        self._started = started
         self._outcome, self._by, self._reason = outcome, by, reason
 
     @classmethod
@@ -36,7 +36,7 @@ class ResolveWork(Work[None]):
         last = rows[-1]
         if last.kind not in ("unknown", "started"):
             raise Conflict(f"{call} is {last.kind}, not unknown", "only unknown calls can be resolved")
-        return cls(started, last, outcome, by, reason)
+        return cls(started, outcome, by, reason)
 
     def decide(self, view: View) -> None:
         row = self._started
@@ -44,6 +44,8 @@ class ResolveWork(Work[None]):
             raise Conflict(
                 f"{row.call} is still running", "wait until it has ended, or until its process is gone"
             )
+        if row.call not in view.state.doubts:
+            raise Conflict(f"{row.call} is not unknown any more", "somebody resolved it meanwhile")
         digest = request_of(json.loads(row.body))
         view.emit(
             Resolved(

@@ -18,6 +18,8 @@ from toolgate.core.ports import Window
 from toolgate.storage.port import Row
 from toolgate.storage.schema import EMPTY_HASH
 
+HORIZON = 3600 * SECOND
+"""No limit looks back further."""
 KEY_LIFETIME = 48 * 3600 * SECOND
 Windows = Callable[[str, str], tuple[Window, ...]]
 
@@ -68,6 +70,8 @@ class State:
     grants: dict[str, Grant] = field(default_factory=dict)
     paused: dict[str, str] = field(default_factory=dict)
     pauses: dict[str, int] = field(default_factory=dict)
+    doubts: dict[str, int] = field(default_factory=dict)
+    """Calls whose outcome is unknown, until somebody who knows resolves them."""
     recent: dict[str, deque[int]] = field(default_factory=dict)
     claims: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     policy: str = ""
@@ -95,6 +99,8 @@ class State:
             self.live[row.call] = Live(row, body["owner"], request_of(body))
         elif row.kind == "paused":
             self.apply(row)
+        elif row.kind == "unknown":
+            self.doubts[row.call] = row.seq
 
     def count(self, at: int, persona: str, tool: str) -> None:
         """Remember that a call started, as far as any limit looks back."""
@@ -108,12 +114,8 @@ class State:
                 if times is None:
                     times = self.recent[last] = deque()
                 times.append(at)
-
-    def prune(self, at: int) -> None:
-        horizon = at - 3600 * SECOND
-        for times in self.recent.values():
-            while times and times[0] <= horizon:
-                times.popleft()
+                while times[0] <= at - HORIZON:
+                    times.popleft()
 
     def tables(self) -> dict[str, dict[Any, tuple[Any, ...]]]:
         """The projections as the database should hold them."""
@@ -122,6 +124,7 @@ class State:
             "questions": {q.id: (q.id, q.row.seq, q.state, q.expires) for q in self.questions.values()},
             "grants": {g.id: (g.id, g.row.seq, g.uses, g.expires) for g in self.grants.values()},
             "pauses": {persona: (persona, seq) for persona, seq in self.pauses.items()},
+            "doubts": {call: (call, seq) for call, seq in self.doubts.items()},
             "claims": dict(self.claims),
         }
 
@@ -131,6 +134,7 @@ class State:
         lines += [f"question {q.id} {q.row.seq} {q.state} {q.expires}" for q in self.questions.values()]
         lines += [f"grant {g.id} {g.row.seq} {g.uses} {g.expires}" for g in self.grants.values()]
         lines += [f"pause {persona} {seq}" for persona, seq in self.pauses.items()]
+        lines += [f"doubt {call} {seq}" for call, seq in self.doubts.items()]
         return "\n".join(sorted(lines))
 
     def _claim(self, row: tuple[Any, ...]) -> None:
@@ -183,13 +187,20 @@ class State:
         if item is None:
             return
         self.changes["live", row.call] = None
+        if row.kind == "unknown":
+            self.doubts[row.call] = row.seq
+            self.changes["doubts", row.call] = (row.call, row.seq)
         if row.claim:
             expires = item.row.at + KEY_LIFETIME
             self._claim((row.claim, row.call, item.request, row.kind, row.seq, expires))
 
     def _resolved(self, row: Row, event: Event | None) -> None:
+        known = parsed(row, event)
+        if known["outcome"] == "unknown":
+            return
+        if self.doubts.pop(row.call, None) is not None:
+            self.changes["doubts", row.call] = None
         if row.claim:
-            known = parsed(row, event)
             state = "happened" if known["outcome"] == "happened" else "failed"
             self._claim((row.claim, row.call, known.get("digest", ""), state, row.seq, row.at + KEY_LIFETIME))
 
@@ -202,6 +213,10 @@ class State:
         self.paused.pop(row.persona, None)
         self.pauses.pop(row.persona, None)
         self.changes["pauses", row.persona] = None
+
+    def apply_policy(self, row: Row) -> None:
+        """Adopt the newest policy row of a ledger whose state was loaded from tables."""
+        self.policy = self.policy or parsed(row)["policy"]
 
     def _configured(self, row: Row, event: Event | None) -> None:
         self.policy = parsed(row, event)["policy"]

@@ -69,7 +69,9 @@ class Chain:
         for row in rows:
             seq = state.seq + 1
             fault = fault_of(row, seq, state.hash, keys)
-            if not fault and (row[9] != self._key or row[1] < state.at or seq in awaited):
+            if not fault and (
+                row[9] != self._key or row[1] < state.at or seq in awaited or row[2] not in BY_KIND
+            ):
                 fault = self._unusual(row)
             if fault:
                 return self.fail(seq, fault)

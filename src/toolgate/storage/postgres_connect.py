@@ -70,20 +70,28 @@ async def migrate(connection: Any, place: str) -> None:
     """Numbered files, forward only; a ledger of a newer version is refused untouched."""
     if await _version(connection) == schema.VERSION:
         return
-    async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATING)
-        have = await _version(connection)
-        if have > schema.VERSION:
-            raise Unavailable(
-                f"this ledger has schema {have}, this toolgate knows {schema.VERSION}", "upgrade toolgate"
-            )
-        await _check_encoding(connection, place)
-        for number, script in _scripts():
-            if number > have:
-                await connection.execute(script)
-        await connection.execute("CREATE TABLE IF NOT EXISTS toolgate_schema (version INTEGER NOT NULL)")
-        await connection.execute("DELETE FROM toolgate_schema")
-        await connection.execute("INSERT INTO toolgate_schema VALUES ($1)", schema.VERSION)
+    # taken before the transaction begins, which therefore sees what the holder before us has made
+    await connection.execute("SELECT pg_advisory_lock($1)", MIGRATING)
+    try:
+        async with connection.transaction():
+            await _migrate(connection, place)
+    finally:
+        await connection.execute("SELECT pg_advisory_unlock($1)", MIGRATING)
+
+
+async def _migrate(connection: Any, place: str) -> None:
+    have = await _version(connection)
+    if have > schema.VERSION:
+        raise Unavailable(
+            f"this ledger has schema {have}, this toolgate knows {schema.VERSION}", "upgrade toolgate"
+        )
+    await _check_encoding(connection, place)
+    for number, script in _scripts():
+        if number > have:
+            await connection.execute(script)
+    await connection.execute("CREATE TABLE IF NOT EXISTS toolgate_schema (version INTEGER NOT NULL)")
+    await connection.execute("DELETE FROM toolgate_schema")
+    await connection.execute("INSERT INTO toolgate_schema VALUES ($1)", schema.VERSION)
 
 
 async def _version(connection: Any) -> int:

@@ -91,7 +91,7 @@ class Writer:
         try:
             await db.execute("BEGIN")
             head = await self._drive(transaction, db)
-            if db.is_in_transaction():
+            if not db.is_closed() and db.is_in_transaction():
                 await db.execute("ROLLBACK")  # nothing was written
         except BaseException:
             transaction.close()

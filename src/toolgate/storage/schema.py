@@ -16,9 +16,10 @@ PROJECTIONS: dict[str, tuple[str, ...]] = {
     "questions": ("id", "seq", "state", "expires"),
     "grants": ("id", "seq", "uses", "expires"),
     "pauses": ("persona", "seq"),
+    "doubts": ("call", "seq"),
     "claims": ("scope", "call", "digest", "state", "seq", "expires"),
 }
-IN_MEMORY = ("live", "questions", "grants", "pauses")
+IN_MEMORY = ("live", "questions", "grants", "pauses", "doubts")
 """Small by nature; every process holds them and follows the journal. Claims are looked up one by one."""
 
 NUMBERS = frozenset({"seq", "at", "key", "expires", "uses"})

@@ -17,7 +17,7 @@ def select_rows(wanted: Filter, mark: str) -> tuple[str, list[Any]]:
     values: list[Any] = []
 
     def bind(value: Any) -> str:
-        values.append(value)
+        values.append(value.replace("\0", "\ufffd") if mark == "$" and isinstance(value, str) else value)
         return "?" if mark == "?" else f"${len(values)}"
 
     tests = [f"{column} = {bind(value)}" for column, value in _equalities(wanted)]

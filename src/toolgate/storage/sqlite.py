@@ -423,7 +423,8 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
             row = db.execute(f"SELECT {_COLUMNS} FROM journal WHERE seq = ?", (seq,)).fetchone()
             return Row(*row) if row else None
         case Recent(since):
-            sql = "SELECT at, persona, tool FROM journal WHERE at > ? AND kind = 'started' ORDER BY seq"
+            # by `at` first, which never runs backwards: ordered by `seq` alone, SQLite reads the whole journal
+            sql = "SELECT at, persona, tool FROM journal WHERE at > ? AND kind = 'started' ORDER BY at, seq"
             return db.execute(sql, (since,)).fetchall()
         case LoadTables():
             return _load(db, schema.IN_MEMORY)
