@@ -137,7 +137,9 @@ def _statement(puts: tuple[str, ...], drops: tuple[str, ...]) -> str:
         )
     for table in drops:
         key = schema.PROJECTIONS[table][0]
-        parts.append(f"drop_{table} AS (DELETE FROM {table} USING moved WHERE {table}.{key} = ANY({arrays((key,))}))")
+        parts.append(
+            f"drop_{table} AS (DELETE FROM {table} USING moved WHERE {table}.{key} = ANY({arrays((key,))}))"
+        )
     return (
         "WITH moved AS (UPDATE head SET seq = $1, at = $2, key = $3, hash = $4, mac = $5 "
         "WHERE id = 1 AND seq = $6 AND hash = $7 RETURNING id), "

@@ -45,21 +45,21 @@ def test_what_wants_attention_is_a_warning_and_not_a_failure(cli: Cli) -> None:
     assert cli("doctor").out.count("!") == 2
 
 
-def key_of(tmp_path: Path) -> Path:
-    (key,) = (tmp_path / "state" / "keys").glob("*.json")
+def key_of(state: Path) -> Path:
+    (key,) = (state / "keys").glob("*.json")
     return key
 
 
-def test_a_key_that_others_can_read_is_wrong(cli: Cli, tmp_path: Path) -> None:
+def test_a_key_that_others_can_read_is_wrong(cli: Cli, own_state_dir: Path) -> None:
     cli("call", "system.ping")
-    key_of(tmp_path).chmod(0o644)
+    key_of(own_state_dir).chmod(0o644)
     done = cli("doctor", "--json")
     assert (done.code, states(done)["key"]) == (1, "bad")
 
 
-def test_a_missing_key_is_wrong(cli: Cli, tmp_path: Path) -> None:
+def test_a_missing_key_is_wrong(cli: Cli, own_state_dir: Path) -> None:
     cli("call", "system.ping")
-    key_of(tmp_path).unlink()
+    key_of(own_state_dir).unlink()
     done = cli("doctor", "--json")
     assert (done.code, states(done)["key"], states(done)["head"]) == (1, "bad", "bad")
 

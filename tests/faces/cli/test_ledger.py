@@ -126,7 +126,7 @@ def test_an_older_copy_is_found_by_the_remembered_checkpoint(project: Path, stor
 
 
 def test_an_export_and_a_checkpoint_prove_it_elsewhere_without_key_or_project(
-    project: Path, story: Cli, tmp_path: Path
+    project: Path, story: Cli, tmp_path: Path, own_state_dir: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -135,7 +135,7 @@ def test_an_export_and_a_checkpoint_prove_it_elsewhere_without_key_or_project(
     lines = story("ledger", "export").out
     (elsewhere / "ledger.jsonl").write_text(lines)
     shutil.rmtree(project)
-    shutil.rmtree(tmp_path / "state")
+    shutil.rmtree(own_state_dir)
     proof = ("--checkpoint", str(elsewhere / "point.json"), "--public-key", public)
     project.mkdir()
     assert story("ledger", "verify", "--export", str(elsewhere / "ledger.jsonl"), *proof).code == 0
