@@ -190,3 +190,11 @@ def test_stats_count_calls_refusals_and_errors_per_persona(story: Cli) -> None:
     shown = story("stats", "--period", "all", "--persona", "builder")
     assert "1 × more.fail: failed" in shown.out
     assert story("stats", "--period", "1year").code == 2
+
+
+def test_two_rotations_at_once_give_two_versions_and_all_still_verifies(project: Path, story: Cli) -> None:
+    rotating = [start("ledger", "rotate-key", "--json", cwd=project) for _ in range(2)]
+    versions = {finish(process).data["key_version"] for process in rotating}
+    assert versions == {2, 3}
+    assert story("call", "system.ping").code == 0
+    assert story("ledger", "verify").code == 0
