@@ -15,6 +15,9 @@ from toolgate.core.ports import Facts
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Flow, Services
 
+_NESTED = frozenset({dict, list, tuple})
+"""Values that can be deep; flat ones are looked at when they are spelled."""
+
 
 async def validate(services: Services, flow: Flow) -> None:
     tool = flow.tool
@@ -23,7 +26,8 @@ async def validate(services: Services, flow: Flow) -> None:
         raise InvalidArgs(
             f"arguments must be an object, not {type(flow.raw).__name__}", "pass {name: value, ...}"
         )
-    screen(flow.raw)
+    if any(type(value) in _NESTED for value in flow.raw.values()):
+        screen(flow.raw)
     flow.args = tool.validate(flow.raw)
     args = _as_json(tool, flow.args)
     flow.call = Call.make(tool.name, tool.definition, args, flow.persona, flow.trail, flow.call_id)

@@ -113,22 +113,43 @@ Transaction = Generator[Query, Any, None]
 class Job:
     """One unit of work waiting for a transaction, with the future its caller awaits."""
 
-    __slots__ = ("durable", "error", "future", "value", "work")
+    __slots__ = ("durable", "error", "finished", "future", "value", "work")
 
     def __init__(self, work: Any, durable: bool, future: asyncio.Future[Any] | None = None) -> None:
         self.work = work
         self.durable = durable
         self.future = future
+        self.finished = False
         self.value: Any = None
         self.error: BaseException | None = None
 
+    async def outcome(self) -> Any:
+        """What was decided. A caller that is cancelled still waits for it: it must know before it goes."""
+        assert self.future is not None
+        try:
+            return await self.future
+        except asyncio.CancelledError:
+            if not self.finished:
+                self.future = self.future.get_loop().create_future()
+                self.future.add_done_callback(_heard)
+                await asyncio.wait((self.future,))
+            raise
+
     def finish(self) -> None:
+        """On the caller's loop, once it is committed or has failed."""
+        self.finished = True
         if self.future is None or self.future.done():
             return
         if self.error is not None:
             self.future.set_exception(self.error)
         else:
             self.future.set_result(self.value)
+
+
+def _heard(future: asyncio.Future[Any]) -> None:
+    """Nobody else will ask what became of it."""
+    if not future.cancelled():
+        future.exception()
 
 
 Fold = Callable[[Sequence[Job]], Transaction]

@@ -1,0 +1,66 @@
+"""Opening a SQLite file and bringing it to this version's tables."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+
+from toolgate.core.errors import Unavailable
+from toolgate.storage import schema
+
+
+def connect(path: Path, busy_ms: int) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=busy_ms / 1000, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")  # readers never wait for the writer
+    connection.execute("PRAGMA synchronous = FULL")
+    # a hostile file may not run functions through its schema
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    return connection
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Numbered files, forward only; a file from a newer version is refused untouched."""
+    if _version(connection) == schema.VERSION:
+        return
+    with _immediate(connection):
+        have = _version(connection)
+        if have > schema.VERSION:
+            raise Unavailable(
+                f"this ledger has schema {have}, this toolgate knows {schema.VERSION}", "upgrade toolgate"
+            )
+        for script in sorted(
+            resources.files("toolgate.storage").joinpath("sql").iterdir(), key=lambda f: f.name
+        ):
+            dialect, number, *_ = script.name.split("_")
+            if dialect == "sqlite" and int(number) > have:
+                for statement in _statements(script.read_text()):
+                    connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {schema.VERSION}")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _statements(script: str) -> Iterator[str]:
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
+
+
+@contextmanager
+def _immediate(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.rollback()
+        raise

@@ -1,0 +1,127 @@
+"""What SQLite answers to the ledger's questions."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from toolgate.storage import schema
+from toolgate.storage.port import (
+    ClaimsOf,
+    Head,
+    LoadTables,
+    Lock,
+    Query,
+    Recent,
+    Row,
+    RowAt,
+    RowsAfter,
+    RowsOf,
+    Transaction,
+    Write,
+)
+
+_NORMAL, _FULL = 1, 2
+COLUMNS = ", ".join(schema.JOURNAL)
+_INSERT = f"INSERT INTO journal ({COLUMNS}) VALUES ({', '.join('?' * len(schema.JOURNAL))})"
+_HEAD = "SELECT seq, at, key, hash, mac FROM head WHERE id = 1"
+_SET_HEAD = (
+    "INSERT INTO head (id, seq, at, key, hash, mac) VALUES (1, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+    "seq = excluded.seq, at = excluded.at, key = excluded.key, hash = excluded.hash, mac = excluded.mac"
+)
+
+
+class Writer:
+    """A connection that writes: it knows how durable its commits are."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+        self._synchronous = _FULL
+
+    def begin(self, durable: bool) -> None:
+        """FULL syncs the log at each commit; NORMAL survives kill -9 but not a power cut, which is enough for reads."""
+        wanted = _FULL if durable else _NORMAL
+        if wanted != self._synchronous:
+            self.db.execute(f"PRAGMA synchronous = {wanted}")
+            self._synchronous = wanted
+        self.db.execute("BEGIN IMMEDIATE")
+
+    def drive(self, transaction: Transaction) -> None:
+        """Answer the ledger's questions until it has no more."""
+        try:
+            query = next(transaction)
+            while True:
+                query = transaction.send(_answer(self.db, query))
+        except StopIteration:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")  # nothing was to be written
+
+
+def _answer(db: sqlite3.Connection, query: Query) -> Any:
+    match query:
+        case Lock():
+            return read_head(db)
+        case Write():
+            return _write(db, query)
+        case ClaimsOf(scopes):
+            sql = "SELECT scope, call, digest, state, seq, expires FROM claims WHERE scope = ?"
+            found = (db.execute(sql, (scope,)).fetchone() for scope in scopes)
+            return {row[0]: row for row in found if row}
+        case RowsAfter(seq):
+            return [
+                Row(*row)
+                for row in db.execute(f"SELECT {COLUMNS} FROM journal WHERE seq > ? ORDER BY seq", (seq,))
+            ]
+        case RowsOf(ref):
+            return [
+                Row(*row)
+                for row in db.execute(
+                    f"SELECT {COLUMNS} FROM journal WHERE ref = ? AND ref <> '' ORDER BY seq", (ref,)
+                )
+            ]
+        case RowAt(seq):
+            row = db.execute(f"SELECT {COLUMNS} FROM journal WHERE seq = ?", (seq,)).fetchone()
+            return Row(*row) if row else None
+        case Recent(since):
+            # by `at` first, which never runs backwards: ordered by `seq` alone, SQLite reads the whole journal
+            sql = "SELECT at, persona, tool FROM journal WHERE at > ? AND kind = 'started' ORDER BY at, seq"
+            return db.execute(sql, (since,)).fetchall()
+        case LoadTables():
+            return load(db, schema.IN_MEMORY)
+
+
+def read_head(db: sqlite3.Connection) -> Head:
+    row = db.execute(_HEAD).fetchone()
+    return Head(*row) if row else Head(0, 0, 0, schema.EMPTY_HASH, "")
+
+
+def load(db: sqlite3.Connection, names: Sequence[str]) -> dict[str, dict[Any, tuple[Any, ...]]]:
+    return {
+        name: {row[0]: row for row in db.execute(f"SELECT {', '.join(schema.PROJECTIONS[name])} FROM {name}")}
+        for name in names
+    }
+
+
+_UPSERT = {name: schema.upsert(name) for name in schema.PROJECTIONS}
+_DROP = {name: schema.drop(name) for name in schema.PROJECTIONS}
+
+
+def _write(db: sqlite3.Connection, write: Write) -> None:
+    if len(write.rows) == 1:
+        db.execute(_INSERT, write.rows[0])
+    else:
+        db.executemany(_INSERT, write.rows)
+    puts: dict[str, list[tuple[Any, ...]]] = {}
+    drops: dict[str, list[tuple[Any]]] = {}
+    for (table, key), row in write.changes.items():
+        if row is None:
+            drops.setdefault(table, []).append((key,))
+        else:
+            puts.setdefault(table, []).append(row)
+    for table, rows in puts.items():
+        db.executemany(_UPSERT[table], rows)
+    for table, keys in drops.items():
+        db.executemany(_DROP[table], keys)
+    db.execute(_SET_HEAD, write.head[:5])
+    db.execute("COMMIT")
