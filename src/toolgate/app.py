@@ -145,8 +145,10 @@ async def _assemble(
     desk = Desk(
         ledger,
         Settings(consent.expires_s, consent.max_open, consent.unattended),
-        [*channels, *notifiers(consent.notify.webhook, consent.notify.desktop)],
+        channels,
+        notifiers(consent.notify.webhook, consent.notify.desktop),
     )
+    stack.push_async_callback(desk.close)
     services = Services(
         Registry(), live.current, ledger, desk, owners, NameMask(), _files(setup, stack, backend),
         Budget(setup.config.budget.tokens, setup.config.budget.bytes),

@@ -13,13 +13,14 @@ from toolgate.consent.works import AnswerWork, AskWork, RevokeWork, Scope, close
 from toolgate.core.clock import SECOND
 from toolgate.core.effects import Effects
 from toolgate.core.errors import Denied, Expired
-from toolgate.core.ports import Channel, Question
+from toolgate.core.ports import Channel, Notice, Question
 from toolgate.ledger.ledger import Ledger, View, Work
 from toolgate.ledger.state import Grant, Open, State, parsed
 from toolgate.storage.port import Filter, Row
 
 log = logging.getLogger("toolgate.consent")
 DENIED = "Access denied by creator."
+CLOSING = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,18 @@ class Settings:
 
 
 class Desk:
-    def __init__(self, ledger: Ledger, settings: Settings, channels: Sequence[Channel] = ()) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        settings: Settings,
+        channels: Sequence[Channel] = (),
+        notices: Sequence[Notice] = (),
+    ) -> None:
         self.ledger = ledger
         self.settings = settings
         self.channels = list(channels)
+        self.notices = list(notices)
+        self._telling: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         ledger.committed.append(self._hear)
@@ -44,7 +53,31 @@ class Desk:
             self._loop.call_soon_threadsafe(self._news.set)
 
     async def ask(self, work: AskWork) -> str:
-        return await self.ledger.do(work)
+        ident = await self.ledger.do(work)
+        if self.notices and any(row.ref == ident and row.kind == "asked" for row in work.rows):
+            self._announce(await self.question(ident))
+        return ident
+
+    def _announce(self, question: Question | None) -> None:
+        for notice in self.notices if question is not None else ():
+            assert question is not None
+            task = asyncio.create_task(self._tell(notice, question))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    async def _tell(self, notice: Notice, question: Question) -> None:
+        try:
+            await notice.tell(question)
+        except Exception as error:
+            log.warning("%s could not be told of question %s: %s", notice.name, question.id, error)
+
+    async def close(self) -> None:
+        """Let notices that are on their way arrive, within reason."""
+        if self._telling:
+            _, late = await asyncio.wait(self._telling, timeout=CLOSING)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     async def wait(self, ident: str) -> None:
         """Until approved; refusal and expiry raise. Channels are asked meanwhile; the first answer wins."""
@@ -87,11 +120,8 @@ class Desk:
         raise Expired(f"nobody answered question {ident} in time", "call again to ask again")
 
     async def _ask_in(self, channel: Channel, question: Question | None) -> None:
-        if question is None:
+        if question is None or (question.channels and channel.name not in question.channels):
             return
-        elsewhere = bool(question.channels) and channel.name not in question.channels
-        if elsewhere and getattr(channel, "answers", True):
-            return  # a channel that only tells is told of every question
         try:
             await channel.ask(question)
         except asyncio.CancelledError:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from toolgate.core.clock import iso
 from toolgate.core.display import visible
-from toolgate.core.ports import Channel, Question
+from toolgate.core.ports import Notice, Question
 
 log = logging.getLogger("toolgate.consent")
 PATIENCE = 10.0
@@ -23,9 +23,8 @@ class Webhook:
 
     url: str
     name: str = "webhook"
-    answers: bool = False
 
-    async def ask(self, question: Question) -> None:
+    async def tell(self, question: Question) -> None:
         body = {
             "event": "question",
             "id": question.id,
@@ -46,9 +45,8 @@ class Webhook:
 @dataclass(frozen=True)
 class Desktop:
     name: str = "desktop"
-    answers: bool = False
 
-    async def ask(self, question: Question) -> None:
+    async def tell(self, question: Question) -> None:
         program = shutil.which("notify-send")
         if program is None:
             log.warning("there is no notify-send on this machine")
@@ -64,8 +62,8 @@ def headline(question: Question) -> str:
     return visible(f"{question.persona} wants to call {question.tool}: {question.reason}")
 
 
-def notifiers(webhook: str | None, desktop: bool) -> list[Channel]:
-    found: list[Channel] = []
+def notifiers(webhook: str | None, desktop: bool) -> list[Notice]:
+    found: list[Notice] = []
     if webhook:
         found.append(Webhook(webhook))
     if desktop:

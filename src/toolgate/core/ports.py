@@ -125,4 +125,13 @@ class Channel(Protocol):
         ...
 
 
-__all__ = ["Call", "Channel", "Facts", "Files", "Question", "Redactor", "Rules", "Window"]
+class Notice(Protocol):
+    """A way to tell a human that a question has opened. Telling is not answering."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def tell(self, question: Question) -> None: ...
+
+
+__all__ = ["Call", "Channel", "Facts", "Files", "Notice", "Question", "Redactor", "Rules", "Window"]
