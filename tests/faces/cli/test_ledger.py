@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .driving import Cli, finish, start
+from .driving import Cli, finish, heard, start
 
 APPEND = ("call", "notes.append", "--arg", "path=hours.md", "--arg", "text=open")
 
@@ -58,10 +58,9 @@ def test_tail_filters(story: Cli) -> None:
 def test_follow_prints_events_as_they_are_recorded(project: Path, story: Cli) -> None:
     following = start("ledger", "tail", "-n", "1", "--follow", "--json", cwd=project)
     try:
-        assert following.stdout is not None
-        first = json.loads(following.stdout.readline())
+        first = json.loads(heard(following, "stdout"))
         story("call", "system.ping")
-        second = json.loads(following.stdout.readline())
+        second = json.loads(heard(following, "stdout"))
         assert (second["seq"], second["tool"]) == (first["seq"] + 1, "system.ping")
     finally:
         following.send_signal(2)

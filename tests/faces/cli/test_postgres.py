@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .driving import Cli, finish, start
+from .driving import Cli, finish, heard, start
 
 APPEND = ("call", "notes.append", "--arg", "path=hours.md", "--arg", "text=open")
 
@@ -18,9 +18,8 @@ def test_a_waiting_call_is_answered_and_all_of_it_verifies_on_postgresql(
     assert cli("doctor").code == 0
     waiting = start(*APPEND, "--json", cwd=project)
     try:
-        assert waiting.stderr is not None
-        assert "for approval of notes.append" in waiting.stderr.readline()
-        ident = waiting.stderr.readline().split()[2]
+        assert "for approval of notes.append" in heard(waiting)
+        ident = heard(waiting).split()[2]
         assert cli("approvals", ident, "approve").code == 0
     except BaseException:
         waiting.kill()

@@ -32,7 +32,7 @@ class Terminal:
     yes: bool = False
     name: str = "terminal"
     answers: bool = False
-    """It is also told of questions that must be answered elsewhere, and says so."""
+    """It is also asked what must be answered elsewhere, and says where."""
     gate: Gate | None = None
     later: asyncio.Event = field(default_factory=asyncio.Event)
 
