@@ -16,6 +16,7 @@ from toolgate.core.event import (
     Noted,
     Paused,
     Started,
+    Unknown,
 )
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger, View, Work
@@ -26,6 +27,8 @@ from .databases import Database
 LATER = 4_000_000_000_000_000
 """Expires in 2096: none of these tests waits for it."""
 PATIENCE = 20.0
+TOLD = 11
+"""How many events `tell` tells."""
 
 
 class Opener:
@@ -106,6 +109,8 @@ async def tell(ledger: Ledger) -> None:
         Paused(persona="bob", by="eve", reason="holiday"),
         started("c_done", claim="ada/key"),
         Committed(call="c_done", persona="ada", tool="t.look", claim="ada/key", summary="done"),
+        started("c_lost"),
+        Unknown(call="c_lost", persona="ada", tool="t.look", code="timeout", error="nobody knows"),
         started("c_live"),
         note("last"),
     ):

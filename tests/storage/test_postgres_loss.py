@@ -105,6 +105,29 @@ async def test_a_connection_cut_while_committing_writes_exactly_once(
         await soon(ledger.close())
 
 
+@pytest.mark.parametrize("alone", [False, True], ids=["locked", "alone"])
+@pytest.mark.parametrize("deliver", [True, False], ids=["answer-lost", "request-lost"])
+async def test_what_nobody_can_tell_is_not_tried_again(
+    deliver: bool, alone: bool, database: Postgres, wire: tuple[Wire, Path]
+) -> None:
+    cutter, here = wire
+    ledger = Ledger(PostgresBackend(f"{database.dsn.partition('?')[0]}?host={here}"), KEYS)
+    await soon(ledger.open())
+    try:
+        for n in range(20 if alone else 2):
+            await write(ledger, started(f"c_{n}"))
+        cutter.arm(b"c_cut" if alone else b"COMMIT", deliver=deliver, tear=True)
+        with pytest.raises(Unavailable) as caught:
+            await write(ledger, started("c_cut"))
+        assert caught.value.fix
+        cutter.torn = False
+        await write(ledger, note("goes on"))
+        assert len(await ledger.backend.rows(Filter(call="c_cut"))) == (1 if deliver else 0)
+        assert (await verify(ledger.backend, KEYS)).ok
+    finally:
+        await soon(ledger.close())
+
+
 async def test_an_owner_whose_session_was_lost_takes_its_lock_again(
     database: Postgres, opened: Opener
 ) -> None:
@@ -179,3 +202,30 @@ async def test_closing_decides_what_is_waiting(database: Postgres, opened: Opene
     written = [result for result in results if not isinstance(result, BaseException)]
     assert all(isinstance(result, Unavailable) for result in results if isinstance(result, BaseException))
     assert (await verify(database.make(), KEYS)).events == len(written)
+
+
+async def test_whoever_is_alone_needs_no_lock_and_one_round_trip(
+    database: Postgres, wire: tuple[Wire, Path]
+) -> None:
+    cutter, here = wire
+    ledger = Ledger(PostgresBackend(f"{database.dsn.partition('?')[0]}?host={here}"), KEYS)
+    await soon(ledger.open())
+    try:
+        for _ in range(20):
+            await write(ledger, note("getting calm"))
+        cutter.arm(b"BEGIN", deliver=False)
+        for _ in range(5):
+            await write(ledger, note("alone"))
+        assert cutter.cuts == 0, "no transaction was opened"
+        await database.run("UPDATE head SET mac = mac")  # touched, but where it was
+        await write(ledger, note("still alone"))
+        assert cutter.cuts == 0
+        other = Ledger(database.make(), KEYS)
+        await soon(other.open())
+        await write(other, note("not alone"))
+        await soon(other.close())
+        await write(ledger, note("with the lock"))
+        assert cutter.cuts == 1
+        assert (await verify(ledger.backend, KEYS)).events == 28
+    finally:
+        await soon(ledger.close())

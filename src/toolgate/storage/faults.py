@@ -75,9 +75,9 @@ def from_postgres(error: Exception, where: str) -> CallError:
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether the connection is gone, so that nobody can say what became of the statement."""
+    """Whether the connection is gone or in no known state, so that nobody can say what became of the statement."""
     state = _state(error)
-    return state.startswith(_GONE) if state else isinstance(error, OSError) or "closed" in str(error)
+    return state.startswith(_GONE) if state else True
 
 
 def is_passing(error: Exception) -> bool:

@@ -182,6 +182,8 @@ class PostgresBackend:
                 async with self._reading:
                     return await query(await self._listening())
             except ERRORS as error:
+                if is_lost(error) and self._reader is not None:
+                    self._reader.terminate()
                 if not (left and is_lost(error)):
                     raise from_postgres(error, self.place) from error
         raise AssertionError("unreachable")

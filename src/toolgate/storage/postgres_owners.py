@@ -11,7 +11,7 @@ from typing import Any
 
 from toolgate.core.call import new_id
 from toolgate.core.errors import Unavailable
-from toolgate.storage.faults import from_postgres
+from toolgate.storage.faults import from_postgres, is_lost
 from toolgate.storage.postgres_connect import ERRORS, close, connect, place_of
 
 ATTEMPTS = 40
@@ -84,6 +84,8 @@ class PostgresOwners:
                 sql = "SELECT pg_try_advisory_xact_lock_shared($1)"
                 return bool(await self._session.fetchval(sql, _number(owner)))
             except ERRORS as error:
+                if is_lost(error):
+                    self._session.terminate()
                 raise from_postgres(error, self._place) from error
 
 

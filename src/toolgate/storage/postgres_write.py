@@ -23,6 +23,7 @@ ATTEMPTS = 4
 CALM = 8
 """So many transactions in a row on the head we left ourselves mean that we are alone."""
 GONE_S = 5.0
+ROLLBACK_S = 5.0
 
 
 class Elsewhere(Exception):
@@ -64,6 +65,8 @@ class Writer:
             try:
                 return await self._attempt(jobs)
             except ERRORS as error:
+                if is_lost(error) and self._db is not None:
+                    self._db.terminate()
                 if left and is_passing(error):
                     continue
                 spoil(jobs, from_postgres(error, self._place))
@@ -143,21 +146,17 @@ class Writer:
         try:
             query = next(transaction)
             while True:
-                answer = await self._answer_alone(db, query, head)
                 wrote |= isinstance(query, Write)
+                answer = await self._answer_alone(db, query, head)
                 head = answer if isinstance(query, Write) else head
                 query = transaction.send(answer)
         except StopIteration:
             pass
-        except ERRORS:
+        except BaseException as error:
             transaction.close()
-            raise
-        except Exception as error:  # on a guess nothing is refused either: the lock decides
-            transaction.close()
-            raise Elsewhere from error
-        except BaseException:
-            transaction.close()
-            raise
+            if wrote or isinstance(error, ERRORS) or not isinstance(error, Exception):
+                raise  # not decided again: it may be there
+            raise Elsewhere from error  # on a guess nothing is refused either: the lock decides
         self._leave(head if wrote else await self._still(db, head))
 
     async def _answer_alone(self, db: Any, query: Query, head: Head) -> Any:
@@ -234,7 +233,7 @@ async def _abandon(db: Any) -> None:
     """Leave no half transaction behind: roll back, or drop the connection."""
     try:
         if not db.is_closed() and db.is_in_transaction():
-            await db.execute("ROLLBACK")
+            await db.execute("ROLLBACK", timeout=ROLLBACK_S)
     except ERRORS:
         db.terminate()
 

@@ -7,9 +7,9 @@ from typing import Any
 from toolgate.storage import schema
 from toolgate.storage.port import Filter
 
-# PostgreSQL unpacks every text of a document it looks into, and has none for \u0000: shown as U+FFFD there.
+# Databases have no NUL in their texts, and PostgreSQL refuses a whole document for one: it is U+FFFD to a filter.
 # Escaped backslashes go first, so that a backslash followed by u0000 stays what it is.
-_JSON = r"replace(replace(body, '\\', '\u005c'), '\u0000', '\ufffd')::json"
+_JSON = r"replace(replace(body, '\\', '\u005c'), '\u0000', '\ufffd')"
 
 
 def select_rows(wanted: Filter, mark: str) -> tuple[str, list[Any]]:
@@ -17,7 +17,7 @@ def select_rows(wanted: Filter, mark: str) -> tuple[str, list[Any]]:
     values: list[Any] = []
 
     def bind(value: Any) -> str:
-        values.append(value.replace("\0", "\ufffd") if mark == "$" and isinstance(value, str) else value)
+        values.append(value.replace("\0", "\ufffd") if isinstance(value, str) else value)
         return "?" if mark == "?" else f"${len(values)}"
 
     tests = [f"{column} = {bind(value)}" for column, value in _equalities(wanted)]
@@ -28,7 +28,9 @@ def select_rows(wanted: Filter, mark: str) -> tuple[str, list[Any]]:
         tests.append(f"kind IN ({', '.join(bind(kind) for kind in wanted.kinds)})")
     for name, value in wanted.body.items():
         extract = (
-            f"json_extract(body, {bind('$.' + name)})" if mark == "?" else f"({_JSON} ->> {bind(name)}::text)"
+            f"json_extract({_JSON}, {bind('$.' + name)})"
+            if mark == "?"
+            else f"({_JSON}::json ->> {bind(name)}::text)"
         )
         tests.append(f"{extract} = {bind(value)}")
     where = f"WHERE {' AND '.join(tests)} " if tests else ""
