@@ -120,8 +120,11 @@ class Desk:
         raise Expired(f"nobody answered question {ident} in time", "call again to ask again")
 
     async def _ask_in(self, channel: Channel, question: Question | None) -> None:
-        if question is None or (question.channels and channel.name not in question.channels):
+        if question is None:
             return
+        elsewhere = bool(question.channels) and channel.name not in question.channels
+        if elsewhere and getattr(channel, "answers", True):
+            return  # one that also tells where to answer is told of every question
         try:
             await channel.ask(question)
         except asyncio.CancelledError:

@@ -112,7 +112,7 @@ class Question:
 class Channel(Protocol):
     """A place where a human can be asked. The first answer from any channel wins.
 
-    One with `answers = False` is told of every question, also of those that a rule wants answered elsewhere.
+    One with `answers = False` is also asked what a rule wants answered elsewhere, so that it can say where.
     """
 
     @property

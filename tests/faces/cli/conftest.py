@@ -33,6 +33,7 @@ policy:
         - {call: {tool: notes.append, args: {path: deploy/a, text: x}, persona: builder}, expect: deny}
 """
 MORE = '''\
+import asyncio
 from toolgate import tool
 from toolgate.core.errors import UnknownOutcome
 
@@ -57,7 +58,14 @@ def toolset(services):
         """Nobody knows how it ends."""
         raise UnknownOutcome("the line went dead", "look on the other side")
 
-    return [fail, echo, post, lose]
+    @tool("more.hang", writes=["memory"])
+    async def hang(said: str) -> str:
+        """Says that it runs, and runs on."""
+        with open(said, "w") as pipe:
+            pipe.write("running")
+        await asyncio.sleep(60)
+
+    return [fail, echo, post, lose, hang]
 '''
 
 

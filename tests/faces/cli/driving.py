@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,17 @@ def start(*args: str, cwd: Path, **more: Any) -> subprocess.Popen[str]:
         [*COMMAND, *args], cwd=cwd, text=True, stdin=more.pop("stdin", subprocess.DEVNULL),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), **more,
     )  # fmt: skip
+
+
+def heard(process: subprocess.Popen[str], stream: str = "stderr") -> str:
+    """Its next line; a process that stays silent for too long is ended, and nothing was heard."""
+    pipe = getattr(process, stream)
+    impatience = threading.Timer(30, process.kill)
+    impatience.start()
+    try:
+        return str(pipe.readline())
+    finally:
+        impatience.cancel()
 
 
 def finish(process: subprocess.Popen[str]) -> Done:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .driving import Cli, finish, start
+from .driving import Cli, finish, heard, start
 
 APPEND = ("call", "notes.append", "--arg", "path=hours.md", "--arg", "text=open")
 
@@ -91,10 +91,9 @@ def test_a_grant_covers_what_it_says_until_it_is_revoked(cli: Cli, question: str
 def test_watch_shows_questions_as_they_open(project: Path, cli: Cli) -> None:
     watching = start("approvals", "--watch", "--json", cwd=project)
     try:
-        assert watching.stdout is not None
-        assert json.loads(watching.stdout.readline())["data"] == []
+        assert json.loads(heard(watching, "stdout"))["data"] == []
         ident = cli(*APPEND, "--no-wait", "--json").data["question"]
-        assert json.loads(watching.stdout.readline())["data"][0]["id"] == ident
+        assert json.loads(heard(watching, "stdout"))["data"][0]["id"] == ident
     finally:
         watching.send_signal(2)
         assert finish(watching).code == 130

@@ -129,9 +129,9 @@ def test_a_database_of_a_newer_version_is_left_alone(cli: Cli, database: Path) -
 
 
 def test_a_missing_key_stops_the_gate_and_leaves_the_plain_chain_to_check(
-    cli: Cli, database: Path, tmp_path: Path
+    cli: Cli, database: Path, own_state_dir: Path
 ) -> None:
-    (key,) = (tmp_path / "state" / "keys").glob("*.json")
+    (key,) = (own_state_dir / "keys").glob("*.json")
     key.unlink()
     clear(cli("call", "system.ping"), 1, "the key of this ledger is missing")
     assert not key.exists()
@@ -140,8 +140,8 @@ def test_a_missing_key_stops_the_gate_and_leaves_the_plain_chain_to_check(
     assert cli("ledger", "export").code == 0
 
 
-def test_a_wrong_key_is_found_at_once(cli: Cli, database: Path, tmp_path: Path) -> None:
-    (key,) = (tmp_path / "state" / "keys").glob("*.json")
+def test_a_wrong_key_is_found_at_once(cli: Cli, database: Path, own_state_dir: Path) -> None:
+    (key,) = (own_state_dir / "keys").glob("*.json")
     data = json.loads(key.read_text())
     key.write_text(json.dumps(data | {"hmac": {"1": "ab" * 32}}))
     clear(cli("call", "system.ping"), 1, "is not sealed with the key")

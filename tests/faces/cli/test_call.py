@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .driving import COMMAND, Cli, environment, finish, start
+from .driving import COMMAND, Cli, environment, finish, heard, start
 
 APPEND = ("call", "notes.append", '{"path": "hours.md", "text": "open"}')
 
@@ -104,8 +104,7 @@ def test_a_repeated_key_gives_the_stored_result(cli: Cli) -> None:
 def test_a_waiting_call_is_answered_from_another_process(project: Path, cli: Cli) -> None:
     waiting = start(*APPEND, "--json", "--reason", "spring", cwd=project)
     try:
-        assert waiting.stderr is not None
-        first, second = waiting.stderr.readline(), waiting.stderr.readline()
+        first, second = heard(waiting), heard(waiting)
         assert "for approval of notes.append: it is reviewed" in first
         ident = second.split()[2]
         assert second.strip() == f"toolgate approvals {ident} approve   (or deny)"
@@ -123,10 +122,7 @@ def test_a_refusal_from_another_process_reaches_the_caller_with_its_reason(proje
     ident = cli(*APPEND, "--no-wait", "--json").data["question"]
     waiting = start(*APPEND, "--json", cwd=project)
     try:
-        assert waiting.stderr is not None
-        assert (
-            ident in waiting.stderr.readline() + waiting.stderr.readline()
-        )  # the repeat joined the open question
+        assert ident in heard(waiting) + heard(waiting)  # the repeat joined the open question
         assert cli("approvals", ident, "deny", "--reason", "not in May").code == 0
     except BaseException:
         waiting.kill()
@@ -142,9 +138,8 @@ def test_a_refusal_from_another_process_reaches_the_caller_with_its_reason(proje
 def test_a_question_that_must_be_answered_elsewhere_says_so(project: Path, cli: Cli) -> None:
     waiting = start("call", "more.post", "--arg", "text=x", cwd=project)
     try:
-        assert waiting.stderr is not None
-        assert "(must be answered in: console)" in waiting.stderr.readline()
-        ident = waiting.stderr.readline().split()[2]
+        assert "(must be answered in: console)" in heard(waiting)
+        ident = heard(waiting).split()[2]
         wrong = cli("approvals", ident, "approve")
         assert (wrong.code, "wants this approved by console" in wrong.err) == (3, True)
         assert cli("approvals", ident, "deny").code == 0
@@ -155,8 +150,7 @@ def test_a_question_that_must_be_answered_elsewhere_says_so(project: Path, cli: 
 
 def test_ctrl_c_ends_a_waiting_call_quietly_and_leaves_the_question_open(project: Path, cli: Cli) -> None:
     waiting = start(*APPEND, cwd=project)
-    assert waiting.stderr is not None
-    waiting.stderr.readline()
+    heard(waiting)
     waiting.send_signal(2)
     done = finish(waiting)
     assert done.code == 130

@@ -12,7 +12,7 @@ from .driving import Cli, finish, start
 
 
 def test_the_tour_shows_all_seven_steps_and_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, own_state_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "temporary"
     place.mkdir()
@@ -30,7 +30,7 @@ def test_the_tour_shows_all_seven_steps_and_leaves_nothing_behind(
         assert part in done.out, part
     assert max(map(len, done.out.splitlines())) <= 80
     assert list(place.iterdir()) == []
-    assert not (tmp_path / "state").exists()
+    assert list(own_state_dir.iterdir()) == []
 
 
 def test_the_tour_puts_the_environment_back(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from .driving import Cli, Done
+from .driving import Cli, Done, finish, start
 
 
 def states(done: Done) -> dict[str, str]:
@@ -45,21 +46,44 @@ def test_what_wants_attention_is_a_warning_and_not_a_failure(cli: Cli) -> None:
     assert cli("doctor").out.count("!") == 2
 
 
-def key_of(tmp_path: Path) -> Path:
-    (key,) = (tmp_path / "state" / "keys").glob("*.json")
+def test_what_a_killed_process_left_behind_is_settled_and_said(
+    cli: Cli, project: Path, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "said")
+    listening = os.open(tmp_path / "said", os.O_RDONLY | os.O_NONBLOCK)
+    running = start("call", "more.hang", "--arg", f"said={tmp_path / 'said'}", cwd=project)
+    try:
+        assert select.select([listening], [], [], 30)[0], "the call did not start"
+        assert cli("doctor").code == 0  # a living owner's call is left alone
+        assert cli("ledger", "tail", "--tool", "more.hang", "--json").data[-1]["kind"] == "started"
+    finally:
+        running.kill()
+        finish(running)
+        os.close(listening)
+    done = cli("doctor", "--json")
+    assert {what for what, state in states(done).items() if state == "warn"} == {
+        "running calls",
+        "unknown calls",
+    }
+    assert "1 of dead owners settled just now" in str(done.data)
+    assert cli("ledger", "tail", "-n", "1", "--json").data[0]["kind"] == "unknown"
+
+
+def key_of(state: Path) -> Path:
+    (key,) = (state / "keys").glob("*.json")
     return key
 
 
-def test_a_key_that_others_can_read_is_wrong(cli: Cli, tmp_path: Path) -> None:
+def test_a_key_that_others_can_read_is_wrong(cli: Cli, own_state_dir: Path) -> None:
     cli("call", "system.ping")
-    key_of(tmp_path).chmod(0o644)
+    key_of(own_state_dir).chmod(0o644)
     done = cli("doctor", "--json")
     assert (done.code, states(done)["key"]) == (1, "bad")
 
 
-def test_a_missing_key_is_wrong(cli: Cli, tmp_path: Path) -> None:
+def test_a_missing_key_is_wrong(cli: Cli, own_state_dir: Path) -> None:
     cli("call", "system.ping")
-    key_of(tmp_path).unlink()
+    key_of(own_state_dir).unlink()
     done = cli("doctor", "--json")
     assert (done.code, states(done)["key"], states(done)["head"]) == (1, "bad", "bad")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .driving import Cli, finish, start
+from .driving import Cli, finish, heard, start
 
 APPEND = ("call", "notes.append", "--arg", "path=hours.md", "--arg", "text=open")
 
@@ -58,10 +58,9 @@ def test_tail_filters(story: Cli) -> None:
 def test_follow_prints_events_as_they_are_recorded(project: Path, story: Cli) -> None:
     following = start("ledger", "tail", "-n", "1", "--follow", "--json", cwd=project)
     try:
-        assert following.stdout is not None
-        first = json.loads(following.stdout.readline())
+        first = json.loads(heard(following, "stdout"))
         story("call", "system.ping")
-        second = json.loads(following.stdout.readline())
+        second = json.loads(heard(following, "stdout"))
         assert (second["seq"], second["tool"]) == (first["seq"] + 1, "system.ping")
     finally:
         following.send_signal(2)
@@ -126,7 +125,7 @@ def test_an_older_copy_is_found_by_the_remembered_checkpoint(project: Path, stor
 
 
 def test_an_export_and_a_checkpoint_prove_it_elsewhere_without_key_or_project(
-    project: Path, story: Cli, tmp_path: Path
+    project: Path, story: Cli, tmp_path: Path, own_state_dir: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -135,7 +134,7 @@ def test_an_export_and_a_checkpoint_prove_it_elsewhere_without_key_or_project(
     lines = story("ledger", "export").out
     (elsewhere / "ledger.jsonl").write_text(lines)
     shutil.rmtree(project)
-    shutil.rmtree(tmp_path / "state")
+    shutil.rmtree(own_state_dir)
     proof = ("--checkpoint", str(elsewhere / "point.json"), "--public-key", public)
     project.mkdir()
     assert story("ledger", "verify", "--export", str(elsewhere / "ledger.jsonl"), *proof).code == 0
@@ -190,3 +189,11 @@ def test_stats_count_calls_refusals_and_errors_per_persona(story: Cli) -> None:
     shown = story("stats", "--period", "all", "--persona", "builder")
     assert "1 × more.fail: failed" in shown.out
     assert story("stats", "--period", "1year").code == 2
+
+
+def test_two_rotations_at_once_give_two_versions_and_all_still_verifies(project: Path, story: Cli) -> None:
+    rotating = [start("ledger", "rotate-key", "--json", cwd=project) for _ in range(2)]
+    versions = {finish(process).data["key_version"] for process in rotating}
+    assert versions == {2, 3}
+    assert story("call", "system.ping").code == 0
+    assert story("ledger", "verify").code == 0

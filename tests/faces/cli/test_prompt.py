@@ -160,3 +160,10 @@ def test_ctrl_c_at_the_prompt_ends_quietly_and_leaves_the_question_open(terminal
     code, rest = screen.end()
     assert (code, "Traceback" in rest) == (130, False)
     assert len(cli("approvals", "--json").data) == 1
+
+
+def test_the_rest_of_a_long_line_cannot_pass_for_a_line_of_its_own(terminal: Open) -> None:
+    screen = terminal("call", "notes.append", "--arg", "path=hours.md", "--arg", f"text={'x' * 94}+harmless")
+    shown = screen.expect(MENU).splitlines()
+    assert "   ↪ +harmless" in [line.rstrip() for line in shown]
+    assert not any(line.startswith(("  +harmless", "+harmless")) for line in shown)

@@ -69,11 +69,13 @@ def test_init_does_not_ignore_twice(tmp_path: Path, cli: Cli, line: str) -> None
     assert (tmp_path / ".gitignore").read_text() == line + "\n"
 
 
-def test_the_key_is_the_users_alone_and_outside_the_project(tmp_path: Path, cli: Cli) -> None:
+def test_the_key_is_the_users_alone_and_outside_the_project(
+    tmp_path: Path, own_state_dir: Path, cli: Cli
+) -> None:
     root = tmp_path / "new"
     root.mkdir()
     cli("init", str(root))
-    (key,) = (tmp_path / "state" / "keys").glob("*.json")
+    (key,) = (own_state_dir / "keys").glob("*.json")
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
 
 

@@ -26,7 +26,6 @@ from toolgate.ledger.state import standing_of
 from toolgate.policy.examples import run_examples
 from toolgate.policy.facts import facts_from
 from toolgate.record import Record
-from toolgate.storage.port import Filter
 
 LOW_DISK = 200 * 1024 * 1024
 SKEW = 60 * SECOND
@@ -183,18 +182,17 @@ async def gate(patient: Patient) -> AsyncIterator[Finding]:
     """Opening a gate loads the plugins and settles what dead owners left behind."""
     if patient.record is None:
         return
+    async with patient.record.backend.snapshot() as snapshot:
+        before = set((await snapshot.tables())["live"])
     await patient.open_gate()
     assert patient.gate is not None
     yield Finding("ok", "gate", f"opens, with {len(patient.gate.services.registry)} tools")
-    live = await patient.gate.services.ledger.look(lambda state, now: list(state.live.values()))
-    owners = patient.gate.services.owners
-    dead = [item.row.call for item in live if item.owner != owners.me and await owners.dead(item.owner)]
-    if dead:
+    live = await patient.gate.services.ledger.look(lambda state, now: set(state.live))
+    ended = sorted(before - live)
+    if ended:
+        fix = f"`toolgate ledger show {ended[0]}` says how it was settled"
         yield Finding(
-            "warn",
-            "running calls",
-            f"{len(dead)} of dead owners: {dead[0]}",
-            "they are settled when a gate opens",
+            "warn", "running calls", f"{len(live)}; {len(ended)} of dead owners settled just now", fix
         )
     else:
         yield Finding("ok", "running calls", f"{len(live)}, none of a dead owner")
@@ -203,15 +201,10 @@ async def gate(patient: Patient) -> AsyncIterator[Finding]:
 async def unknown_calls(patient: Patient) -> AsyncIterator[Finding]:
     if patient.gate is None:
         return
-    unknown = {
-        row.call: row for row in await patient.gate.events(Filter(kinds=("unknown",), newest_first=True))
-    }
-    for row in await patient.gate.events(Filter(kinds=("resolved",), newest_first=True)):
-        unknown.pop(row.call, None)
+    unknown = await patient.gate.services.ledger.look(lambda state, now: list(state.doubts))
     if unknown:
-        first = next(iter(unknown))
-        fix = f"find out, then `toolgate ledger resolve {first} happened|not`"
-        yield Finding("warn", "unknown calls", f"{len(unknown)}, the newest is {first}", fix)
+        fix = f"find out, then `toolgate ledger resolve {unknown[-1]} happened|not`"
+        yield Finding("warn", "unknown calls", f"{len(unknown)}, the newest is {unknown[-1]}", fix)
     else:
         yield Finding("ok", "unknown calls", "none")
 

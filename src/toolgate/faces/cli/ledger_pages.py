@@ -154,6 +154,6 @@ def _facts(row: Row) -> Iterator[tuple[str, object]]:
             yield name, iso(value)
         else:
             yield name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    yield "links to", row.prev[:16] + "…"
-    yield "hash", row.hash[:16] + "…"
+    yield "links to", row.prev
+    yield "hash", row.hash
     yield "sealed with", f"key version {row.key}"

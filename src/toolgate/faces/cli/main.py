@@ -21,6 +21,8 @@ def main(args: Sequence[str] | None = None) -> int:
         # whoever read our output has gone; Python must not complain about it again when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except KeyboardInterrupt:
+        return 130
     return code
 
 
@@ -31,8 +33,6 @@ def _run(given: list[str]) -> int:
         root.command().main(given, prog_name="toolgate")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:
         raise
     except Exception as error:

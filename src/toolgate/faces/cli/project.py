@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,12 +20,38 @@ from toolgate.facade import Gate
 from toolgate.faces.cli import complete
 from toolgate.record import Record
 
+INTERRUPTED = 130
+
 
 def run(work: Coroutine[Any, Any, int | None]) -> None:
     """Do it, and end with the exit code it gives."""
-    code = asyncio.run(work)
+    code = asyncio.run(_interruptible(work))
     if code:
         raise typer.Exit(code)
+
+
+async def _interruptible(work: Coroutine[Any, Any, int | None]) -> int | None:
+    """Ctrl-C cancels the work between two steps of the loop, where asyncio's own handler may strike within one
+    and leave a traceback. A second Ctrl-C does not wait for the work to clean up."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    struck = False
+
+    def strike() -> None:
+        nonlocal struck
+        struck = True
+        loop.remove_signal_handler(signal.SIGINT)
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGINT, strike)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if struck:
+            return INTERRUPTED
+        raise
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
 
 
 def locate(root: Path | None) -> Path:

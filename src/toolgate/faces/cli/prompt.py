@@ -32,7 +32,7 @@ class Terminal:
     yes: bool = False
     name: str = "terminal"
     answers: bool = False
-    """It is also told of questions that must be answered elsewhere, and says so."""
+    """It is also asked what must be answered elsewhere, and says where."""
     gate: Gate | None = None
     later: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -41,7 +41,7 @@ class Terminal:
             self._announce(question)
         elif self.yes:
             self._show(question)
-            await self._answer(question, True, reason="--yes")
+            await self.answer(question, True, reason="--yes")
         elif self.interactive:
             await self._converse(question)
         else:
@@ -68,7 +68,7 @@ class Terminal:
             await self._say_who(question)
             raise
 
-    async def _answer(
+    async def answer(
         self, question: Question, approve: bool, reason: str = "", scope: Scope | None = None
     ) -> bool:
         assert self.gate is not None
@@ -127,11 +127,11 @@ class _Conversation:
         return line.strip() if line else None
 
     async def _approve(self) -> bool:
-        return await self.terminal._answer(self.question, True)
+        return await self.terminal.answer(self.question, True)
 
     async def _refuse(self) -> bool:
         reason = await self._read("why (the model is told) > ")
-        return await self.terminal._answer(self.question, False, reason or "")
+        return await self.terminal.answer(self.question, False, reason or "")
 
     async def _grant(self) -> bool:
         scope = await self._scope()
@@ -144,7 +144,7 @@ class _Conversation:
         speech.note(f"this call, and from now on: {covered}", style="bold")
         if (await self._read("give this grant? [y/N] > ") or "").lower() not in ("y", "yes"):
             return False
-        return await self.terminal._answer(question, True, scope=scope)
+        return await self.terminal.answer(question, True, scope=scope)
 
     async def _scope(self) -> Scope | None:
         minutes = _minutes(await self._read("for how many minutes? [60] > "))

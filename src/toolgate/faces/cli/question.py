@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.cells import chop_cells
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
 from toolgate.core.clock import SECOND, iso
@@ -17,6 +19,7 @@ from toolgate.core.ports import Question
 from toolgate.faces.cli.speech import pairs, safe
 
 _DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
+_FOLDED = "   ↪ "
 
 
 def sentence(question: Question) -> str:
@@ -41,19 +44,30 @@ def page(question: Question) -> Group:
     return Group(*parts)
 
 
-def _arguments(args: Mapping[str, Any]) -> Text:
-    return safe(json.dumps(args, indent=2, ensure_ascii=False, default=str), lines=True)
+def _arguments(args: Mapping[str, Any]) -> Preview:
+    return preview(json.dumps(args, indent=2, ensure_ascii=False, default=str))
 
 
-def preview(text: str) -> Text:
-    """A diff in colour; anything else as it is."""
-    shown = Text()
-    is_diff = text.startswith("--- ")
-    for line in visible(text, keep_lines=True).split("\n"):
-        style = next((style for mark, style in _DIFF if line.startswith(mark)), "") if is_diff else ""
-        shown.append("  " + line + "\n", style=style)
-    shown.right_crop(1)
-    return shown
+def preview(text: str) -> Preview:
+    return Preview(visible(text, keep_lines=True).expandtabs(4).split("\n"), text.startswith("--- "))
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A diff in colour; anything else as it is. A folded line is marked: its rest must not pass for a line."""
+
+    lines: list[str]
+    is_diff: bool
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self.lines:
+            style = (
+                next((style for mark, style in _DIFF if line.startswith(mark)), "") if self.is_diff else ""
+            )
+            first, *rest = chop_cells(line, max(20, options.max_width - len(_FOLDED))) or [""]
+            yield Text(f"  {first}", style)
+            for piece in rest:
+                yield Text(_FOLDED + piece, style)
 
 
 def _facts(question: Question) -> Iterable[tuple[str, object]]:
