@@ -222,7 +222,7 @@ class Ledger:
         last = yield RowAt(head.seq)
         if last is not None and fault_of(last, last.seq, last.prev, self.keys):
             raise LedgerBroken(
-                f"the last event ({head.seq}) is not sealed with the key in {self.keys.source}",
+                f"event {head.seq}, the last one, is not sealed with the key in {self.keys.source}",
                 "restore the key that belongs to this ledger; if it is the right one, run `toolgate ledger verify`",
             )
         tables = yield LoadTables()
