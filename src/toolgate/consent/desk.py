@@ -49,8 +49,10 @@ class Desk:
         ledger.committed.append(self._hear)
 
     def _hear(self, rows: Sequence[Row]) -> None:
-        if any(row.ref for row in rows):
-            self._loop.call_soon_threadsafe(self._news.set)
+        for row in rows:
+            if row.ref:
+                self._loop.call_soon_threadsafe(self._news.set)
+                return
 
     async def ask(self, work: AskWork) -> str:
         ident = await self.ledger.do(work)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 
 from toolgate.core.errors import CallError, Cancelled, Code, Conflict, Failed, TimedOut, UnknownOutcome
+from toolgate.gate.deadline import Deadline
 from toolgate.gate.flow import Broke, Done, Flow, Lost, Outcome, Services, arguments, invoke
 from toolgate.gate.reconcile import what_happened
 
@@ -26,7 +27,7 @@ async def execute(services: Services, flow: Flow) -> None:
     seconds = services.timeouts.of(tool)
     running = asyncio.ensure_future(_run(services, flow)) if _unstoppable(flow) else None
     try:
-        async with asyncio.timeout(seconds):
+        with Deadline(seconds):
             value = await (_run(services, flow) if running is None else asyncio.shield(running))
     except TimeoutError:
         late = TimedOut(f"{tool.name} did not finish in {seconds:g} s", "ask for less, or allow more time")
@@ -107,7 +108,7 @@ async def _settle_doubt(
     if happened == "not":
         return Broke(error.code, f"{error.message} ({how})", error.fix)
     if happened == "happened":
-        return Done({"reconciled": how})
+        return Done({"reconciled": how}, reconciled=how)
     return _lost(flow, error, how)
 
 

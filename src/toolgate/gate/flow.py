@@ -71,6 +71,8 @@ class Done:
 
     value: Any
     cached: bool = False
+    reconciled: str = ""
+    """How we know that it happened, if the tool did not get to say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,4 +182,4 @@ async def invoke(flow: Flow, function: Handler, *values: Any, **named: Any) -> A
 
 def arguments(args: BaseModel) -> dict[str, Any]:
     """The validated arguments as the tool's function takes them."""
-    return {name: getattr(args, name) for name in type(args).model_fields}
+    return dict(args.__dict__)

@@ -55,12 +55,12 @@ def _event(flow: Flow) -> Event:
         "conversation": flow.trail.conversation, "claim": flow.claim, "duration_us": flow.duration_us,
     }  # fmt: skip
     match flow.outcome:
-        case Done(value, cached):
+        case Done():
             return Committed(
                 **common, summary=_summary(flow), tokens=(len(flow.text) + 3) // 4, truncated=flow.truncated,
-                cached=cached, **_stored(flow),
+                cached=flow.outcome.cached, **(_stored(flow) if flow.claim else {}),
                 artifacts=flow.call.change.manifest if flow.call.change else [],
-                reconciled=_reconciled(value),
+                reconciled=flow.outcome.reconciled,
             )  # fmt: skip
         case Broke(code, message):
             return FailedEvent(**common, code=code.value, error=message)
@@ -72,17 +72,11 @@ def _event(flow: Flow) -> Event:
 
 def _stored(flow: Flow) -> dict[str, Any]:
     """What a repeated key gives back."""
-    if not flow.claim:
-        return {}
     try:
         canonical({"result": flow.data})
     except InvalidArgs:
         return {"result_json": flow.text}
     return {"result": flow.data}
-
-
-def _reconciled(value: object) -> str:
-    return str(value["reconciled"]) if isinstance(value, dict) and set(value) == {"reconciled"} else ""
 
 
 def _summary(flow: Flow) -> str:

@@ -117,15 +117,15 @@ class Ledger:
 
     def _transaction(self, jobs: Sequence[Job]) -> Transaction:
         try:
-            head: Head = yield Lock()
+            head: Head = yield _LOCK
             state = self._state
             if state is None or state.seq != head.seq or state.hash != head.hash:
                 state = yield from self._catch_up(head)
             now = self._time(head)
             claims: dict[str, tuple[Any, ...]] = {}
-            scopes = tuple(scope for job in jobs for scope in job.work.scopes)
+            scopes = [scope for job in jobs if job.work.scopes for scope in job.work.scopes]
             if scopes:
-                claims = yield ClaimsOf(scopes)
+                claims = yield ClaimsOf(tuple(scopes))
             rows: list[Row] = []
             durable = False
             for job in jobs:
@@ -259,11 +259,15 @@ def _compare(state: State, table: str, stored: tuple[Any, ...]) -> None:
         )
 
 
+_LOCK = Lock()
 _CONSENT = frozenset({"asked", "approved", "refused", "expired", "granted", "revoked", "paused", "resumed"})
 
 
 def _notice(rows: Sequence[Row]) -> str:
-    return "consent" if any(row.kind in _CONSENT for row in rows) else ""
+    for row in rows:
+        if row[2] in _CONSENT:
+            return "consent"
+    return ""
 
 
 def _broken(seq: int, fault: str) -> LedgerBroken:

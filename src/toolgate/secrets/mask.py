@@ -13,6 +13,7 @@ from typing import Any
 from toolgate.core.tool import Tool
 
 MASK = "[masked]"
+_DEEP = frozenset({dict, list})
 _SECRET_NAME = re.compile(
     r"(^|_|-)(password|passwd|passphrase|secret|token|api_?key|apikey|access_?key|private_?key|authorization|auth|cookie|credentials?)s?$",
     re.IGNORECASE,
@@ -37,17 +38,11 @@ class NameMask:
         """The very same mapping where nothing is masked."""
         secret = self._secret.get(tool.definition)
         if secret is None:
-            named = {name for name in tool.args.model_fields if is_secret_name(name)}
+            named = {name for name in tool.arg_names if is_secret_name(name)}
             secret = self._secret[tool.definition] = frozenset(named | tool.secret_args)
-        for name, value in args.items():
-            if (
-                name in secret
-                or type(value) is dict
-                or type(value) is list
-                or name not in tool.args.model_fields
-            ):
-                return {name: _mask(name, value, name in secret) for name, value in args.items()}
-        return args
+        if secret.isdisjoint(args) and not any(type(value) in _DEEP for value in args.values()):
+            return args
+        return {name: _mask(name, value, name in secret) for name, value in args.items()}
 
 
 def _mask(name: str, value: Any, secret: bool) -> Any:

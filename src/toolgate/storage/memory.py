@@ -58,11 +58,14 @@ class MemoryBackend:
         return job.value
 
     def _answer(self, query: Query) -> Any:
+        if type(query) is Lock:
+            return self._head
+        if type(query) is Write:
+            return self._write(query)
+        return self._look_up(query)
+
+    def _look_up(self, query: Query) -> Any:
         match query:
-            case Lock():
-                return self._head
-            case Write():
-                return self._write(query)
             case ClaimsOf(scopes):
                 claims = self._tables["claims"]
                 return {scope: claims[scope] for scope in scopes if scope in claims}

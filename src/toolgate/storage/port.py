@@ -95,7 +95,7 @@ class RowAt:
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Write:
     """Append rows, change projections, move the head; answered with None once all of it is committed."""
 
