@@ -19,7 +19,7 @@ from toolgate.core.clock import SECOND
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import CallError, RateLimited
 from toolgate.core.event import Configured, Started
-from toolgate.core.ports import Window
+from toolgate.core.ports import Rules, Window
 from toolgate.gate.authorize import authorize, refused
 from toolgate.gate.flow import Flow, Services, Stage
 from toolgate.gate.stored import live_claim, objection, replay
@@ -52,35 +52,41 @@ class AskAgain:
 
 class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
     def __init__(self, services: Services, flow: Flow) -> None:
-        super().__init__(durable=flow.effectful)
+        self.durable = flow.effectful
+        self.rows = []
         self.services, self.flow = services, flow
-        if flow.claim:
-            self.scopes = (flow.claim,)
+        self.claim = flow.claim
+        if self.claim:
+            self.scopes = (self.claim,)
 
     def decide(self, view: View) -> Begun | Stored | Stopped | AskAgain:
         flow = self.flow
         assert flow.call is not None
-        if flow.claim and (claim := live_claim(view, flow.claim)) is not None:
+        if self.claim and (claim := live_claim(view, self.claim)) is not None:
             problem = objection(claim, flow.call.request, flow.key or "")
             if problem is not None:
                 return Stopped(problem)
             if claim[3] in ("committed", "happened"):
                 return Stored(claim)
-        decision, ref = self._authorize_again(view)
+        rules = self.services.rules()
+        decision, ref = self._authorize_again(view, rules)
         if decision.verdict is Verdict.DENY:
             assert flow.facts is not None
             return Stopped(refused(flow.facts, decision))
         if decision.verdict is Verdict.ASK and not ref:
             return AskAgain(self._what_changed(view, decision))
-        full = blocked(view.state, self.services.rules().windows(flow.persona, flow.call.tool), view.now)
+        full = blocked(view.state, rules.windows(flow.persona, flow.call.tool), view.now)
         if full is not None:
             return self._limit(*full)
+        if view.state.policy != rules.fingerprint:
+            # the journal says which policy was in force before the first call that started under it
+            view.emit(Configured(policy=rules.fingerprint, by=self.services.owners.me))
         self._start(view, decision, ref)
         return Begun(decision)
 
-    def _authorize_again(self, view: View) -> tuple[Decision, str]:
+    def _authorize_again(self, view: View, rules: Rules) -> tuple[Decision, str]:
         """The decision now, and the approval or grant that turns an ask into a yes."""
-        flow, rules = self.flow, self.services.rules()
+        flow = self.flow
         call, facts = flow.call, flow.facts
         assert call is not None
         assert facts is not None
@@ -121,31 +127,24 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         )
         return Stopped(error)
 
-    def _note_policy(self, view: View) -> None:
-        """The journal says which policy was in force before the first call that started under it."""
-        policy = self.services.rules().fingerprint
-        if view.state.policy != policy:
-            view.emit(Configured(policy=policy, by=self.services.owners.me))
-
     def _start(self, view: View, decision: Decision, ref: str) -> None:
         flow = self.flow
         call, tool = flow.call, flow.tool
         assert call is not None
         assert tool is not None
         close_due(view)
-        self._note_policy(view)
         args: Any = self.services.redactor.mask(tool, call.args)
         if args is call.args:
             args = orjson.Fragment(call.args_json)  # spelled already
         view.emit(
             Started(
                 call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,
-                ref=ref, claim=flow.claim, digest=call.digest, definition=call.definition,
+                ref=ref, claim=self.claim, digest=call.digest, definition=call.definition,
                 owner=self.services.owners.me, args=args,
                 rule=decision.rule, decision=decision.verdict.value, reason=decision.reason,
                 effectful=flow.effectful, change=call.change.manifest if call.change else [],
                 trail=call.trail.words(), undoes=call.change.undoes if call.change else 0,
-                request=call.request if flow.claim and call.change is not None else "",
+                request=call.request if self.claim and call.change is not None else "",
             )
         )  # fmt: skip
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolgate.gate.flow import Broke, Done, Flow, Lost, Services
+from toolgate.gate.flow import Done, Flow, Services
 
 
 def redact(services: Services, flow: Flow) -> None:
-    match flow.outcome:
-        case Done(value):
-            flow.data = services.redactor.redact(value)
-        case Broke() | Lost():
-            flow.outcome = replace(flow.outcome, message=str(services.redactor.redact(flow.outcome.message)))
+    outcome = flow.outcome
+    if isinstance(outcome, Done):
+        flow.data = services.redactor.redact(outcome.value)
+    elif outcome is not None:
+        flow.outcome = replace(outcome, message=str(services.redactor.redact(outcome.message)))

@@ -49,25 +49,25 @@ async def settle(services: Services, flow: Flow) -> None:
 
 
 def _event(flow: Flow) -> Event:
-    assert flow.call is not None
+    call, outcome = flow.call, flow.outcome
+    assert call is not None
+    claim = flow.claim
+    if isinstance(outcome, Done):
+        return Committed(
+            call=flow.call_id, persona=flow.persona, tool=call.tool, conversation=flow.trail.conversation,
+            claim=claim, duration_us=flow.duration_us, summary=_summary(flow),
+            tokens=(len(flow.text) + 3) // 4, truncated=flow.truncated, cached=outcome.cached,
+            reconciled=outcome.reconciled, artifacts=call.change.manifest if call.change else [],
+            **(_stored(flow) if claim else {}),
+        )  # fmt: skip
     common: dict[str, Any] = {
-        "call": flow.call_id, "persona": flow.persona, "tool": flow.call.tool,
-        "conversation": flow.trail.conversation, "claim": flow.claim, "duration_us": flow.duration_us,
+        "call": flow.call_id, "persona": flow.persona, "tool": call.tool,
+        "conversation": flow.trail.conversation, "claim": claim, "duration_us": flow.duration_us,
     }  # fmt: skip
-    match flow.outcome:
-        case Done():
-            return Committed(
-                **common, summary=_summary(flow), tokens=(len(flow.text) + 3) // 4, truncated=flow.truncated,
-                cached=flow.outcome.cached, **(_stored(flow) if flow.claim else {}),
-                artifacts=flow.call.change.manifest if flow.call.change else [],
-                reconciled=flow.outcome.reconciled,
-            )  # fmt: skip
-        case Broke(code, message):
-            return FailedEvent(**common, code=code.value, error=message)
-        case Lost(code, message):
-            return Unknown(**common, code=code.value, error=message)
-        case None:
-            return Unknown(**common, code=Code.UNKNOWN_OUTCOME.value, error="it was interrupted")
+    if isinstance(outcome, Broke):
+        return FailedEvent(**common, code=outcome.code.value, error=outcome.message)
+    doubt = outcome or Lost(Code.UNKNOWN_OUTCOME, "it was interrupted")
+    return Unknown(**common, code=doubt.code.value, error=doubt.message)
 
 
 def _stored(flow: Flow) -> dict[str, Any]:
@@ -116,13 +116,10 @@ def _unsettled(flow: Flow, error: CallError) -> CallError:
 
 def _result(flow: Flow, row: Row) -> Result:
     assert flow.tool is not None
-    meta = flow.meta(row.seq)
-    match flow.outcome:
-        case Done():
-            return Result(True, flow.tool.name, flow.data, None, meta)
-        case Broke(code, message, fix) | Lost(code, message, fix):
-            return Result(False, flow.tool.name, None, Problem(code, message, fix), meta)
-        case None:
-            return Result(
-                False, flow.tool.name, None, Problem(Code.UNKNOWN_OUTCOME, "it was interrupted", ""), meta
-            )
+    outcome = flow.outcome
+    if isinstance(outcome, Done):
+        return Result(True, flow.tool.name, flow.data, None, flow.meta(row.seq))
+    problem = outcome or Lost(Code.UNKNOWN_OUTCOME, "it was interrupted")
+    return Result(
+        False, flow.tool.name, None, Problem(problem.code, problem.message, problem.fix), flow.meta(row.seq)
+    )

@@ -59,11 +59,13 @@ class Work(Generic[T]):
     durable: bool = True
     scopes: tuple[str, ...] = ()
     """Idempotency claims it needs to see."""
+    rows: list[Row]
+    """What it wrote, once it is committed."""
 
     def __init__(self, decide: Callable[[View], T] | None = None, *, durable: bool = True) -> None:
         self._decide = decide
         self.durable = durable
-        self.rows: list[Row] = []
+        self.rows = []
 
     def decide(self, view: View) -> T:
         if self._decide is None:

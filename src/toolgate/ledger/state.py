@@ -24,7 +24,7 @@ KEY_LIFETIME = 48 * 3600 * SECOND
 Windows = Callable[[str, str], tuple[Window, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Live:
     """A call that has started and is not settled."""
 

@@ -92,6 +92,11 @@ class Standing:
             if rule.about(self.persona.name, self.tool):
                 lists[rule.verdict].append(rule)
 
+    @property
+    def conditional(self) -> bool:
+        """Whether anything about a call, beyond who makes it and of which tool, can change the answer."""
+        return any(rule.conditional for rule in (*self._deny, *self._ask, *self._allow))
+
     def decide(self, facts: Facts) -> Decision:
         return self._denied or self._ruled(facts) or self._allowed or self._cell(facts)
 

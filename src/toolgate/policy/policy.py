@@ -74,6 +74,7 @@ class Policy:
         self._standings: dict[tuple[str, str], tuple[Standing, ...]] = {}
         self._clear: set[tuple[str, bool, str]] = set()
         self._rights: dict[str, str] = {}
+        self._plain: dict[tuple[str, str], Decision] = {}
         self._windows: dict[tuple[str, str], tuple[Window, ...]] = {}
         self.fingerprint = sha256(json.dumps(self._described(), sort_keys=True))
 
@@ -109,6 +110,11 @@ class Policy:
         line = self._lines.get(facts.persona)
         if line is None:
             return self._stranger(facts.persona)
+        plain = not facts.paths and not facts.paused and facts.effects is facts.tool.effects
+        if plain:
+            known = self._plain.get((facts.persona, facts.tool.definition))
+            if known is not None:
+                return known
         early = self._early(facts, line)
         if early is not None:
             return early
@@ -116,7 +122,12 @@ class Policy:
         decision = standings[0].decide(facts)
         for standing in standings[1:]:
             decision = joined(decision, standing.decide(facts))
-        return self.profiled(decision, facts.tool)
+        decision = self.profiled(decision, facts.tool)
+        if plain and not any(standing.conditional for standing in standings):
+            self._plain[facts.persona, facts.tool.definition] = (
+                decision  # nothing about a call could change it
+            )
+        return decision
 
     def explain(self, facts: Facts) -> Explanation:
         return explain(self, facts)
