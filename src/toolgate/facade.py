@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from toolgate.config import Config
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
-from toolgate.core.context import Trail
+from toolgate.core.context import NO_TRAIL, Trail
 from toolgate.core.errors import InvalidArgs, NotAllowed, NotFound, Unavailable
 from toolgate.core.event import Paused, Resumed
 from toolgate.core.names import HUMAN
@@ -66,13 +66,18 @@ class Gate:
     ) -> Result:  # fmt: skip
         """Carry one call through the gate. A call that asks waits for its answer, or with `wait=False` is handed
         back with the code `pending` and runs when it is repeated after approval."""
-        trail = Trail(
-            conversation=conversation,
-            transaction=transaction,
-            action=action,
-            plan=plan,
-            step=step,
-            reason=reason,
+        words = conversation or transaction or action or plan or step or reason
+        trail = (
+            NO_TRAIL
+            if not words
+            else Trail(
+                conversation=conversation,
+                transaction=transaction,
+                action=action,
+                plan=plan,
+                step=step,
+                reason=reason,
+            )
         )
         return await self.pipeline.call(
             tool, args if args is not None else {}, self._persona(persona), key=key, trail=trail, wait=wait,

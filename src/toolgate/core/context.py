@@ -44,3 +44,7 @@ class Trail:
             ("rationale", self.reason),
         )
         return {name: value for name, value in pairs if value}
+
+
+NO_TRAIL = Trail()
+"""For a call that says nothing about what it is part of."""

@@ -30,7 +30,7 @@ from toolgate.storage.port import Row
 MAX_TURNS = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Begun:
     decision: Decision
 
@@ -176,4 +176,4 @@ async def begin(services: Services, flow: Flow) -> Stage | None:
 
 
 def _started(work: BeginWork) -> Row | None:
-    return next((row for row in work.rows if row.kind == "started"), None)
+    return work.rows[-1] if work.rows and work.rows[-1].kind == "started" else None

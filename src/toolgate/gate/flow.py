@@ -129,6 +129,8 @@ class Flow:
     result: Result | None = None
     """Set by a stage that ends the call early, such as a stored result under the same key."""
     turns: int = 0
+    took_us: int = 0
+    """How long it took until it was settled, as the journal has it."""
 
     @property
     def duration_us(self) -> int:
@@ -156,7 +158,8 @@ class Flow:
     def meta(self, event: int | None = None) -> Meta:
         cached = isinstance(self.outcome, Done) and self.outcome.cached
         tokens = (len(self.text) + 3) // 4
-        return Meta(self.call_id, event, self.duration_us / 1000, tokens, cached, self.truncated)
+        took = self.took_us or self.duration_us
+        return Meta(self.call_id, event, took / 1000, tokens, cached, self.truncated)
 
     def refused(self, error: CallError, event: int | None) -> Result:
         return Result.refused(

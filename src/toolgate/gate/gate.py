@@ -9,7 +9,7 @@ from types import CoroutineType
 from typing import Any
 
 from toolgate.core.call import new_id
-from toolgate.core.context import Trail
+from toolgate.core.context import NO_TRAIL, Trail
 from toolgate.core.errors import CallError, Code, Failed
 from toolgate.core.result import Meta, Problem, Result
 from toolgate.gate.authorize import authorize
@@ -46,14 +46,8 @@ class Pipeline:
         progress: Callable[[float, str], None] | None = None,
     ) -> Result:  # fmt: skip
         """Carry one call through every stage. Never raises for a bad call: it returns a result."""
-        flow = Flow(name, args, persona, key, trail or Trail(), wait, new_id("c"), progress)
+        flow = Flow(name, args, persona, key, trail or NO_TRAIL, wait, new_id("c"), progress)
         self.services.ledger.callers += 1
-        try:
-            return await self._carry(flow)
-        finally:
-            self.services.ledger.callers -= 1
-
-    async def _carry(self, flow: Flow) -> Result:
         try:
             await self._pass(flow)
         except CallError as error:
@@ -64,6 +58,8 @@ class Pipeline:
         except Exception as error:
             log.exception("the gate failed", extra={"call": flow.call_id})
             return await self._bug(flow, error)
+        finally:
+            self.services.ledger.callers -= 1
         assert flow.result is not None
         if flow.cancelled:
             raise asyncio.CancelledError

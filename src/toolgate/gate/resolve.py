@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolgate.core.context import NO_TRAIL
 from toolgate.core.display import encodable
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.names import PERSONA
@@ -17,7 +18,8 @@ def resolve(services: Services, flow: Flow) -> None:
         raise InvalidArgs(
             f"{flow.persona[:80]!r} is not a persona's name", "use letters, digits, `_`, `-`, `.`"
         )
-    _check_words(flow)
+    if flow.trail is not NO_TRAIL or flow.key is not None:
+        _check_words(flow)
     flow.tool = services.registry.resolve(flow.name)
 
 

@@ -52,17 +52,18 @@ def _event(flow: Flow) -> Event:
     call, outcome = flow.call, flow.outcome
     assert call is not None
     claim = flow.claim
+    flow.took_us = flow.duration_us
     if isinstance(outcome, Done):
         return Committed(
             call=flow.call_id, persona=flow.persona, tool=call.tool, conversation=flow.trail.conversation,
-            claim=claim, duration_us=flow.duration_us, summary=_summary(flow),
+            claim=claim, duration_us=flow.took_us, summary=_summary(flow),
             tokens=(len(flow.text) + 3) // 4, truncated=flow.truncated, cached=outcome.cached,
             reconciled=outcome.reconciled, artifacts=call.change.manifest if call.change else [],
             **(_stored(flow) if claim else {}),
         )  # fmt: skip
     common: dict[str, Any] = {
         "call": flow.call_id, "persona": flow.persona, "tool": call.tool,
-        "conversation": flow.trail.conversation, "claim": claim, "duration_us": flow.duration_us,
+        "conversation": flow.trail.conversation, "claim": claim, "duration_us": flow.took_us,
     }  # fmt: skip
     if isinstance(outcome, Broke):
         return FailedEvent(**common, code=outcome.code.value, error=outcome.message)

@@ -8,7 +8,7 @@ a forged approval stops the gate instead of opening it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -100,9 +100,8 @@ class Ledger:
     async def close(self) -> None:
         await self.backend.close()
 
-    async def do(self, work: Work[T]) -> T:
-        value: T = await self.backend.submit(work, work.durable, self._alone)
-        return value
+    def do(self, work: Work[T]) -> Coroutine[Any, Any, T]:
+        return self.backend.submit(work, work.durable, self._alone)
 
     def _alone(self) -> bool:
         return self.callers <= 1
