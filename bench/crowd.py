@@ -93,5 +93,5 @@ def _line(database: str, rates: Rates, peer: int, what: str, run: Run, *, bar: b
         ratio=ratio,
         bar="≥ 0.4 ×" if bar else "–",
         holds=ratio >= BAR if bar else None,
-        how=f"journal rows against raw rows of 700 B ({what}); {run.count(5, 3)} rounds in turns, medians",
+        how=f"journal rows against raw rows of the same shape and size ({what}); {run.count(5, 3)} rounds in turns, medians",
     )

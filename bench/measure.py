@@ -44,10 +44,18 @@ async def timed(step: Step) -> float:
     return time.perf_counter() - begun
 
 
+ROUND = 1
+
+
 async def alternate(ours: Step, peer: Step, count: int) -> tuple[list[float], list[float]]:
-    """Ours, peer, ours, peer …: whatever else the machine does hits both alike."""
-    pairs = [(await timed(ours), await timed(peer)) for _ in range(count)]
-    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    """A few of ours, a few of the peer's, and again: whatever else the machine does hits both alike, and neither
+    finds its caches full of the other."""
+    mine: list[float] = []
+    theirs: list[float] = []
+    while len(mine) < count:
+        mine += [await timed(ours) for _ in range(ROUND)]
+        theirs += [await timed(peer) for _ in range(ROUND)]
+    return mine, theirs
 
 
 async def hammer(step: Step, callers: int, seconds: float) -> float:

@@ -14,35 +14,43 @@ from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from bench.measure import hammer
+from toolgate.storage import schema
 
 GROUP = PRODUCERS = 64
-BODY = "x" * 560
-"""With number, time and two hashes a row has about 700 bytes, as a journal row has."""
-_INSERT = "INSERT INTO log (seq, at, body, prev, hash) VALUES (?, ?, ?, ?, ?)"
-Row = tuple[int, int, str, str, str]
+BODY = "x" * 450
+"""With ids and three hashes a row has about 800 bytes, as a journal row has."""
+_INSERT = f"INSERT INTO log ({', '.join(schema.JOURNAL)}) VALUES ({', '.join('?' * len(schema.JOURNAL))})"
+Row = tuple[int | str, ...]
 Waiting = TypeVar("Waiting")
 
 
 class RawLog:
-    """A hash chain in one table without indexes, WAL, synchronous = FULL."""
+    """A plain hash chain in one table with the journal's columns and indexes, WAL, synchronous = FULL."""
 
     def __init__(self, path: Path) -> None:
         self.db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.execute("PRAGMA synchronous = FULL")
-        self.db.execute(
-            "CREATE TABLE log (seq INTEGER PRIMARY KEY, at INTEGER, body TEXT, prev TEXT, hash TEXT)"
-        )
+        kinds = ("INTEGER" if name in schema.NUMBERS else "TEXT" for name in schema.JOURNAL[1:])
+        columns = ", ".join(f"{name} {kind}" for name, kind in zip(schema.JOURNAL[1:], kinds, strict=True))
+        self.db.execute(f"CREATE TABLE log (seq INTEGER PRIMARY KEY, {columns})")
+        for name in ("call", "ref"):
+            self.db.execute(f"CREATE INDEX log_by_{name} ON log ({name}) WHERE {name} <> ''")
         self.seq, self.hash = 0, "0" * 64
 
     def next_row(self) -> Row:
         prev, self.seq = self.hash, self.seq + 1
         self.hash = hashlib.sha256(f"{self.seq}\n{BODY}\n{prev}".encode()).hexdigest()
-        return self.seq, 1_700_000_000_000_000 + self.seq, BODY, prev, self.hash
+        at, call = 1_700_000_000_000_000 + self.seq, f"c_1a1e1694e762f8ff9a0c1{self.seq // 2:07x}"
+        return (
+            self.seq, at, "started", call, "bench", "bench.send", "", "", "", 1, BODY, prev, self.hash, prev,
+        )  # fmt: skip
 
     async def commit_one(self) -> None:
-        """One bare durable commit."""
+        """One bare durable commit: a transaction that takes the write lock, one row, and the disk."""
+        self.db.execute("BEGIN IMMEDIATE")
         self.db.execute(_INSERT, self.next_row())
+        self.db.execute("COMMIT")
 
     def commit(self, count: int) -> None:
         self.db.execute("BEGIN IMMEDIATE")

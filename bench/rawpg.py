@@ -8,14 +8,24 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from bench.raw import BODY
+from toolgate.storage import schema
 
 GROUP = 64
+_NAMES = ", ".join(schema.JOURNAL[1:])
+_TYPES = ["bigint" if name in schema.NUMBERS else "text" for name in schema.JOURNAL[1:]]
+_ARRAYS = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(_TYPES, 1))
+_MARKS = ", ".join(f"${n}" for n in range(1, len(_TYPES) + 1))
 WAYS = {
-    "unnest": "INSERT INTO raw_log (at, body, prev, hash) SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[])",
-    "executemany": "INSERT INTO raw_log (at, body, prev, hash) VALUES ($1, $2, $3, $4)",
+    "unnest": f"INSERT INTO raw_log ({_NAMES}) SELECT * FROM unnest({_ARRAYS})",
+    "executemany": f"INSERT INTO raw_log ({_NAMES}) VALUES ({_MARKS})",
 }
-_ROWS = [(n, BODY, "0" * 64, "f" * 64) for n in range(GROUP)]
+_CALL = "c_1a1e1694e762f8ff9a0c1{:07x}"
+_ROWS = [
+    (n, "started", _CALL.format(n), "bench", "bench.send", "", "", "", 1, BODY, "0" * 64, "f" * 64, "e" * 64)
+    for n in range(GROUP)
+]
 _COLUMNS = [list(column) for column in zip(*_ROWS, strict=True)]
+"""Rows of the journal's shape and size, into a table with its columns and indexes."""
 
 
 @asynccontextmanager
@@ -24,9 +34,13 @@ async def raw_table(dsn: str) -> AsyncIterator[Any]:
 
     connection = await asyncpg.connect(dsn)
     try:
-        await connection.execute(
-            "CREATE TABLE raw_log (seq bigserial PRIMARY KEY, at bigint, body text, prev text, hash text)"
+        columns = ", ".join(
+            f"{name} {kind} NOT NULL" for name, kind in zip(schema.JOURNAL[1:], _TYPES, strict=True)
         )
+        await connection.execute(f"CREATE TABLE raw_log (seq bigserial PRIMARY KEY, {columns})")
+        for name in ("call", "ref"):
+            await connection.execute(f"CREATE INDEX ON raw_log ({name}) WHERE {name} <> ''")
+        await connection.execute("CREATE INDEX ON raw_log (at)")
         yield connection
     finally:
         await connection.close()

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolgate.core.errors import LedgerBroken
 from toolgate.core.event import BY_KIND
-from toolgate.ledger.chain import check_head, fault_of
+from toolgate.ledger.chain import check_head, fault_of, sound
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.state import State, parsed
@@ -68,7 +68,7 @@ class Chain:
         state, keys, awaited = self.state, self.keys, self._awaited
         for row in rows:
             seq = state.seq + 1
-            fault = fault_of(row, seq, state.hash, keys)
+            fault = "" if sound(row, seq, state.hash, keys) else fault_of(row, seq, state.hash, keys)
             if not fault and (
                 row[9] != self._key or row[1] < state.at or seq in awaited or row[2] not in BY_KIND
             ):

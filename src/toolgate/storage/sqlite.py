@@ -20,16 +20,17 @@ from typing import Any, TypeVar
 from toolgate.core.errors import Unavailable
 from toolgate.storage.faults import from_sqlite
 from toolgate.storage.port import Filter, Fold, Head, Job, Row
-from toolgate.storage.select import select_rows
 from toolgate.storage.sqlite_schema import connect, migrate
 from toolgate.storage.sqlite_snapshot import SqliteSnapshot
-from toolgate.storage.sqlite_sql import Writer, read_head
+from toolgate.storage.sqlite_sql import Writer, read_head, rows_of
 
 BUSY_MS = 10_000
 MAX_BATCH = 256
 POLL = 0.05
 GRACE = 0.5
 """How long news stays news: for waiters that looked just before it came and wait just after."""
+TURN = 0.002
+"""Seconds after which the event loop gets a turn, however fast the commits are."""
 SLOW = 0.003
 """Seconds a commit may take before it is kept away from the event loop."""
 
@@ -51,6 +52,7 @@ class SqliteBackend:
         self._turn = threading.Lock()
         """Who may use the ledger's state: the writer thread, or the loop for a lone caller."""
         self._here: Writer | None = None
+        self._yielded = 0.0
         self._pace = 0.0
         """What a commit takes lately, in seconds."""
 
@@ -84,7 +86,10 @@ class SqliteBackend:
         if self._thread is None:
             raise Unavailable("the ledger is closed", "open the gate again")
         if alone is not None and alone() and self._pace < SLOW:
-            await asyncio.sleep(0)  # whoever is ready to call gets to say so, and nobody starves
+            now = self._loop.time()
+            if now - self._yielded > TURN:
+                self._yielded = now
+                await asyncio.sleep(0)  # whoever is ready to call gets to say so, and nobody starves
             if not alone() or not self._turn.acquire(blocking=False):
                 return await self._queued(work, durable)
             try:
@@ -160,8 +165,7 @@ class SqliteBackend:
         return await self._select(read_head)
 
     async def rows(self, wanted: Filter) -> list[Row]:
-        sql, values = select_rows(wanted, "?")
-        return await self._select(lambda db: [Row(*row) for row in db.execute(sql, values)])
+        return await self._select(lambda db: rows_of(db, wanted))
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[SqliteSnapshot]:

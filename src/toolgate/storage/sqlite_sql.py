@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from toolgate.storage import schema
 from toolgate.storage.port import (
     ClaimsOf,
+    Filter,
     Head,
     LoadTables,
     Lock,
@@ -21,6 +23,7 @@ from toolgate.storage.port import (
     Transaction,
     Write,
 )
+from toolgate.storage.select import select_rows
 
 _NORMAL, _FULL = 1, 2
 COLUMNS = ", ".join(schema.JOURNAL)
@@ -84,11 +87,33 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
             row = db.execute(f"SELECT {COLUMNS} FROM journal WHERE seq = ?", (seq,)).fetchone()
             return Row(*row) if row else None
         case Recent(since):
-            # by `at` first, which never runs backwards: ordered by `seq` alone, SQLite reads the whole journal
-            sql = "SELECT at, persona, tool FROM journal WHERE at > ? AND kind = 'started' ORDER BY at, seq"
-            return db.execute(sql, (since,)).fetchall()
+            sql = "SELECT at, persona, tool FROM journal WHERE seq >= ? AND kind = 'started' ORDER BY seq"
+            return db.execute(sql, (first_since(db, since + 1),)).fetchall()
         case LoadTables():
             return load(db, schema.IN_MEMORY)
+
+
+def first_since(db: sqlite3.Connection, at: int) -> int:
+    """The number of the first event dated `at` or later, by halving: an index would cost every commit a page."""
+    low, high = 1, read_head(db).seq + 1
+    while low < high:
+        middle = (low + high) // 2
+        row = db.execute("SELECT at FROM journal WHERE seq = ?", (middle,)).fetchone()
+        if row is not None and row[0] < at:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def rows_of(db: sqlite3.Connection, wanted: Filter) -> list[Row]:
+    if wanted.since:
+        wanted = replace(wanted, after=max(wanted.after, first_since(db, wanted.since) - 1))
+    if wanted.until:
+        end = first_since(db, wanted.until)
+        wanted = replace(wanted, before=min(wanted.before or end, end))
+    sql, values = select_rows(wanted, "?")
+    return [Row(*row) for row in db.execute(sql, values)]
 
 
 def read_head(db: sqlite3.Connection) -> Head:
