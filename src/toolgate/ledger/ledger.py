@@ -31,6 +31,7 @@ from toolgate.storage.port import (
     RowAt,
     RowsAfter,
     RowsOf,
+    Sweep,
     Transaction,
     Write,
 )
@@ -242,6 +243,7 @@ class Ledger:
                 _compare(state, table, stored)
         for at, persona, tool in (yield Recent(head.at - HORIZON)):
             state.count(at, persona, tool)
+        yield Sweep(head.at)
         state.changes.clear()
         state.seq, state.at, state.hash = head.seq, head.at, head.hash
         return state

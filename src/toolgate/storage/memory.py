@@ -23,6 +23,7 @@ from toolgate.storage.port import (
     RowAt,
     RowsAfter,
     RowsOf,
+    Sweep,
     Tables,
     Write,
 )
@@ -79,6 +80,10 @@ class MemoryBackend:
                 return [
                     (r.at, r.persona, r.tool) for r in self.journal if r.at > since and r.kind == "started"
                 ]
+            case Sweep(at):
+                claims = self._tables["claims"]
+                self._tables["claims"] = {scope: row for scope, row in claims.items() if row[5] > at}
+                return None
             case LoadTables():
                 return {name: dict(self._tables[name]) for name in schema.IN_MEMORY}
 

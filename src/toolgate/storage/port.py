@@ -95,6 +95,13 @@ class RowAt:
     seq: int
 
 
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Drop idempotency claims that ended before `at`; answered with None. The journal keeps their history."""
+
+    at: int
+
+
 @dataclass(slots=True)
 class Write:
     """Append rows, change projections, move the head; answered with None once all of it is committed."""
@@ -106,7 +113,7 @@ class Write:
     notify: str = ""
 
 
-Query = Lock | RowsAfter | RowsOf | LoadTables | Recent | ClaimsOf | RowAt | Write
+Query = Lock | RowsAfter | RowsOf | LoadTables | Recent | ClaimsOf | RowAt | Sweep | Write
 Transaction = Generator[Query, Any, None]
 
 

@@ -23,6 +23,7 @@ from toolgate.storage.port import (
     RowAt,
     RowsAfter,
     RowsOf,
+    Sweep,
     Write,
 )
 
@@ -69,6 +70,9 @@ async def answer(db: Any, query: Query) -> Any:
         case Recent(since):
             sql = "SELECT at, persona, tool FROM journal WHERE at > $1 AND kind = 'started' ORDER BY seq"
             return [tuple(row) for row in await db.fetch(sql, since)]
+        case Sweep(at):
+            await db.execute("DELETE FROM claims WHERE expires <= $1", at)
+            return None
         case LoadTables():
             return await load(db, schema.IN_MEMORY)
         case Write():

@@ -95,7 +95,7 @@ class Writer:
             await db.execute("BEGIN")
             head = await self._drive(transaction, db)
             if not db.is_closed() and db.is_in_transaction():
-                await db.execute("ROLLBACK")  # nothing was written
+                await db.execute("COMMIT")  # nothing was recorded
         except BaseException:
             transaction.close()
             self._calm = 0

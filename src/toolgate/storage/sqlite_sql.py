@@ -20,6 +20,7 @@ from toolgate.storage.port import (
     RowAt,
     RowsAfter,
     RowsOf,
+    Sweep,
     Transaction,
     Write,
 )
@@ -58,7 +59,7 @@ class Writer:
                 query = transaction.send(_answer(self.db, query))
         except StopIteration:
             if self.db.in_transaction:
-                self.db.execute("ROLLBACK")  # nothing was to be written
+                self.db.execute("COMMIT")  # nothing was to be recorded
 
 
 def _answer(db: sqlite3.Connection, query: Query) -> Any:
@@ -89,6 +90,9 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
         case Recent(since):
             sql = "SELECT at, persona, tool FROM journal WHERE seq >= ? AND kind = 'started' ORDER BY seq"
             return db.execute(sql, (first_since(db, since + 1),)).fetchall()
+        case Sweep(at):
+            db.execute("DELETE FROM claims WHERE expires <= ?", (at,))
+            return None
         case LoadTables():
             return load(db, schema.IN_MEMORY)
 
