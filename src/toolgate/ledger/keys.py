@@ -10,6 +10,7 @@ import hmac
 import json
 import os
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -85,7 +86,23 @@ def load(path: Path) -> Keys:
 
 
 def save(keys: Keys, path: Path) -> None:
-    """Atomic and private from the first byte."""
+    """Replace the key file: atomic, and private from the first byte."""
+    _written(keys, path).replace(path)
+    _sync(path.parent)
+
+
+def load_or_create(path: Path) -> Keys:
+    """The key file, made if there is none. Of two processes that make it at once, one wins and both use its key."""
+    if not path.exists():
+        temporary = _written(Keys.new(), path)
+        with suppress(FileExistsError):
+            os.link(temporary, path)
+        temporary.unlink()
+        _sync(path.parent)
+    return load(path)
+
+
+def _written(keys: Keys, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     data = {"hmac": {str(v): key.hex() for v, key in keys.versions.items()}, "ed25519": keys.signing.hex()}
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -94,16 +111,12 @@ def save(keys: Keys, path: Path) -> None:
         json.dump(data, file)
         file.flush()
         os.fsync(file.fileno())
-    temporary.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY)
+    return temporary
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
     try:
-        os.fsync(directory)
+        os.fsync(handle)
     finally:
-        os.close(directory)
-
-
-def load_or_create(path: Path) -> Keys:
-    if not path.exists():
-        keys = Keys.new(str(path))
-        save(keys, path)
-    return load(path)
+        os.close(handle)
