@@ -6,6 +6,7 @@ Jobs that arrive while a commit is under way wait for the next one and share its
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sqlite3
 import threading
@@ -31,9 +32,11 @@ GRACE = 0.5
 """How long news stays news: for waiters that looked just before it came and wait just after."""
 TURN = 0.002
 """Seconds after which the event loop gets a turn, however fast the commits are."""
+FOLD_EVERY = 200
 SLOW = 0.003
 """Seconds a commit may take before it is kept away from the event loop."""
 
+log = logging.getLogger("toolgate.storage")
 T = TypeVar("T")
 
 
@@ -53,6 +56,8 @@ class SqliteBackend:
         """Who may use the ledger's state: the writer thread, or the loop for a lone caller."""
         self._here: Writer | None = None
         self._yielded = 0.0
+        self._unfolded = 0
+        """Commits on the event loop since the log was last folded into the database file."""
         self._pace = 0.0
         """What a commit takes lately, in seconds."""
 
@@ -63,6 +68,7 @@ class SqliteBackend:
             await asyncio.to_thread(self._prepare)
             self._reader = await self._read(lambda: connect(self.path, self._busy_ms))
             self._here = Writer(connect(self.path, 0))
+            self._here.db.execute("PRAGMA wal_autocheckpoint = 0")  # it would hold up the event loop
         except sqlite3.Error as error:
             self._readers.shutdown()
             raise from_sqlite(error, str(self.path)) from error
@@ -117,6 +123,10 @@ class SqliteBackend:
             return False  # another process is writing: wait for it on the thread
         self._commit(self._here, (job,))
         self._pace += (time.perf_counter() - started - self._pace) / 8
+        self._unfolded += 1
+        if self._unfolded >= FOLD_EVERY and self._reader is not None:
+            self._unfolded = 0
+            self._readers.submit(_fold_log, self._reader, self._turn)
         return True
 
     # --- the writer thread -------------------------------------------------------------------------------
@@ -217,6 +227,16 @@ class SqliteBackend:
             migrate(connection)
         finally:
             connection.close()
+
+
+def _fold_log(db: sqlite3.Connection, turn: threading.Lock) -> None:
+    """Move the log's pages into the database file while nobody here writes: only a log that is folded to its end
+    is begun anew, and one that never is grows without end."""
+    try:
+        with turn:
+            db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.Error as error:
+        log.warning("the database's log could not be folded: %s", error)
 
 
 def _data_version(db: sqlite3.Connection) -> int:
