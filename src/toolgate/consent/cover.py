@@ -19,13 +19,21 @@ from toolgate.policy.globs import PathGlob, path_glob
 from toolgate.policy.model import ConditionSpec
 
 
-def grant_for(state: State, call: Call, paths: Iterable[MountPath], rights: str, now: int) -> Grant | None:
+def grant_for(
+    state: State,
+    call: Call,
+    paths: Iterable[MountPath],
+    rights: str,
+    now: int,
+    channels: tuple[str, ...] = (),
+) -> Grant | None:
     """A live grant for this call. A changed tool or persona, or a used-up grant, covers nothing."""
     for grant in state.grants.values():
         if grant.row.persona == call.persona and grant.row.tool == call.tool and grant.expires > now:
             body = grant.body
             if (
                 body["definition"] == call.definition
+                and (not channels or body["channel"] in channels)
                 and body["rights"] == rights
                 and not 0 < body.get("max_uses", 0) <= grant.uses
                 and body.get("only_conversation", "") in ("", call.trail.conversation)

@@ -176,9 +176,10 @@ def close_due(view: View) -> None:
 
 
 def approval_for(
-    state: State, digest: str, persona: str, now: int, rule: str | None = None, rights: str | None = None
-) -> Open | None:
-    """A live approval of exactly this digest; with `rule` and `rights`, one that was given under these."""
+    state: State, digest: str, persona: str, now: int, rule: str | None = None, rights: str | None = None,
+    channels: tuple[str, ...] = (),
+) -> Open | None:  # fmt: skip
+    """A live approval of exactly this digest; with `rule`, `rights` and `channels`, one that was given under these."""
     for question in state.questions.values():
         if (
             question.state == "approved"
@@ -187,6 +188,7 @@ def approval_for(
             and question.expires > now
             and (rule is None or question.body["rule"] == rule)
             and (rights is None or question.body["rights"] == rights)
+            and (not channels or question.channel in channels)
         ):
             return question
     return None

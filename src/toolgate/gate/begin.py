@@ -99,10 +99,12 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         if decision.verdict is not Verdict.ASK:
             return decision, ""
         rights = rules.rights(flow.persona)
-        approval = approval_for(view.state, call.digest, flow.persona, view.now, decision.rule, rights)
+        approval = approval_for(
+            view.state, call.digest, flow.persona, view.now, decision.rule, rights, decision.channels
+        )
         if approval is not None:
             return decision, approval.id
-        grant = grant_for(view.state, call, facts.paths, rights, view.now)
+        grant = grant_for(view.state, call, facts.paths, rights, view.now, decision.channels)
         return decision, grant.id if grant is not None else ""
 
     def _what_changed(self, view: View, decision: Decision) -> str:

@@ -27,8 +27,8 @@ async def consent(services: Services, flow: Flow) -> Stage | None:
     covered, paused = await services.ledger.look(
         lambda state, now: (
             bool(
-                approval_for(state, call.digest, flow.persona, now)
-                or grant_for(state, call, facts.paths, rights, now)
+                approval_for(state, call.digest, flow.persona, now, channels=decision.channels)
+                or grant_for(state, call, facts.paths, rights, now, decision.channels)
             ),
             dict(state.paused),
         )

@@ -42,6 +42,8 @@ class Open:
     body: Mapping[str, Any]
     state: str
     expires: int
+    channel: str = ""
+    """Where it was approved."""
 
     @property
     def digest(self) -> str:
@@ -153,11 +155,10 @@ class State:
         self._put_question(Open(row.ref, row, parsed(row, event), "open", int(parsed(row, event)["expires"])))
 
     def _approved(self, row: Row, event: Event | None) -> None:
-        question = self.questions.get(row.ref)
-        if question is not None and question.digest == parsed(row, event)["digest"]:
-            self._put_question(
-                replace(question, state="approved", expires=int(parsed(row, event)["expires"]))
-            )
+        question, known = self.questions.get(row.ref), parsed(row, event)
+        if question is not None and question.digest == known["digest"]:
+            expires = int(known["expires"])
+            self._put_question(replace(question, state="approved", expires=expires, channel=known["channel"]))
 
     def _closed(self, row: Row, event: Event | None) -> None:
         """Refused, expired or revoked."""

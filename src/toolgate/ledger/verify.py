@@ -73,6 +73,8 @@ class Chain:
                 row[9] != self._key or row[1] < state.at or seq in awaited or row[2] not in BY_KIND
             ):
                 fault = self._unusual(row)
+            if not fault and row[8] and row[2] == "started":
+                fault = self._claimed_twice(row)
             if fault:
                 return self.fail(seq, fault)
             state.apply(row)
@@ -97,6 +99,13 @@ class Chain:
                 return f"it is not the event that the checkpoint of {checkpoint.when} signed"
             self.report.checkpoints += 1
         return ""
+
+    def _claimed_twice(self, row: Row) -> str:
+        """A key runs again only after it failed or ran out."""
+        claim = self.state.claims.get(row.claim)
+        if claim is None or claim[3] == "failed" or claim[5] <= row.at:
+            return ""
+        return f"it runs again what its key had claimed for {claim[1]}"
 
     def finish(self) -> bool:
         for seq, waiting in sorted(self._awaited.items()):

@@ -68,8 +68,7 @@ class MemoryBackend:
     def _look_up(self, query: Query) -> Any:
         match query:
             case ClaimsOf(scopes):
-                claims = self._tables["claims"]
-                return {scope: claims[scope] for scope in scopes if scope in claims}
+                return [row for row in self.journal if row.claim and row.claim in scopes]
             case RowsAfter(seq):
                 return self.journal[seq:]
             case RowsOf(ref):

@@ -83,7 +83,7 @@ class Recent:
 
 @dataclass(frozen=True, slots=True)
 class ClaimsOf:
-    """Idempotency claims by scope; answered with scope → row."""
+    """The rows that claim these idempotency scopes; answered with a list of Row, in order."""
 
     scopes: tuple[str, ...]
 

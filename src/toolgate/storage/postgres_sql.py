@@ -53,9 +53,8 @@ async def answer(db: Any, query: Query) -> Any:
                 )
             return Head(*row)
         case ClaimsOf(scopes):
-            names = ", ".join(schema.PROJECTIONS["claims"])
-            found = await db.fetch(f"SELECT {names} FROM claims WHERE scope = ANY($1::text[])", scopes)
-            return {row[0]: tuple(row) for row in found}
+            sql = f"SELECT {COLUMNS} FROM journal WHERE claim = ANY($1::text[]) AND claim <> '' ORDER BY seq"
+            return rows_of(await db.fetch(sql, scopes))
         case RowsAfter(seq):
             return rows_of(await db.fetch(f"SELECT {COLUMNS} FROM journal WHERE seq > $1 ORDER BY seq", seq))
         case RowsOf(ref):

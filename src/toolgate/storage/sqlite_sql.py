@@ -69,9 +69,8 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
         case Write():
             return _write(db, query)
         case ClaimsOf(scopes):
-            sql = "SELECT scope, call, digest, state, seq, expires FROM claims WHERE scope = ?"
-            found = (db.execute(sql, (scope,)).fetchone() for scope in scopes)
-            return {row[0]: row for row in found if row}
+            sql = f"SELECT {COLUMNS} FROM journal WHERE claim = ? AND claim <> '' ORDER BY seq"
+            return [Row(*row) for scope in dict.fromkeys(scopes) for row in db.execute(sql, (scope,))]
         case RowsAfter(seq):
             return [
                 Row(*row)

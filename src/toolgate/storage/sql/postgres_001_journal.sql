@@ -6,6 +6,7 @@ CREATE TABLE journal (
 );
 CREATE INDEX journal_by_call ON journal (call) WHERE call <> '';
 CREATE INDEX journal_by_ref ON journal (ref) WHERE ref <> '';
+CREATE INDEX journal_by_claim ON journal (claim) WHERE claim <> '';
 CREATE INDEX journal_by_time ON journal (at);
 CREATE FUNCTION journal_is_append_only() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN RAISE EXCEPTION 'the journal is append-only'; END $$;
