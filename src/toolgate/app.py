@@ -15,7 +15,7 @@ from toolgate.consent.desk import Desk, Settings
 from toolgate.consent.notify import notifiers
 from toolgate.core.clock import Clock
 from toolgate.core.decision import Decision
-from toolgate.core.errors import LedgerBroken
+from toolgate.core.errors import LedgerBroken, SetupError
 from toolgate.core.names import Registry
 from toolgate.core.ports import Channel, Facts, Window
 from toolgate.core.tool import Tool
@@ -144,7 +144,7 @@ async def _assemble(
     consent = setup.config.consent
     desk = Desk(
         ledger,
-        Settings(consent.expires_s, consent.max_open, consent.unattended),
+        _consent(setup.config),
         channels,
         notifiers(consent.notify.webhook, consent.notify.desktop),
     )
@@ -154,7 +154,7 @@ async def _assemble(
         Budget(setup.config.budget.tokens, setup.config.budget.bytes),
         Timeouts(setup.config.timeouts.default_s, setup.config.timeouts.max_s, setup.config.timeouts.tool),
     )  # fmt: skip
-    live.ledger = ledger
+    live.ledger, live.services = ledger, services
     gate = Gate(setup.root, live, services, Pipeline(services))
     stack.push_async_callback(gate.pipeline.refusals.close)
     _register(setup, services, gate, own, more)
@@ -173,6 +173,7 @@ class LivePolicy:
         self._policy = setup.config.policy(setup.trusted)
         self._error: Exception | None = None
         self.ledger: Ledger | None = None
+        self.services: Services | None = None
 
     def current(self) -> Policy:
         if self._setup.source is not None and (stamp := self._look()) != self._stamp:
@@ -209,6 +210,19 @@ class LivePolicy:
             return
         if self.ledger is not None:
             self.ledger.forget()  # limits may look back further now
+        if self.services is not None:
+            _settings(self.services, self.config)
+
+
+def _settings(services: Services, config: Config) -> None:
+    """What a changed file changes at once; mounts, plugins and the database wait for the next opening."""
+    services.desk.settings = _consent(config)
+    services.budget = Budget(config.budget.tokens, config.budget.bytes)
+    services.timeouts = Timeouts(config.timeouts.default_s, config.timeouts.max_s, config.timeouts.tool)
+
+
+def _consent(config: Config) -> Settings:
+    return Settings(config.consent.expires_s, config.consent.max_open, config.consent.unattended)
 
 
 def _backend(setup: Setup) -> Backend:
@@ -223,7 +237,12 @@ def _backend(setup: Setup) -> Backend:
         from toolgate.storage.postgres import PostgresBackend
 
         return PostgresBackend(database)
-    return SqliteBackend(Path(database))
+    if "://" in database:
+        raise SetupError(
+            f"{database.partition('://')[0]!r} is not a database that toolgate speaks",
+            "give postgresql://…, the path of a SQLite file, or nothing for the project's own",
+        )
+    return SqliteBackend(setup.root / Path(database).expanduser())
 
 
 def _owners(setup: Setup, backend: Backend) -> Owners:
@@ -245,7 +264,9 @@ def key_path(setup: Setup) -> Path:
 
 def _keys(setup: Setup, backend: Backend) -> Keys:
     if isinstance(backend, MemoryBackend):
-        return Keys.new()
+        backend.keys = backend.keys or Keys.new()
+        kept: Keys = backend.keys
+        return kept
     path = key_path(setup)
     started = isinstance(backend, SqliteBackend) and backend.path.exists() and backend.path.stat().st_size > 0
     return keyfile.load(path) if started else keyfile.load_or_create(path)

@@ -198,10 +198,10 @@ class Gate:
         return export.export(self.services.ledger.backend)
 
     async def resolve(
-        self, call: str, outcome: Literal["happened", "not"], *, reason: str = "", by: str = ""
+        self, call: str | int, outcome: Literal["happened", "not"], *, reason: str = "", by: str = ""
     ) -> int:
         """Say how an unknown call ended; the event's number comes back."""
-        work = await ResolveWork.make(self.services.ledger, call, outcome, by or whoami(), reason)
+        work = await ResolveWork.make(self.services.ledger, str(call), outcome, by or whoami(), reason)
         await self.services.ledger.do(work)
         return work.rows[0].seq
 

@@ -87,7 +87,23 @@ async def test_the_first_answer_wins(first: Any, second: Any, opened: Open) -> N
         await gate.answer(ident, first)
         with pytest.raises((Conflict, NotFound)):
             await gate.answer(ident, second)
-        assert await code(gate) == ("ok" if first == "approve" else "pending")
+        assert await code(gate) == ("ok" if first == "approve" else "denied")
+
+
+async def test_a_refusal_answers_repeats_until_its_question_would_have_run_out(
+    opened: Open, clock: FixedClock, witness: Witness
+) -> None:
+    async with opened("ask", consent={"expires_s": 60}) as gate:
+        await gate.answer(await ask(gate), "deny", reason="never on a Friday")
+        for _ in range(3):
+            again = await gate.call("t.act", {"x": "1"}, wait=False)
+            assert again.error is not None
+            assert again.error.code == "denied"
+            assert "never on a Friday" in again.error.message
+        assert await gate.approvals() == []  # nobody is asked again
+        clock.advance(61)
+        assert await code(gate) == "pending"
+    assert witness.ran == []
 
 
 @pytest.mark.parametrize("late", [0, 0.000001, 1000])

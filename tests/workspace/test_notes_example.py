@@ -77,7 +77,6 @@ async def test_a_plan_already_refuses_what_could_not_be_written(
 def test_the_arguments_of_a_planned_tool_are_those_of_its_plan(tools: dict[str, Tool]) -> None:
     assert set(tools["note.write"].input_schema["properties"]) == {"path", "text"}
     assert set(tools["note.send"].input_schema["properties"]) == {"to", "text"}
-    assert tools["note.write"].path_args == ("path",)
     assert all(tools[name].undoable for name in ("note.write", "note.append", "note.delete", "note.send"))
     with pytest.raises(InvalidArgs):
         tools["note.write"].validate({"path": "a", "text": "x", "more": 1})

@@ -16,6 +16,8 @@ from toolgate.core.event import Approved, Asked, Expired, Granted, Refused, Revo
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.state import Grant, Open, State
 
+LONGEST = 366 * 24 * 3600
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -130,10 +132,7 @@ class AnswerWork(Work[str]):
     def _grant(self, question: Open, now: int) -> Granted:
         scope = self.scope
         assert scope is not None
-        if scope.seconds <= 0:
-            raise InvalidArgs(
-                f"a grant of {scope.seconds} s is over before it begins", "give it some seconds"
-            )
+        _check(scope)
         check_scope(scope.args, scope.paths)
         return Granted(
             persona=question.row.persona, tool=question.row.tool, ref=new_id("g"), by=self.by,
@@ -142,6 +141,23 @@ class AnswerWork(Work[str]):
             paths=list(scope.paths), only_conversation=scope.conversation, max_uses=scope.uses,
             question=self.ident, reason=self.reason,
         )  # fmt: skip
+
+
+def _check(scope: Scope) -> None:
+    """A grant is stored for long and obeyed to the letter: nothing in it may be of the wrong kind."""
+    seconds, uses = scope.seconds, scope.uses
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= LONGEST:
+        raise InvalidArgs(
+            f"a grant of {seconds!r} s is not possible", f"give between 1 and {LONGEST:,} seconds"
+        )
+    if isinstance(uses, bool) or not isinstance(uses, int) or uses < 0:
+        raise InvalidArgs(
+            f"a grant cannot have {uses!r} uses", "give a whole number; 0 means until it expires"
+        )
+    if not isinstance(scope.conversation, str) or not isinstance(scope.args, Mapping):
+        raise InvalidArgs("a grant's conversation is a text and its args are a mapping", "see docs/policy.md")
+    if isinstance(scope.paths, str) or not all(isinstance(path, str) for path in scope.paths):
+        raise InvalidArgs("a grant's paths are a list of globs", 'write paths=["src/**"]')
 
 
 class RevokeWork(Work[None]):

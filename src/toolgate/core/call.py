@@ -56,6 +56,7 @@ class Call:
         trail: Trail,
         call_id: str = "",
         change: Change | None = None,
+        preview: str = "",
     ) -> Call:
         args_json = canonical(args)
         request = call_digest(tool, definition, args_json, persona, None)
@@ -68,14 +69,19 @@ class Call:
             persona=persona,
             trail=trail,
             change=change,
-            digest=call_digest(tool, definition, args_json, persona, change) if change else request,
+            digest=call_digest(tool, definition, args_json, persona, change, preview)
+            if change or preview
+            else request,
             request=request,
         )
 
 
-def call_digest(tool: str, definition: str, args_json: str, persona: str, change: Change | None) -> str:
+def call_digest(
+    tool: str, definition: str, args_json: str, persona: str, change: Change | None, preview: str = ""
+) -> str:
     """SHA-256 over RFC 8785 JSON of what identifies a call. Names have no characters that JSON would escape."""
     planned = f',"change":{canonical(change.manifest)}' if change is not None else ""
+    shown = f',"preview":"{sha256(preview)}"' if preview else ""
     return sha256(
-        f'{{"args":{args_json}{planned},"definition":"{definition}","persona":"{persona}","tool":"{tool}"}}'
+        f'{{"args":{args_json}{planned},"definition":"{definition}","persona":"{persona}"{shown},"tool":"{tool}"}}'
     )

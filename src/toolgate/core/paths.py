@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
-from pydantic import GetCoreSchemaHandler
+from pydantic import BaseModel, GetCoreSchemaHandler
 from pydantic_core import core_schema
 
 from toolgate.core.errors import OutsideMount
@@ -90,3 +92,24 @@ def _check_part(part: str, text: str) -> None:
 def folded(name: str) -> str:
     """A name as rules compare it: normalised and case-folded, so that no spelling slips past them."""
     return unicodedata.normalize("NFKC", name).casefold().rstrip(". ")
+
+
+def paths_in(value: Any) -> Iterator[MountPath]:
+    """Paths at any depth: one that policy does not see is one that it does not judge."""
+    if isinstance(value, MountPath):
+        yield value
+    elif isinstance(value, str):
+        return
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from paths_in(getattr(value, name))
+    elif is_dataclass(value):
+        for item in fields(value):
+            yield from paths_in(getattr(value, item.name))
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from paths_in(key)
+            yield from paths_in(item)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from paths_in(item)

@@ -30,6 +30,31 @@ class ToolSpecs(tuple[ToolSpec, ...]):
 
     __slots__ = ()
 
+    def as_openai(self) -> list[dict[str, Any]]:
+        """For the `tools` of an OpenAI-compatible API; the joined names resolve at the gate."""
+        return [
+            {
+                "type": "function",
+                "function": {
+                    "name": spec.name.replace(".", "_"),
+                    "description": spec.description,
+                    "parameters": spec.input_schema,
+                },
+            }
+            for spec in self
+        ]
+
+    def as_anthropic(self) -> list[dict[str, Any]]:
+        """For the `tools` of Anthropic's API; the joined names resolve at the gate."""
+        return [
+            {
+                "name": spec.name.replace(".", "_"),
+                "description": spec.description,
+                "input_schema": spec.input_schema,
+            }
+            for spec in self
+        ]
+
     @classmethod
     def of(cls, tools: Iterable[tuple[Tool, Decision]]) -> ToolSpecs:
         return cls(

@@ -18,7 +18,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    SecretStr,
     TypeAdapter,
     ValidationError,
     create_model,
@@ -30,7 +29,6 @@ from toolgate.core.context import Context
 from toolgate.core.effects import Effects
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.names import check_name
-from toolgate.core.paths import MountPath
 
 Risk = Literal["low", "medium", "high"]
 Phase = Literal["observe", "experiment", "contribute", "collaborate"]
@@ -98,17 +96,21 @@ class Tool:
         return self.result.json_schema(mode="serialization") if self.result is not None else None
 
     @cached_property
-    def path_args(self) -> tuple[str, ...]:
-        """Arguments that are paths into a mount, single or in a list."""
-        return tuple(
-            name for name, info in self.args.model_fields.items() if _mentions(info.annotation, MountPath)
+    def secret_args(self) -> frozenset[str]:
+        """Arguments that hold a secret at any depth: their schema says so wherever one stands."""
+        schema = self.args.model_json_schema()
+        names = {
+            alias: name for name, info in self.args.model_fields.items() for alias in _spellings(name, info)
+        }
+        return frozenset(
+            names.get(name, name)
+            for name, part in schema.get("properties", {}).items()
+            if _writes_only(part, schema.get("$defs", {}), frozenset())
         )
 
     @cached_property
-    def secret_args(self) -> frozenset[str]:
-        return frozenset(
-            name for name, info in self.args.model_fields.items() if _mentions(info.annotation, SecretStr)
-        )
+    def has_secrets(self) -> bool:
+        return bool(self.secret_args)
 
     @cached_property
     def wants(self) -> Mapping[Handler, str]:
@@ -224,13 +226,23 @@ def _context_parameter(function: Handler) -> str:
     return next((name for name, hint in hints.items() if hint is Context and name != "return"), "")
 
 
-def _mentions(hint: Any, wanted: type, seen: tuple[type, ...] = ()) -> bool:
-    if hint is wanted:
+def _spellings(name: str, info: Any) -> tuple[str, ...]:
+    choices = getattr(info.validation_alias, "choices", ())
+    return (name, *(choice for choice in choices if isinstance(choice, str)))
+
+
+def _writes_only(part: Any, defs: Mapping[str, Any], seen: frozenset[str]) -> bool:
+    """Whether a JSON schema holds something that may be written and not read back: pydantic's word for a secret."""
+    if isinstance(part, list):
+        return any(_writes_only(item, defs, seen) for item in part)
+    if not isinstance(part, dict):
+        return False
+    if part.get("writeOnly") is True:
         return True
-    if isinstance(hint, type) and issubclass(hint, BaseModel) and hint not in seen:
-        parts: Iterable[Any] = [info.annotation for info in hint.model_fields.values()]
-        return any(_mentions(part, wanted, (*seen, hint)) for part in parts)
-    return any(_mentions(part, wanted, seen) for part in getattr(hint, "__args__", ()))
+    ref = str(part.get("$ref", "")).rpartition("/")[2]
+    if ref and ref not in seen and _writes_only(defs.get(ref), defs, seen | {ref}):
+        return True
+    return any(_writes_only(item, defs, seen) for item in part.values())
 
 
 def _invalid(subject: Tool, error: ValidationError) -> InvalidArgs:

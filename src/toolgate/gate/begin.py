@@ -62,6 +62,8 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
     def decide(self, view: View) -> Begun | Stored | Stopped | AskAgain:
         flow = self.flow
         assert flow.call is not None
+        if view.state.paused and (stopped := self._paused(view)) is not None:
+            return stopped
         if self.claim and (claim := live_claim(view, self.claim)) is not None:
             problem = objection(claim, flow.call.request, flow.key or "")
             if problem is not None:
@@ -83,6 +85,13 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
             view.emit(Configured(policy=rules.fingerprint, by=self.services.owners.me))
         self._start(view, decision, ref)
         return Begun(decision)
+
+    def _paused(self, view: View) -> Stopped | None:
+        """A pause stops everything, the giving back of an earlier result too."""
+        facts = self.flow.facts
+        assert facts is not None
+        decision = self.services.rules().decide(replace(facts, paused=view.state.paused))
+        return Stopped(refused(facts, decision)) if decision.rule == "hard:paused" else None
 
     def _authorize_again(self, view: View, rules: Rules) -> tuple[Decision, str]:
         """The decision now, and the approval or grant that turns an ask into a yes."""

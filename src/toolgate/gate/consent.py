@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from toolgate.consent.cover import grant_for
+from toolgate.consent.desk import refusal
 from toolgate.consent.works import AskWork, approval_for
-from toolgate.core.clock import iso
+from toolgate.core.clock import SECOND, iso
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotAllowed, Pending
 from toolgate.gate.authorize import refused
 from toolgate.gate.flow import Flow, Services, Stage
 from toolgate.gate.plan import plan
 from toolgate.gate.stored import stored_result
+from toolgate.ledger.state import parsed
+from toolgate.storage.port import Filter
 
 
 async def consent(services: Services, flow: Flow) -> Stage | None:
@@ -46,6 +49,7 @@ async def consent(services: Services, flow: Flow) -> Stage | None:
         )
     if flow.question and not flow.asked_again:
         flow.asked_again = "what it would do has changed since it was approved"
+    await _heed_refusal(services, flow)
     flow.question = await desk.ask(
         AskWork(
             call, services.redactor.mask(tool, call.args), facts.effects, decision, rights, flow.preview,
@@ -56,7 +60,21 @@ async def consent(services: Services, flow: Flow) -> Stage | None:
     if not flow.wait:
         raise await _pending(services, flow)
     await desk.wait(flow.question)
-    return plan if tool.plan is not None else None  # the files may have moved on while the human was reading
+    # things may have moved on while the human was reading
+    return plan if tool.plan is not None or tool.preview is not None else None
+
+
+async def _heed_refusal(services: Services, flow: Flow) -> None:
+    """A refusal answers repeats of the same call until its question would have run out: no nagging."""
+    assert flow.call is not None
+    ledger = services.ledger
+    since = ledger.clock.now() - round(services.desk.settings.expires_s * SECOND)
+    recent = Filter(
+        persona=flow.persona, tool=flow.call.tool, kinds=("refused",), since=since, newest_first=True
+    )
+    for row in await ledger.backend.rows(recent):
+        if parsed(row)["digest"] == flow.call.digest:
+            raise refusal(row)
 
 
 async def _pending(services: Services, flow: Flow) -> Pending:

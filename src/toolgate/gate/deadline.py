@@ -1,13 +1,17 @@
 """A time limit on what the current task awaits: `asyncio.timeout`, without its bookkeeping for rescheduling.
 
 It stands on the path of every call, where half its cost counts. The rules are asyncio's: the task is cancelled at
-the deadline, and only that cancellation becomes a TimeoutError; one from outside stays one.
+the deadline, and only that cancellation becomes Late; one from outside stays one.
 """
 
 from __future__ import annotations
 
 import asyncio
 from types import TracebackType
+
+
+class Late(Exception):
+    """The deadline was reached. Not a TimeoutError, which a tool may raise for reasons of its own."""
 
 
 class Deadline:
@@ -34,4 +38,4 @@ class Deadline:
     ) -> None:
         self._handle.cancel()
         if self._hit and self._task.uncancel() <= self._asked_before and kind is asyncio.CancelledError:
-            raise TimeoutError from error
+            raise Late from error

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+
+import orjson
 
 from toolgate.core.errors import CallError, Cancelled, Code, Conflict, Failed, TimedOut, UnknownOutcome
-from toolgate.gate.deadline import Deadline
+from toolgate.gate.deadline import Deadline, Late
 from toolgate.gate.flow import Broke, Done, Flow, Lost, Outcome, Services, arguments, invoke
 from toolgate.gate.reconcile import what_happened
 
@@ -21,29 +24,42 @@ async def execute(services: Services, flow: Flow) -> None:
     assert call is not None
     cached = services.cache.get(call.digest) if tool.cache_s and not flow.effectful else None
     if cached is not None:
-        flow.outcome = Done(cached[0], cached=True)
+        flow.outcome = Done(orjson.loads(cached), cached=True)
         return
     flow.running = True
+    flow.begun_at = time.perf_counter()  # what came before may have been a human reading
     seconds = services.timeouts.of(tool)
     running = asyncio.ensure_future(_run(services, flow)) if _unstoppable(flow) else None
     try:
         with Deadline(seconds):
             value = await (_run(services, flow) if running is None else asyncio.shield(running))
-    except TimeoutError:
+    except Late:
         late = TimedOut(f"{tool.name} did not finish in {seconds:g} s", "ask for less, or allow more time")
         flow.outcome = await _settle_doubt(services, flow, late, running)
     except asyncio.CancelledError:
-        flow.cancelled = True
-        cancelled = Cancelled(f"{tool.name} was cancelled", "call it again if it is still wanted")
-        flow.outcome = await asyncio.shield(_settle_doubt(services, flow, cancelled, running))
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            flow.cancelled = True
+            cancelled = Cancelled(f"{tool.name} was cancelled", "call it again if it is still wanted")
+            flow.outcome = await asyncio.shield(_settle_doubt(services, flow, cancelled, running))
+        else:  # nobody cancelled the caller: the tool awaited something that was
+            flow.outcome = await _raised(services, flow, RuntimeError("something it awaited was cancelled"))
     except Exception as error:
         flow.outcome = await _raised(services, flow, error)
     else:
         flow.outcome = Done(_dump(flow, value))
         if tool.cache_s and not flow.effectful:
-            services.cache.put(call.digest, (flow.outcome.value,), tool.cache_s)
+            _remember(services, call.digest, flow.outcome.value, tool.cache_s)
     if flow.effectful:
         services.cache.clear()
+
+
+def _remember(services: Services, digest: str, value: object, seconds: float) -> None:
+    """As text: whoever gets it may do with it what they like."""
+    try:
+        services.cache.put(digest, orjson.dumps(value), seconds)
+    except orjson.JSONEncodeError:
+        log.debug("a result is not cached, because JSON cannot hold it")
 
 
 def _unstoppable(flow: Flow) -> bool:
@@ -99,6 +115,7 @@ async def _settle_doubt(
         await asyncio.wait((running,), timeout=GRACE)
         if not running.done():
             return _lost(flow, error, "it is still running")
+        return await _finished(services, flow, running)
     if running is not None:
         running.add_done_callback(_heard)
     if not flow.effectful:
@@ -110,6 +127,14 @@ async def _settle_doubt(
     if happened == "happened":
         return Done({"reconciled": how}, reconciled=how)
     return _lost(flow, error, how)
+
+
+async def _finished(services: Services, flow: Flow, running: asyncio.Future[object]) -> Outcome:
+    """It came to its end after all, only late: what it returned or raised is what happened."""
+    try:
+        return Done(_dump(flow, running.result()))
+    except Exception as error:
+        return await _raised(services, flow, error)
 
 
 def _lost(flow: Flow, error: CallError, how: str) -> Lost:

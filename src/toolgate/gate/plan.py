@@ -8,12 +8,15 @@ from toolgate.core import diff
 from toolgate.core.call import Call
 from toolgate.core.change import Change
 from toolgate.core.decision import Verdict
-from toolgate.core.errors import CallError, Failed
+from toolgate.core.errors import CallError, Failed, NotAllowed, TimedOut
+from toolgate.core.ports import Facts
 from toolgate.gate.authorize import refused, with_paths
+from toolgate.gate.deadline import Deadline, Late
 from toolgate.gate.flow import Flow, Services, arguments, invoke
 from toolgate.gate.stored import stored_result
 
 log = logging.getLogger("toolgate.gate")
+_DECLARED = frozenset({"project", "garden", "scratch"})
 
 
 async def plan(services: Services, flow: Flow) -> None:
@@ -25,7 +28,7 @@ async def plan(services: Services, flow: Flow) -> None:
     if tool.plan is not None:
         if await stored_result(services, flow):
             return  # it has been done: planning it again on the changed files would say something else
-        change = await _run(flow, tool.plan)
+        change = await _run(services, flow, tool.plan)
         if not isinstance(change, Change):
             raise Failed(
                 f"{tool.name} planned a {type(change).__name__}, not a Change", "report this to its author"
@@ -36,12 +39,22 @@ async def plan(services: Services, flow: Flow) -> None:
         flow.preview = diff.render(change) if asks else ""
         _recheck(services, flow, change)
     elif tool.preview is not None and asks:
-        flow.preview = str(await _run(flow, tool.preview))
+        flow.preview = str(await _run(services, flow, tool.preview))
+        flow.call = Call.make(
+            tool.name,
+            tool.definition,
+            call.args,
+            flow.persona,
+            flow.trail,
+            flow.call_id,
+            preview=flow.preview,
+        )  # what was shown is part of what is approved
 
 
 def _recheck(services: Services, flow: Flow, change: Change) -> None:
     """The plan may touch files that no argument names: policy must have seen them too."""
     assert flow.facts is not None
+    _check_effects(flow.facts, change)
     facts = with_paths(flow.facts, tuple(str(file.path) for file in change.files))
     if facts is flow.facts:
         return
@@ -54,13 +67,29 @@ def _recheck(services: Services, flow: Flow, change: Change) -> None:
         flow.preview = diff.render(change)
 
 
-async def _run(flow: Flow, function: object) -> object:
+def _check_effects(facts: Facts, change: Change) -> None:
+    """A tool writes where it declares that it writes: policy judged it by that."""
+    for file in change.files:
+        if file.path.mount in _DECLARED and file.path.mount not in facts.effects.writes:
+            raise NotAllowed(
+                f"{facts.tool.name} does not declare that it writes the {file.path.mount}, but would change {file.path.shown}",
+                "declare the effect, or name a path in a mount that it may write",
+                data={"rule": "hard:undeclared-effect"},
+            )
+
+
+async def _run(services: Services, flow: Flow, function: object) -> object:
     assert flow.args is not None
     assert flow.tool is not None
     try:
-        return await invoke(flow, function, **arguments(flow.args))  # type: ignore[arg-type]
+        with Deadline(services.timeouts.of(flow.tool)):
+            return await invoke(flow, function, **arguments(flow.args))  # type: ignore[arg-type]
     except CallError:
         raise
+    except Late:
+        raise TimedOut(
+            f"{flow.tool.name} took too long to plan", "ask for less, or allow more time"
+        ) from None
     except Exception as error:
         log.exception("%s could not plan", flow.tool.name)
         raise Failed(

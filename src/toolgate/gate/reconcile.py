@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import logging
@@ -13,6 +14,7 @@ from toolgate.core.context import Context
 from toolgate.core.errors import CallError
 from toolgate.core.event import Committed, Failed, Unknown
 from toolgate.core.tool import Tool
+from toolgate.gate.deadline import Deadline
 from toolgate.gate.flow import Services
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.state import Live
@@ -48,9 +50,11 @@ async def _ask_tool(tool: Tool, args: BaseModel, started: Row) -> tuple[str, str
     wanted = tool.wants.get(tool.reconcile)
     if wanted:
         named[wanted] = Context(started.call, started.persona, started.tool, started.conversation)
-    answer = tool.reconcile(**named)
-    if inspect.isawaitable(answer):
-        answer = await answer
+    if inspect.iscoroutinefunction(tool.reconcile):
+        with Deadline(tool.timeout):
+            answer = await tool.reconcile(**named)
+    else:
+        answer = await asyncio.wait_for(asyncio.to_thread(tool.reconcile, **named), tool.timeout)
     words = {True: "happened", False: "not", None: "unknown"}
     outcome = words[answer] if isinstance(answer, bool) or answer is None else str(answer)
     return (outcome if outcome in words.values() else "unknown"), f"{tool.name} was asked"
@@ -74,6 +78,9 @@ async def _settle(services: Services, item: Live) -> list[Row]:
         tool: Tool | None = services.registry.resolve(row.tool)
     except CallError:
         tool = None
+    known = json.loads(row.body)
+    if tool is None and known.get("effectful") and not known.get("change"):
+        return []  # another process may have the tool and can ask it; until then nothing is claimed about it
     outcome, how = await what_happened(services, tool, row)
 
     def decide(view: View) -> None:

@@ -55,8 +55,8 @@ async def stored_result(services: Services, flow: Flow) -> bool:
     if not flow.claim or flow.call is None:
         return False
     claim = await services.ledger.do(ClaimWork(flow.claim))
-    if claim is None:
-        return False
+    if claim is None or await services.ledger.look(lambda state, now: bool(state.paused)):
+        return False  # under a pause `begin` decides
     problem = objection(claim, flow.call.request, flow.key or "")
     if problem is not None:
         raise problem

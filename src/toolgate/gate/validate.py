@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
-from pydantic import BaseModel, SecretStr
+import orjson
+from pydantic import BaseModel, Secret, SecretBytes, SecretStr
+from pydantic_core import to_jsonable_python
 
 from toolgate.core.call import Call
 from toolgate.core.canonical import screen
 from toolgate.core.errors import InvalidArgs, TooLarge
-from toolgate.core.paths import MountPath
 from toolgate.core.ports import Facts
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Flow, Services
 
-_NESTED = frozenset({dict, list, tuple})
-"""Values that can be deep; flat ones are looked at when they are spelled."""
+_NESTED = frozenset({dict, list, tuple, float})
+"""Values that can be deep or have two spellings; the others are looked at when they are spelled."""
+_FLAT = frozenset({str, int, bool, float, type(None)})
 
 
 def validate(services: Services, flow: Flow) -> None:
@@ -26,11 +29,15 @@ def validate(services: Services, flow: Flow) -> None:
         raise InvalidArgs(
             f"arguments must be an object, not {type(flow.raw).__name__}", "pass {name: value, ...}"
         )
-    if any(type(value) in _NESTED for value in flow.raw.values()):
+    nested = any(type(value) in _NESTED for value in flow.raw.values())
+    if nested:
         screen(flow.raw)
     flow.args = tool.validate(flow.raw)
     args = _as_json(tool, flow.args)
     flow.call = Call.make(tool.name, tool.definition, args, flow.persona, flow.trail, flow.call_id)
+    if nested and not tool.has_secrets:
+        # 1 and 1.0 are one number in JSON: the tool gets the spelling that was digested, shown and approved
+        flow.args = tool.validate(orjson.loads(flow.call.args_json))
     if len(flow.call.args_json) > services.budget.args_bytes:
         raise TooLarge(
             f"the arguments of {tool.name} are {len(flow.call.args_json):,} bytes, "
@@ -39,27 +46,33 @@ def validate(services: Services, flow: Flow) -> None:
         )
     if "\\u0000" in flow.call.args_json:
         _refuse_nul(args)
-    flow.facts = Facts(flow.persona, tool, args, tool.effects_for(args), tuple(_paths(tool, flow.args)))
+    paths = tuple(
+        path for value in flow.args.__dict__.values() if type(value) not in _FLAT for path in paths_in(value)
+    )
+    flow.facts = Facts(flow.persona, tool, args, tool.effects_for(args), paths)
 
 
 def _as_json(tool: Tool, args: BaseModel) -> dict[str, Any]:
     """The arguments that identify the call. Secrets count for the digest; the journal gets them masked."""
     dumped: dict[str, Any] = tool.args.__pydantic_serializer__.to_python(args, mode="json")
-    for name in tool.secret_args:
-        dumped[name] = _revealed(getattr(args, name), dumped[name])
+    if tool.has_secrets:
+        dumped = {name: _revealed(getattr(args, name), item) for name, item in dumped.items()}
     return dumped
 
 
 def _revealed(value: Any, dumped: Any) -> Any:
     """What was dumped, with secrets at any depth as they are: two calls with different ones are two calls."""
-    if isinstance(value, SecretStr):
-        return value.get_secret_value()
-    if isinstance(value, BaseModel):
+    if isinstance(value, SecretStr | SecretBytes | Secret):
+        hidden = value.get_secret_value()
+        return hidden.hex() if isinstance(hidden, bytes) else to_jsonable_python(hidden)
+    if isinstance(value, BaseModel) or is_dataclass(value):
         return {name: _revealed(getattr(value, name), item) for name, item in dumped.items()}
     if isinstance(value, Mapping):
         return {
             key: _revealed(one, item) for one, (key, item) in zip(value.values(), dumped.items(), strict=True)
         }
+    if isinstance(value, set | frozenset):
+        return sorted((_revealed(one, item) for one, item in zip(value, dumped, strict=True)), key=str)
     if isinstance(value, list | tuple):
         return [_revealed(one, item) for one, item in zip(value, dumped, strict=True)]
     return dumped
@@ -73,24 +86,3 @@ def _refuse_nul(value: Any, where: str = "") -> None:
     for key, item in pairs:
         _refuse_nul(key, where)
         _refuse_nul(item, f"{where}.{key}" if where else str(key))
-
-
-def _paths(tool: Tool, args: BaseModel) -> Iterator[MountPath]:
-    for name in tool.path_args:
-        yield from _paths_in(getattr(args, name))
-
-
-def _paths_in(value: Any) -> Iterator[MountPath]:
-    """Paths at any depth: one that policy does not see is one that it does not judge."""
-    if isinstance(value, MountPath):
-        yield value
-    elif isinstance(value, BaseModel):
-        for name in type(value).model_fields:
-            yield from _paths_in(getattr(value, name))
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _paths_in(key)
-            yield from _paths_in(item)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for item in value:
-            yield from _paths_in(item)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from toolgate.core.names import Registry
-from toolgate.core.paths import MountPath
+from toolgate.core.paths import paths_in
 from toolgate.core.ports import Facts
 from toolgate.policy.model import ExampleCall
 
@@ -20,18 +19,7 @@ def facts_from(registry: Registry, paused: Mapping[str, str] | None = None) -> F
         tool = registry.resolve(call.tool)
         model = tool.validate(call.args)
         args = model.model_dump(mode="json")
-        paths = tuple(path for name in tool.path_args for path in _paths(getattr(model, name)))
+        paths = tuple(paths_in(model))
         return Facts(call.persona, tool, args, tool.effects_for(args), paths, paused or {})
 
     return facts_for
-
-
-def _paths(value: Any) -> Iterator[MountPath]:
-    if isinstance(value, MountPath):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _paths(item)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for item in value:
-            yield from _paths(item)

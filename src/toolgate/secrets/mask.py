@@ -15,14 +15,14 @@ from toolgate.core.tool import Tool
 MASK = "[masked]"
 _DEEP = frozenset({dict, list})
 _SECRET_NAME = re.compile(
-    r"(^|_|-)(password|passwd|passphrase|secret|token|api_?key|apikey|access_?key|private_?key|authorization|auth|cookie|credentials?)s?$",
+    r"(^|_)(password|passwd|pwd|passphrase|secret|token|api_?key|access_?key|private_?key|authorization|auth|bearer|cookie|credential)s?$",
     re.IGNORECASE,
 )
 
 
 @lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
-    return bool(_SECRET_NAME.search(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)))
+    return bool(_SECRET_NAME.search(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_")))
 
 
 class NameMask:
@@ -46,7 +46,7 @@ class NameMask:
 
 
 def _mask(name: str, value: Any, secret: bool) -> Any:
-    if value is not None and (secret or (is_secret_name(name) and isinstance(value, str | int))):
+    if value is not None and value != "" and (secret or is_secret_name(name)):
         return MASK
     if isinstance(value, dict):
         return {key: _mask(key, item, False) for key, item in value.items()}

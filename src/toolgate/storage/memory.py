@@ -36,6 +36,8 @@ class MemoryBackend:
 
     def __init__(self) -> None:
         self.journal: list[Row] = []
+        self.keys: Any = None
+        """The keys it was sealed with: they live and die with it."""
         self._head = Head(0, 0, 0, schema.EMPTY_HASH, "")
         self._tables: dict[str, dict[Any, tuple[Any, ...]]] = {name: {} for name in schema.PROJECTIONS}
 

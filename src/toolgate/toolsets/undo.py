@@ -11,13 +11,16 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from toolgate.core.canonical import canonical
 from toolgate.core.change import Change
 from toolgate.core.context import Context
-from toolgate.core.errors import Conflict, NotFound
+from toolgate.core.errors import Conflict, LedgerBroken, NotFound
 from toolgate.core.names import Registry
 from toolgate.core.ports import Files
 from toolgate.core.tool import Tool, tool
+from toolgate.ledger.chain import fault_of
 from toolgate.ledger.ledger import Ledger
+from toolgate.secrets.mask import MASK
 from toolgate.storage.port import Filter, Row
 
 
@@ -31,7 +34,13 @@ def toolset(registry: Registry, ledger: Ledger, files: Files) -> list[Tool]:
                 raise Conflict(
                     f"{started.tool} changed no files and cannot take back event {event}", "undo it by hand"
                 )
-            return Change((), f"take back {started.tool}", settled.seq)
+            args = json.loads(started.body)["args"]
+            if MASK in canonical(args):
+                raise Conflict(
+                    f"the arguments of event {event} were masked, so {started.tool} cannot take it back",
+                    "undo it by hand",
+                )
+            return Change((), f"take back {started.tool} {canonical(args)}", settled.seq)
         done = await files.load(manifest)
         now = await files.hashes([file.path for file in done.files])
         moved = [
@@ -69,6 +78,10 @@ async def _effect(ledger: Ledger, event: int) -> tuple[Row, Row]:
         raise Conflict(
             f"event {event} had no effect: its call is {rows[-1].kind}", "there is nothing to undo"
         )
+    for row in (started, settled):
+        fault = fault_of(row, row.seq, row.prev, ledger.keys)
+        if fault:
+            raise LedgerBroken(f"event {row.seq} cannot be undone: {fault}", "run `toolgate ledger verify`")
     if await ledger.backend.rows(Filter(ref=undone_ref(settled.seq), kinds=("undone",), limit=1)):
         redone = "undo the undoing to have it back"
         raise Conflict(f"event {settled.seq} is undone already", redone)
