@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 
 from toolgate.core.clock import iso
@@ -29,13 +31,24 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry, ensure_ascii=False)
 
 
+class PrivateFile(logging.FileHandler):
+    """Messages may quote what tools were given: only the user reads them, whatever the umask."""
+
+    def _open(self) -> TextIOWrapper:
+        return open(self.baseFilename, "a", encoding="utf-8", opener=_private)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 @contextmanager
 def log_to(path: Path) -> Iterator[None]:
     """Append to `path` while the gate is open; one old file is kept."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.exists() and path.stat().st_size > MAX_BYTES:
         path.replace(path.with_suffix(".old.jsonl"))
-    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
+    handler = PrivateFile(path, delay=True)
     handler.setFormatter(JsonFormatter())
     logger = logging.getLogger("toolgate")
     logger.addHandler(handler)

@@ -69,6 +69,34 @@ async def test_a_webhook_hears_once_of_a_question_and_not_of_its_arguments(
     assert "⟨U+202E⟩" in heard[0]["text"]
 
 
+async def test_a_webhook_that_redirects_is_not_followed() -> None:
+    asked: list[str] = []
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(302)
+            self.send_header("location", "/next")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None:
+            return None
+
+    with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        webhook = f"http://127.0.0.1:{server.server_port}/hook"
+        async with testing.gate([send], policy({"webhook": webhook})) as gate:
+            await gate.call("mail.send", {"to": "ada"}, wait=False)
+        server.shutdown()
+        thread.join()
+    assert asked == []
+
+
 async def test_a_webhook_that_cannot_be_reached_changes_nothing() -> None:
     async with testing.gate([send], policy({"webhook": "http://127.0.0.1:9/nobody"})) as gate:
         asked = await gate.call("mail.send", {"to": "ada"}, wait=False)

@@ -98,6 +98,14 @@ async def test_an_id_with_a_line_break_or_a_control_character_is_refused(project
 
 def test_what_is_shown_has_no_invisible_or_reordering_characters() -> None:
     assert visible("rm\x1b[2K \u202etxt.exe\u200b") == "rm⟨U+001B⟩[2K ⟨U+202E⟩txt.exe⟨U+200B⟩"
+    ranges = (
+        (0xA0, 0xA0), (0x34F, 0x34F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2000, 0x200A),
+        (0x2028, 0x202F), (0x205F, 0x205F), (0x2800, 0x2800), (0x3000, 0x3000), (0x3164, 0x3164),
+        (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF),
+    )  # fmt: skip
+    for code in (code for first, last in ranges for code in range(first, last + 1)):
+        assert visible(chr(code)) == f"⟨U+{code:04X}⟩"
+    assert visible("größe 日本 ✓") == "größe 日本 ✓"
 
 
 async def test_a_flood_of_refusals_is_counted_and_does_not_fill_the_ledger(project: Path) -> None:

@@ -8,6 +8,7 @@ import logging
 import shutil
 import urllib.request
 from dataclasses import dataclass
+from typing import Any
 
 from toolgate.core.clock import iso
 from toolgate.core.display import visible
@@ -38,8 +39,15 @@ class Webhook:
 
     def _post(self, body: bytes) -> None:
         request = urllib.request.Request(self.url, body, {"content-type": "application/json"})  # noqa: S310 - http(s) only, checked when the configuration is read
-        with urllib.request.urlopen(request, timeout=PATIENCE):  # noqa: S310
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=PATIENCE):
             return
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The configuration names who is told; whoever answers there does not get to name somebody else."""
+
+    def redirect_request(self, *args: Any, **more: Any) -> None:
+        return None
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,9 @@ def test_the_question_shows_all_that_matters_and_one_letter_approves(
     screen = terminal(*APPEND, "--reason", "spring is here", "--conversation", "c1")
     shown = screen.expect(MENU)
     for part in (
-        "builder wants to call notes.append with path=project:hours.md, text=open",
+        "builder wants to call notes.append with",
+        '"path": "project:hours.md"',
+        '"text": "open"',
         "--- a/hours.md",
         "+open",
         "changes files of the project",
@@ -45,8 +47,9 @@ def test_the_question_shows_all_that_matters_and_one_letter_approves(
 def test_a_refusal_asks_why_and_the_caller_is_told(terminal: Open, project: Path, cli: Cli) -> None:
     screen = terminal(*APPEND)
     screen.expect(MENU)
-    screen.type("what?")
-    screen.expect(MENU)
+    for no_answer in ("what?", "abort", "regret", "A", ""):
+        screen.type(no_answer)
+        screen.expect(MENU)
     screen.type("r")
     screen.expect("why (the model is told) > ")
     screen.type("too early")
@@ -167,3 +170,33 @@ def test_the_rest_of_a_long_line_cannot_pass_for_a_line_of_its_own(terminal: Ope
     shown = screen.expect(MENU).splitlines()
     assert "   ↪ +harmless" in [line.rstrip() for line in shown]
     assert not any(line.startswith(("  +harmless", "+harmless")) for line in shown)
+
+
+def test_a_whole_word_answers_too(terminal: Open) -> None:
+    screen = terminal(*APPEND)
+    screen.expect(MENU)
+    screen.type("approve")
+    assert screen.end()[0] == 0
+
+
+def test_what_was_typed_before_the_question_does_not_answer_it(terminal: Open, project: Path) -> None:
+    screen = terminal(*APPEND)
+    screen.type("a")  # long before the process has started to ask
+    screen.expect(MENU)
+    screen.type("l")
+    assert screen.end()[0] == 3
+    assert (project / "hours.md").read_text() == "9 to 17\n"
+
+
+def test_the_arguments_are_shown_in_full_and_quoted_beside_the_preview(terminal: Open) -> None:
+    text = "x" * 150 + '", text="harmless'
+    shown = terminal("call", "notes.append", "--arg", "path=hours.md", "--arg", f"text={text}").expect(MENU)
+    arguments = shown.partition("which would do")[0]
+    whole = "".join(line.strip().removeprefix("↪ ") for line in arguments.splitlines())
+    assert '"text": "' + "x" * 150 + r'\", text=\"harmless"' in whole
+    assert "--- a/hours.md" in shown
+
+
+def test_a_list_of_questions_quotes_values_so_that_none_poses_as_another(cli: Cli) -> None:
+    cli("call", "notes.append", "--arg", "path=a, text=b", "--arg", "text=evil", "--no-wait")
+    assert 'with path="project:a, text=b", text="evil"' in " ".join(cli("approvals").out.split())

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from toolgate import config
+from toolgate import config, trust
 
-from .driving import Cli, finish, start
+from .driving import COMMAND, Cli, Terminal, environment, finish, start
 
 HOSTILE = """\
 version: 1
@@ -50,6 +52,40 @@ def test_init_makes_a_project_that_works_and_can_be_repeated(tmp_path: Path, cli
     assert files(tmp_path) == before
     assert cli("call", "system.ping", "--root", str(root)).code == 0
     assert cli("doctor", "--root", str(root)).code == 0
+
+
+@pytest.mark.parametrize("found", ["toolgate.yaml", ".toolgate"])
+def test_init_does_not_trust_what_was_there_before_it(
+    tmp_path: Path, own_state_dir: Path, cli: Cli, found: str
+) -> None:
+    root = tmp_path / "theirs"
+    root.mkdir()
+    if found == "toolgate.yaml":
+        (root / found).write_text(HOSTILE)
+    else:
+        (root / found).mkdir()
+    done = cli("init", str(root))
+    assert (done.code, "is not trusted" in done.out, "toolgate trust" in done.out) == (0, True, True)
+    assert (root / "toolgate.yaml").exists()
+    assert not trust.is_trusted(root, own_state_dir)
+    assert not (own_state_dir / "keys").exists()
+    assert cli("init", str(root), "--json").data["trusted"] is False
+    assert cli("trust", str(root)).code == 0
+    assert cli("init", str(root), "--json").data["trusted"] is True
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_init_does_not_write_through_a_gitignore_that_is_no_file(tmp_path: Path, cli: Cli, kind: str) -> None:
+    root, outside = tmp_path / "new", tmp_path / "outside"
+    root.mkdir()
+    outside.write_text("mine")
+    if kind == "link":
+        (root / ".gitignore").symlink_to(outside)
+    else:
+        os.mkfifo(root / ".gitignore")
+    done = cli("init", str(root))
+    assert (done.code, "left alone" in done.err) == (0, True)
+    assert outside.read_text() == "mine"
 
 
 def test_init_keeps_what_is_there_and_adds_one_line_to_gitignore(tmp_path: Path, cli: Cli) -> None:
@@ -150,6 +186,7 @@ def test_trust_lists_what_it_would_start_and_runs_nothing(hostile: Path, cli: Cl
         "allow rules": ["1"],
         "webhook": [],
         "database": [],
+        "key file": [],
     }
     assert not (hostile / "marker").exists()
     shown = cli("trust", str(hostile))
@@ -168,3 +205,46 @@ def test_another_project_at_a_trusted_path_is_not_trusted(project: Path, cli: Cl
     os.rename(project / ".toolgate" / "project", project / "kept")
     (project / ".toolgate" / "project").write_text("f" * 32)
     assert cli("call", "system.ping").code == 3
+
+
+def test_trust_lists_where_the_ledger_and_its_key_would_be(tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "toolgate.yaml").write_text(
+        "version: 1\nledger: {database: 'postgres://eve:pw@far.example/db', key_file: ./their-key.json}\n"
+    )
+    found = cli("trust", str(tmp_path), "--json").data["powers"]
+    assert (found["database"], found["key file"]) == (["far.example/db"], ["./their-key.json"])
+
+
+@pytest.mark.parametrize(("answer", "trusted"), [("y", True), ("", False), ("yoke", False)])
+def test_trust_shows_the_powers_and_asks_before_it_records_anything(
+    hostile: Path, own_state_dir: Path, terminal: Callable[..., Terminal], answer: str, trusted: bool
+) -> None:
+    screen = terminal("trust", str(hostile))
+    assert "./evil.py" in screen.expect("trust it? [y/N] > ")
+    assert not trust.is_trusted(hostile, own_state_dir)
+    screen.type(answer)
+    assert screen.end()[0] == (0 if trusted else 3)
+    assert trust.is_trusted(hostile, own_state_dir) is trusted
+
+
+def test_trust_with_yes_does_not_ask(
+    hostile: Path, own_state_dir: Path, terminal: Callable[..., Terminal]
+) -> None:
+    code, shown = terminal("trust", str(hostile), "--yes").end()
+    assert (code, "./evil.py" in shown, "[y/N]" in shown) == (0, True, False)
+    assert trust.is_trusted(hostile, own_state_dir)
+
+
+def test_the_module_run_as_a_command_imports_nothing_from_where_it_is_run(tmp_path: Path) -> None:
+    for name in ("orjson", "pydantic", "rich", "typer"):
+        (tmp_path / f"{name}.py").write_text("open('marker', 'w').close()\n")
+    done = subprocess.run(
+        [*COMMAND, "call", "system.ping"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "marker").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 from typing import Annotated
 
@@ -24,25 +26,33 @@ def init(
     ] = Path("."),
     json: options.Json = False,
 ) -> None:
-    """Set up a project: toolgate.yaml, .gitignore, key, trust. Never overwrites; can be repeated."""
+    """Set up a project: toolgate.yaml, .gitignore, key, trust. Never overwrites; can be repeated.
+
+    A project that was there already and is not trusted yet stays so: read it, then `toolgate trust`.
+    """
     root = root.resolve()
     if not root.is_dir():
         raise SetupError(f"there is no directory {str(root)!r}", "create it first, or name another")
     before = trust.is_trusted(root, config.state_dir())
+    # what somebody else may have written is vouched for by `toolgate trust` only, which shows it first
+    strange = not before and any(os.path.lexists(root / name) for name in (config.FILE, config.STATE))
     wrote = _write_config(root)
     config.load(root)  # a file that was there and is broken is said now, before anything is trusted
     ignored = _ignore(root)
-    ident = trust.trust(root, config.state_dir())
-    keys.load_or_create(composition.key_path(composition.prepare(root)))
+    ident = None if strange else trust.trust(root, config.state_dir())
+    if not strange:
+        keys.load_or_create(composition.key_path(composition.prepare(root)))
     done = {
         "root": str(root),
         "project": ident,
+        "trusted": not strange,
         "config_written": wrote,
         "gitignore_changed": ignored,
         "was_trusted": before,
     }
     if not speech.finish(done):
-        _tell(root, wrote, ignored, before)
+        _tell(root, wrote, ignored)
+        _tell_trust(root, before, strange)
 
 
 def _write_config(root: Path) -> bool:
@@ -57,25 +67,46 @@ def _write_config(root: Path) -> bool:
 def _ignore(root: Path) -> bool:
     """State is not for the repository. Says whether the file had to change."""
     path = root / ".gitignore"
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        speech.note(
+            f".gitignore is a link or no file at all and was left alone; add the line {IGNORED} where it belongs",
+            "yellow",
+        )
+        return False
     try:
-        text = path.read_text()
+        with open(path, opener=_no_link) as file:
+            text = file.read()
     except FileNotFoundError:
         text = ""
     if any(line.strip().rstrip("/").lstrip("/") == config.STATE for line in text.splitlines()):
         return False
     separator = "" if not text or text.endswith("\n") else "\n"
-    with path.open("a") as file:
+    with open(path, "a", opener=_no_link) as file:
         file.write(f"{separator}{IGNORED}\n")
     return True
 
 
-def _tell(root: Path, wrote: bool, ignored: bool, before: bool) -> None:
+def _no_link(path: str, flags: int) -> int:
+    """Also if the name is swapped after it was looked at: a link would lead the write out of the project."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+
+
+def _tell(root: Path, wrote: bool, ignored: bool) -> None:
     speech.say(
         f"{'wrote' if wrote else 'kept'} {config.FILE}"
         + ("" if wrote else " (it was there; nothing is overwritten)")
     )
     if ignored:
         speech.say(f"added {IGNORED} to .gitignore")
+
+
+def _tell_trust(root: Path, before: bool, strange: bool) -> None:
+    if strange:
+        speech.say(f"{root} was there already and is not trusted: nothing of it runs", "yellow")
+        speech.say("\nnext:", "bold")
+        speech.say(f"  read {config.FILE}             it may come from somebody else")
+        speech.say("  toolgate trust                 shows what it would start, then trusts it")
+        return
     speech.say("this project was trusted already" if before else f"this user now trusts {root}")
     speech.say("\nnext:", "bold")
     speech.say("  toolgate tools                 what can be called")

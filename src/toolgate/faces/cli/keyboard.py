@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import termios
 
 
 class Keyboard:
@@ -13,6 +14,10 @@ class Keyboard:
     def __init__(self, handle: int | None = None) -> None:
         self._handle = sys.stdin.fileno() if handle is None else handle
         self._rest = b""
+
+    def forget(self) -> None:
+        self._rest = b""
+        forget_typed(self._handle)
 
     async def line(self) -> str:
         while b"\n" not in self._rest:
@@ -32,6 +37,12 @@ class Keyboard:
         finally:
             loop.remove_reader(self._handle)
         return os.read(self._handle, 4096)
+
+
+def forget_typed(handle: int) -> None:
+    """What was typed before a question was shown does not answer it."""
+    if os.isatty(handle):
+        termios.tcflush(handle, termios.TCIFLUSH)
 
 
 def _wake(ready: asyncio.Future[None]) -> None:

@@ -110,12 +110,14 @@ class _Conversation:
     async def run(self) -> None:
         """Ends with an answer, or with `later`, which leaves the question open."""
         choices = {"a": self._approve, "r": self._refuse, "g": self._grant}
+        self.keyboard.forget()
         while True:
             reply = await self._read(f"{MENU} > ")
-            if reply is None or reply[:1] == "l":
+            letter = "l" if reply is None else _letter(reply, "approve", "refuse", "grant", "later")
+            if letter == "l":
                 self.terminal.later.set()
                 return
-            chosen = choices.get(reply[:1])
+            chosen = choices.get(letter)
             if chosen is not None and await chosen():
                 return
 
@@ -153,13 +155,18 @@ class _Conversation:
             return None
         spoken = self.question.conversation
         kinds = ("[c]onversation  " if spoken else "") + "[p]ath glob  [a]ny arguments > "
-        kind = await self._read(f"for what? {kinds}") or ""
-        if kind[:1] == "c" and spoken:
+        kind = _letter(await self._read(f"for what? {kinds}") or "", "conversation", "path", "any")
+        if kind == "c" and spoken:
             return Scope(seconds=minutes * 60, conversation=spoken)
-        if kind[:1] == "p":
+        if kind == "p":
             glob = await self._read("path glob, such as docs/** > ")
             return Scope(seconds=minutes * 60, paths=(glob,)) if glob else None
-        return Scope(seconds=minutes * 60) if kind[:1] == "a" else None
+        return Scope(seconds=minutes * 60) if kind == "a" else None
+
+
+def _letter(reply: str, *words: str) -> str:
+    """The letter of the word that was typed, whole or as its letter. Nothing else counts: `abort` is no approval."""
+    return next((word[0] for word in words if reply in (word, word[0])), "")
 
 
 def _minutes(text: str | None) -> float | None:

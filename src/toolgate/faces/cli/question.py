@@ -23,29 +23,37 @@ _FOLDED = "   ↪ "
 
 
 def sentence(question: Question) -> str:
-    """One line that says who wants what."""
+    """One line that says who wants what, for lists; values are shortened."""
     shown = ", ".join(f"{name}={_short(value)}" for name, value in question.args.items())
-    return f"{question.persona} wants to call {question.tool}" + (f" with {shown}" if shown else "")
+    return _who(question) + (f" with {shown}" if shown else "")
+
+
+def _who(question: Question) -> str:
+    return f"{question.persona} wants to call {question.tool}"
 
 
 def _short(value: Any, limit: int = 40) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    """Quoted, so that a text with `, name=` in it cannot pose as another argument."""
+    if isinstance(value, str) and len(value) > limit:
+        return _json(value[: limit - 1]) + "…"
+    text = _json(value)
+    return text if isinstance(value, str) or len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, indent=indent, ensure_ascii=False, default=str)
 
 
 def page(question: Question) -> Group:
     """The whole question. Nothing is shortened here: what is approved is what was shown."""
-    parts: list[RenderableType] = [safe(sentence(question), "bold"), Text()]
+    asked = _who(question) + (" with" if question.args else " without arguments")
+    parts: list[RenderableType] = [safe(asked, "bold"), Text()]
+    if question.args:
+        parts += [preview(_json(dict(question.args), indent=2)), Text()]
     if question.preview:
-        parts += [preview(question.preview), Text()]
-    else:
-        parts += [_arguments(question.args), Text()]
+        parts += [safe("which would do", "bold"), Text(), preview(question.preview), Text()]
     parts.append(pairs(_facts(question)))
     return Group(*parts)
-
-
-def _arguments(args: Mapping[str, Any]) -> Preview:
-    return preview(json.dumps(args, indent=2, ensure_ascii=False, default=str))
 
 
 def preview(text: str) -> Preview:
@@ -128,7 +136,7 @@ def grant_in_words(persona: str, tool: str, body: Mapping[str, Any], expires: in
 def _condition(spec: Any) -> str:
     if isinstance(spec, Mapping) and set(spec) == {"equals"}:
         spec = spec["equals"]
-    return json.dumps(spec, ensure_ascii=False, default=str)
+    return _json(spec)
 
 
 def print_page(console: Console, question: Question) -> None:

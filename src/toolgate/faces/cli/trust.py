@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,8 @@ from toolgate import app as composition
 from toolgate import config as configuration
 from toolgate import trust as trusted
 from toolgate.config import Config
-from toolgate.faces.cli import options, project, speech
+from toolgate.faces.cli import failures, options, project, speech
+from toolgate.faces.cli.keyboard import forget_typed
 from toolgate.ledger import keys
 
 app = options.family()
@@ -25,6 +27,7 @@ def trust(
         Path | None, typer.Argument(metavar="[ROOT]", help="The project; default: the nearest one.")
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the trust back.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask at a terminal.")] = False,
     json: options.Json = False,
 ) -> None:
     """Show what a project would start, then record that you trust it. Nothing of it is run."""
@@ -36,13 +39,24 @@ def trust(
         return
     loaded = configuration.load(place)
     found = dict(powers(place, loaded))
+    if not speech.mode.json:
+        speech.say(f"toolgate.yaml of {place} says:", "bold")
+        speech.out().print(speech.pairs((name, ", ".join(items) or "none") for name, items in found.items()))
+        if not yes and options.channel() == "terminal" and not _confirmed():
+            speech.say(f"\n{place} is not trusted; nothing was recorded")
+            raise typer.Exit(failures.REFUSED)
     ident = trusted.trust(place, configuration.state_dir())
     keys.load_or_create(composition.key_path(composition.prepare(place)))
     if speech.finish({"root": str(place), "trusted": True, "project": ident, "powers": found}):
         return
-    speech.say("its toolgate.yaml says:", "bold")
-    speech.out().print(speech.pairs((name, ", ".join(items) or "none") for name, items in found.items()))
     speech.say(f"\n{place} is now trusted by this user; `toolgate trust --remove` takes it back")
+
+
+def _confirmed() -> bool:
+    forget_typed(sys.stdin.fileno())
+    sys.stderr.write("\ntrust it? [y/N] > ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def powers(root: Path, loaded: Config) -> Iterator[tuple[str, list[str]]]:
@@ -65,6 +79,7 @@ def powers(root: Path, loaded: Config) -> Iterator[tuple[str, list[str]]]:
     yield "allow rules", [f"{len(rules)}"] if rules else []
     yield "webhook", [loaded.consent.notify.webhook] if loaded.consent.notify.webhook else []
     yield "database", [loaded.ledger.database.rpartition("@")[2]] if loaded.ledger.database else []
+    yield "key file", [loaded.ledger.key_file] if loaded.ledger.key_file else []
 
 
 def _outside(root: Path, path: str) -> bool:
