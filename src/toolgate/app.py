@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -257,9 +259,25 @@ def _owners(setup: Setup, backend: Backend) -> Owners:
 
 def key_path(setup: Setup) -> Path:
     if setup.config.ledger.key_file:
-        return (setup.root / setup.config.ledger.key_file).expanduser()
+        return _key_file(setup.root, setup.config.ledger.key_file)
     ident = trust.make_project_id(setup.root)
     return setup.state_dir / "keys" / f"{ident}.json"
+
+
+def _key_file(root: Path, written: str) -> Path:
+    try:
+        path = root / Path(written).expanduser()
+    except RuntimeError:  # `~somebody` who does not exist
+        raise SetupError(f"ledger.key_file: {written!r} has no home", "write an absolute path") from None
+    real = path.resolve()
+    plain = Path(os.path.normpath(root / written))
+    if real.is_relative_to(root) and (real != plain or Path(written).is_absolute()):
+        # policy shuts the file by the words of the configuration, so they must be where it is
+        raise SetupError(
+            f"ledger.key_file: {written!r} leads into the project",
+            f"write `key_file: {real.relative_to(root)}`, or better a place outside the project",
+        )
+    return path
 
 
 def _keys(setup: Setup, backend: Backend) -> Keys:
@@ -276,12 +294,56 @@ def _files(setup: Setup, stack: AsyncExitStack, backend: Backend) -> WorkspaceFi
     if not setup.trusted:
         return None
     roots = {name: (setup.root / mount.path).resolve() for name, mount in setup.config.mounts.items()}
+    _check_roots(setup, roots)
     setup.local.mkdir(mode=0o700, exist_ok=True)
     for name in ("scratch",):
         if name in roots:
             roots[name].mkdir(parents=True, exist_ok=True)
     mounts = stack.enter_context(Mounts({name: path for name, path in roots.items() if path.is_dir()}))
     return WorkspaceFiles(mounts, Images(setup.local / "images"), setup.local)
+
+
+def _check_roots(setup: Setup, roots: Mapping[str, Path]) -> None:
+    """Where mounts really lead, links followed: to nothing of toolgate's own, and not to one another."""
+    if setup.local.is_symlink():
+        raise SetupError(f"{setup.local} is a link", "make it a directory; tools could reach where it leads")
+    keys = setup.state_dir.resolve()
+    scratch = setup.local / "scratch"
+    for name, root in roots.items():
+        usual = (
+            name == "scratch"
+            and Path(os.path.normpath(setup.root / setup.config.mounts[name].path)) == scratch
+        )
+        if usual and root != scratch:
+            raise SetupError(f"{scratch} is a link", "make it a directory")
+        if root.is_relative_to(setup.local) and not usual:
+            raise SetupError(
+                f"the mount {name} leads to toolgate's own files in {root}", "choose another path"
+            )
+        if root.is_relative_to(keys) or keys.is_relative_to(root):
+            raise SetupError(
+                f"the mount {name} is {root}, where tools could reach the keys in {keys}",
+                "choose another path, or set TOOLGATE_STATE_DIR to a directory outside every mount",
+            )
+    for inner, outer in permutations(roots, 2):
+        if roots[inner].is_relative_to(roots[outer]):
+            _check_nested(setup, roots, inner, outer)
+
+
+def _check_nested(setup: Setup, roots: Mapping[str, Path], inner: str, outer: str) -> None:
+    """Policy shuts the inner directory to the outer mount by the words of their paths, so those must be true."""
+    paths = [setup.config.mounts[name].path for name in (inner, outer)]
+    if outer != "project" or roots[inner] == roots[outer]:
+        raise SetupError(
+            f"the mount {inner} is {roots[inner]}, which the mount {outer} has too",
+            "choose directories apart from each other; only `project` may have other mounts in it",
+        )
+    plain = [Path(os.path.normpath(setup.root / path)) for path in paths]
+    if plain != [roots[inner], roots[outer]] or len({Path(path).is_absolute() for path in paths}) > 1:
+        raise SetupError(
+            f"the mount {inner} leads into the project, to {roots[inner]}",
+            f"write it as it is, without links: `path: {os.path.relpath(roots[inner], setup.root)}`",
+        )
 
 
 def _register(

@@ -17,6 +17,7 @@ from toolgate.core.errors import ConfigError
 from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, folded
 from toolgate.policy.checks import Parts, first_flaw
+from toolgate.policy.hard import Named
 from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, Strict, flawed
 from toolgate.policy.policy import Policy
 from toolgate.starter import DEFAULT_YAML
@@ -142,8 +143,15 @@ class Config(Strict):
 
     def policy(self, trusted: bool) -> Policy:
         human = PersonaSpec(phase="collaborate", allow=("ledger.undo",), mounts=tuple(self.mounts))
+        files = [plugin for plugin in self.plugins if plugin.startswith("./")]
+        keys = [self.ledger.key_file] if self.ledger.key_file else []
         return Policy(
-            {HUMAN: human, **self.personas}, self.mounts, self.policy_spec, self.limits, trusted=trusted
+            {HUMAN: human, **self.personas},
+            self.mounts,
+            self.policy_spec,
+            self.limits,
+            trusted=trusted,
+            named=Named.of(files, keys),
         )
 
 

@@ -47,7 +47,7 @@ async def _race(command: list[str], processes: list[asyncio.subprocess.Process])
 async def test_ten_processes_get_exactly_their_hundred_calls(
     sql_database: SqlDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TOOLGATE_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("TOOLGATE_STATE_DIR", str(tmp_path.parent / f"{tmp_path.name}-state"))
     place = sql_database.dsn if isinstance(sql_database, Postgres) else str(tmp_path / "ledger.db")
     async with toolgate.open(tmp_path, CONFIG, place):
         pass  # the key is made once, before anybody races for it

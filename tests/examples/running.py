@@ -14,7 +14,7 @@ EXAMPLES = REPOSITORY / "examples"
 def run(name: str, *args: str, cwd: Path, python: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
-        "TOOLGATE_STATE_DIR": str(cwd / "state"),
+        "TOOLGATE_STATE_DIR": str(cwd.parent / f"{cwd.name}-state"),
         "PYTHONPATH": str(REPOSITORY / "src"),
         "PYTHONIOENCODING": "utf-8",
     }

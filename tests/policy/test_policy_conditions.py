@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
-from policy_world import config, one
+from policy_world import config, one, policy
 
 from toolgate.core.errors import ConfigError
+from toolgate.core.names import Registry
+from toolgate.core.tool import tool
 from toolgate.policy.conditions import Condition
-from toolgate.policy.model import ConditionSpec
+from toolgate.policy.facts import facts_from
+from toolgate.policy.model import ConditionSpec, ExampleCall
 
 
 def holds(condition: Any, value: Any, strict: bool = True) -> bool:
@@ -32,8 +36,8 @@ def holds(condition: Any, value: Any, strict: bool = True) -> bool:
         ({"lt": 3}, 2, 3),
         ({"lte": 3}, 3, 4),
         ({"gt": 1, "lt": 5}, 3, 5),
-        ({"gt": 0}, 1, True),
-        ({"gt": 0}, 1, "1"),
+        ({"gt": 0}, "0.5", "-1"),
+        ({"gt": 100}, "1e3", "99.99"),
         ({"exists": True}, "", None),
         ({"exists": False}, None, 0),
         ("src/a.py", "project:src/a.py", "garden:src/a.py"),
@@ -69,6 +73,54 @@ def test_a_text_too_long_to_judge_satisfies_a_deny_and_never_an_allow(condition:
     padded = "x" * 5000 + "evil"
     assert holds(condition, padded, strict=True)
     assert not holds(condition, padded, strict=False)
+
+
+@pytest.mark.parametrize(
+    "value", ["plenty", "NaN", float("nan"), True, {"n": 1}, "9" * 5000, "1e99999999999999999999"]
+)
+def test_what_is_no_number_satisfies_a_deny_and_never_an_allow(value: Any) -> None:
+    for condition in ({"gt": 100}, {"lte": 100}):
+        assert holds(condition, value, strict=True)
+        assert not holds(condition, value, strict=False)
+        assert not holds(condition, None, strict=True)
+
+
+def test_a_decimal_argument_is_compared_as_a_number() -> None:
+    @tool("bank.pay", writes=["outside"])
+    def pay(amount: Decimal) -> None:
+        """Pays."""
+
+    found = facts_from(Registry([pay]))(ExampleCall(tool="bank.pay", args={"amount": "100.01"}, persona="p"))
+    assert found.args == {"amount": "100.01"}
+    for decision, expected in (("deny", "rule:rule-1"), ("allow", "rule:rule-1")):
+        rule = {
+            "persona": "p",
+            "tools": "bank.pay",
+            "when": {"args": {"amount": {"gt": 100}}},
+            "decision": decision,
+        }
+        assert policy(personas={"p": {}}, policy={"rules": [rule]}).decide(found).rule == expected
+
+
+def test_lists_are_searched_at_any_depth() -> None:
+    deep: Any = "rm -rf"
+    for _ in range(5000):
+        deep = [deep]
+    for value in (["ls", ["x", ("rm -rf",)]], deep):
+        assert holds({"glob": "rm*"}, value, strict=True)
+    assert not holds({"glob": "rm*"}, ["ls", ["x"]], strict=True)
+    assert holds({"glob": "rm*"}, [["rm a"], "rm b"], strict=False)
+    assert not holds({"glob": "rm*"}, [["rm a", ["ls"]]], strict=False)
+    assert not holds({"glob": "rm*"}, [[], [[]]], strict=False)
+
+
+@pytest.mark.parametrize("condition", [{"glob": "*a*"}, {"matches": "a"}])
+def test_more_text_than_the_budget_cannot_be_judged(condition: Any) -> None:
+    assert not holds(condition, ["x" * 4000] * 16, strict=True)
+    assert holds(condition, ["x" * 4000] * 17, strict=True)
+    assert holds(condition, ["a" * 4000] * 16, strict=False)
+    assert not holds(condition, ["a" * 4000] * 17, strict=False)
+    assert not holds({"equals": "x"}, ["y" * 4000] * 100, strict=True)
 
 
 def test_conditions_decide_inside_a_rule() -> None:

@@ -1,10 +1,30 @@
-"""A Change as a person reads it: a unified diff made from the bytes that will be written."""
+"""A Change as a person reads it: a unified diff made from the bytes that will be written.
+
+The work is bounded, because an agent chooses both sides: what is equal at both ends is left out, and a middle that
+is too large or too different to compare line by line is shown as one block replaced by another.
+"""
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from toolgate.core.change import Change, FileChange
+
+CONTEXT = 3
+MAX_LINES = 1500
+MAX_EDITS = 500
+_CONTROLS = frozenset({*range(0x20), *range(0x7F, 0xA0)}) - frozenset(b"\t\n\f\r")
+"""Bytes that no Latin-1 text has; what has them is shown as binary."""
+
+
+class Edit(NamedTuple):
+    """Lines `old:old_end` of the one side become lines `new:new_end` of the other."""
+
+    old: int
+    old_end: int
+    new: int
+    new_end: int
 
 
 def render(change: Change) -> str:
@@ -14,28 +34,143 @@ def render(change: Change) -> str:
 def _render_file(file: FileChange) -> str:
     old = "/dev/null" if file.before is None else f"a/{file.path.shown}"
     new = "/dev/null" if file.after is None else f"b/{file.path.shown}"
-    before, after = _text(file.before), _text(file.after)
-    if before is None or after is None:
-        return f"--- {old}\n+++ {new}\nbinary: {_size(file.before)} → {_size(file.after)}, {file.after_hash or 'removed'}"
-    lines = list(
-        difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), old, new)
-    )
-    return "".join(_with_end(line) for line in lines).rstrip("\n") or f"--- {old}\n+++ {new}\n(empty file)"
+    return f"--- {old}\n+++ {new}\n" + "\n".join(_body(file)).rstrip("\n")
 
 
-def _text(content: bytes | None) -> str | None:
-    if content is None:
-        return ""
-    if b"\0" in content:
-        return None
+def _body(file: FileChange) -> Iterator[str]:
+    before, old_note = _text(file.before, "before")
+    after, new_note = _text(file.after, "after")
+    yield from (note for note in (old_note, new_note) if note)
+    if not before and not after and None in (before, after):  # no text on either side
+        yield f"binary: {_size(file.before)} → {_size(file.after)}, {file.after_hash or 'removed'}"
+        return
+    if before is None:
+        yield f"before is binary: {_size(file.before)}, {file.before_hash}"
+    if after is None:
+        yield f"after is binary: {_size(file.after)}, {file.after_hash}"
+    hunks = "".join(_hunks(_lines(before or ""), _lines(after or "")))
+    if hunks:
+        yield hunks
+    elif file.before == file.after:
+        yield "(no change)"
+    else:
+        yield "(empty file)" if not (before or after) else "(the text is the same, its bytes are not)"
+
+
+def _text(content: bytes | None, side: str) -> tuple[str | None, str]:
+    """The text of a file, None if it is binary, and what has to be said about its encoding."""
     try:
-        return content.decode()
+        text = (content or b"").decode()
     except UnicodeDecodeError:
-        return None
+        assert content is not None
+        if not _CONTROLS.isdisjoint(content):
+            return None, ""
+        return content.decode("latin-1"), f"{side} is not UTF-8; it is shown as Latin-1"
+    return (None if "\0" in text else text), ""
 
 
-def _with_end(line: str) -> str:
-    return line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
+def _lines(text: str) -> list[str]:
+    """Only a newline ends a line, as for `patch`; `splitlines` knows others."""
+    *whole, rest = text.split("\n")
+    return [line + "\n" for line in whole] + ([rest] if rest else [])
+
+
+def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
+    group: list[Edit] = []
+    for edit in _edits(old, new):
+        if group and edit.old - group[-1].old_end > 2 * CONTEXT:
+            yield from _hunk(old, new, group)
+            group = []
+        group.append(edit)
+    if group:
+        yield from _hunk(old, new, group)
+
+
+def _hunk(old: list[str], new: list[str], edits: list[Edit]) -> Iterator[str]:
+    lead = min(CONTEXT, edits[0].old)
+    at, new_at = edits[0].old - lead, edits[0].new - lead
+    trail = min(CONTEXT, len(old) - edits[-1].old_end)
+    end, new_end = edits[-1].old_end + trail, edits[-1].new_end + trail
+    yield f"@@ -{_span(at, end)} +{_span(new_at, new_end)} @@\n"
+    for edit in edits:
+        yield from (_line(" ", line) for line in old[at : edit.old])
+        yield from (_line("-", line) for line in old[edit.old : edit.old_end])
+        yield from (_line("+", line) for line in new[edit.new : edit.new_end])
+        at = edit.old_end
+    yield from (_line(" ", line) for line in old[at:end])
+
+
+def _span(start: int, end: int) -> str:
+    """As unified diffs count: from 1, and an empty span by the line before it."""
+    count = end - start
+    return f"{start + 1}" if count == 1 else f"{start + (count > 0)},{count}"
+
+
+def _line(mark: str, line: str) -> str:
+    return mark + line if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
+
+
+def _edits(old: list[str], new: list[str]) -> list[Edit]:
+    shorter = min(len(old), len(new))
+    head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
+    rest = shorter - head
+    tail = next((at for at in range(rest) if old[-1 - at] != new[-1 - at]), rest)
+    left, right = old[head : len(old) - tail], new[head : len(new) - tail]
+    if not left and not right:
+        return []
+    whole = Edit(head, head + len(left), head, head + len(right))
+    if not left or not right or max(len(left), len(right)) > MAX_LINES:
+        return [whole]
+    steps = _steps(left, right)
+    return [whole] if steps is None else _joined(steps, head)
+
+
+def _steps(old: list[str], new: list[str]) -> list[tuple[int, int, bool]] | None:
+    """The fewest lines to remove and insert (Myers), last first: where, and whether it inserts.
+
+    None beyond MAX_EDITS, which bounds the time by MAX_EDITS x MAX_LINES, whatever the lines are.
+    """
+    reach = {1: 0}
+    """How far into `old` each diagonal has come."""
+    trace: list[dict[int, int]] = []
+    for edits in range(min(len(old) + len(new), MAX_EDITS) + 1):
+        trace.append(reach.copy())
+        for diagonal in range(-edits, edits + 1, 2):
+            x = reach[diagonal + 1] if _goes_down(reach, diagonal, edits) else reach[diagonal - 1] + 1
+            while x < len(old) and 0 <= x - diagonal < len(new) and old[x] == new[x - diagonal]:
+                x += 1
+            reach[diagonal] = x
+            if x >= len(old) and x - diagonal >= len(new):
+                return _back(trace, len(old), len(new))
+    return None
+
+
+def _goes_down(reach: dict[int, int], diagonal: int, edits: int) -> bool:
+    """Whether the diagonal is best reached by an insertion."""
+    return diagonal == -edits or (diagonal != edits and reach[diagonal - 1] < reach[diagonal + 1])
+
+
+def _back(trace: list[dict[int, int]], x: int, y: int) -> list[tuple[int, int, bool]]:
+    steps = []
+    for edits in range(len(trace) - 1, 0, -1):
+        down = _goes_down(trace[edits], x - y, edits)
+        before = x - y + (1 if down else -1)
+        x = trace[edits][before]
+        y = x - before
+        steps.append((x, y, down))
+    return steps
+
+
+def _joined(steps: list[tuple[int, int, bool]], head: int) -> list[Edit]:
+    """Neighbouring steps as one edit."""
+    found: list[Edit] = []
+    for x, y, inserts in reversed(steps):
+        edit = Edit(head + x, head + x + (not inserts), head + y, head + y + inserts)
+        if found and (found[-1].old_end, found[-1].new_end) == (edit.old, edit.new):
+            edit = Edit(found[-1].old, edit.old_end, found[-1].new, edit.new_end)
+            found.pop()
+        found.append(edit)
+    return found
 
 
 def _size(content: bytes | None) -> str:

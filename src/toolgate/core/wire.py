@@ -20,6 +20,8 @@ def loads(text: str | bytes, *, limit: int = MAX_BYTES) -> Any:
         raise InvalidArgs("the JSON is nested too deeply", "flatten the value") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise InvalidArgs(f"this is not JSON: {error}", "send one JSON object in UTF-8") from None
+    except ValueError:  # Python converts no integer of more than some thousand digits
+        raise InvalidArgs("the JSON has a number with too many digits", "send it as a text") from None
 
 
 def loads_object(text: str | bytes, *, limit: int = MAX_BYTES) -> dict[str, Any]:

@@ -1,13 +1,15 @@
 """Hard blocks on paths: what no rule, no persona and no answer can open.
 
 Blocked names are matched on every segment of the mount-relative path, folded, so that no spelling slips past.
-A mount may narrow the list with `unblock`; toolgate's own files stay shut.
+A mount may narrow the list with `unblock`; toolgate's own files stay shut. So do the files that the configuration
+names, by every mount that leads to them, and a directory that is a mount of its own is reached as that mount only.
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from toolgate.core.decision import Decision, Verdict
@@ -69,6 +71,31 @@ class Refusal:
     reason: str
 
 
+Place = tuple[str, ...]
+"""Folded names that lead somewhere from the root of the project."""
+
+
+def place(path: str) -> Place:
+    """Where a configured path is, by its words alone; an absolute one begins with an empty name."""
+    parts = posixpath.normpath(path).split("/")
+    return tuple(fold(part) for part in parts if part != ".")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Files that the configuration names: whoever could write them would decide what runs or what is believed."""
+
+    never_written: frozenset[Place] = frozenset()
+    never_used: frozenset[Place] = frozenset()
+
+    @classmethod
+    def of(cls, never_written: Sequence[str], never_used: Sequence[str]) -> Named:
+        return cls(frozenset(map(place, never_written)), frozenset(map(place, never_used)))
+
+    def described(self) -> list[list[Place]]:
+        return [sorted(self.never_written), sorted(self.never_used)]
+
+
 @dataclass(slots=True)
 class MountRules:
     """What one mount refuses, compiled."""
@@ -78,6 +105,22 @@ class MountRules:
     unblock: tuple[PathGlob, ...]
     unblock_names: tuple[str, ...]
     hidden: tuple[PathGlob, ...]
+    base: Place = ()
+    named: Named = Named()
+    inner: dict[Place, str] = field(default_factory=dict)
+    """The mounts that lie within this one."""
+
+    @classmethod
+    def all_of(cls, specs: Mapping[str, MountSpec], named: Named) -> dict[str, MountRules]:
+        found = {name: cls.of(name, spec) for name, spec in specs.items()}
+        for one in found.values():
+            one.named = named
+            one.inner = {
+                other.base: other.name
+                for other in found.values()
+                if len(other.base) > len(one.base) and other.base[: len(one.base)] == one.base
+            }
+        return found
 
     @classmethod
     def of(cls, name: str, spec: MountSpec) -> MountRules:
@@ -88,12 +131,15 @@ class MountRules:
         if writable is None:
             writable = ("**",) if name in WHOLE_BY_DEFAULT else ()
         names = tuple(text for text in spec.unblock if "/" not in text)
-        return cls(name, globs(writable), globs(spec.unblock), names, globs(spec.hidden))
+        return cls(name, globs(writable), globs(spec.unblock), names, globs(spec.hidden), place(spec.path))
 
     def refuse(self, path: MountPath, written: bool) -> Refusal | None:
         blocked = self._blocked(path, written)
         if blocked:
             return Refusal("hard:blocked-name", f"{path.shown} has the blocked name `{blocked}`")
+        refusal = self._placed(path, written)
+        if refusal is not None:
+            return refusal
         if any(glob.catches(path) for glob in self.hidden):
             return Refusal("hard:mount", f"{path.shown} is hidden in the mount {self.name}")
         if written and not any(glob.matches(path) for glob in self.writable or ()):
@@ -109,6 +155,23 @@ class MountRules:
             if is_blocked(name) and not self._unblocked(names[: index + 1]):
                 return name
         return ""
+
+    def _placed(self, path: MountPath, written: bool) -> Refusal | None:
+        """What is refused because of where the path leads, whatever its names are."""
+        names = path.relative.split("/")
+        full = self.base + place(path.relative)
+        if full in self.named.never_used:
+            return Refusal("hard:blocked-name", f"{path.shown} is the key of the ledger: no tool uses it")
+        if written and full in self.named.never_written:
+            return Refusal(
+                "hard:blocked-name", f"{path.shown} is a plugin of toolgate.yaml: only a human writes it"
+            )
+        for length in range(len(full), len(self.base), -1) if self.inner else ():
+            other = self.inner.get(full[:length])
+            if other is not None:
+                rest = "/".join(names[length - len(self.base) :]) or "."
+                return Refusal("hard:mount", f"{path.shown} is in another mount: use {other}:{rest}")
+        return None
 
     def _unblocked(self, names: list[str]) -> bool:
         """By the path up to and including the blocked name, or by the name alone."""

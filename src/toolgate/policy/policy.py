@@ -18,7 +18,16 @@ from toolgate.core.ports import Facts, Window
 from toolgate.core.tool import Tool
 from toolgate.policy.checks import Parts, first_flaw, lineage, rule_names
 from toolgate.policy.explain import Explanation, explain
-from toolgate.policy.hard import FREE, HUMAN_ONLY, UNTRUSTED, MountRules, paused, refuse_mounts, writes_files
+from toolgate.policy.hard import (
+    FREE,
+    HUMAN_ONLY,
+    UNTRUSTED,
+    MountRules,
+    Named,
+    paused,
+    refuse_mounts,
+    writes_files,
+)
 from toolgate.policy.limits import Limits
 from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec
 from toolgate.policy.persona import Persona, Standing, joined
@@ -56,6 +65,7 @@ class Policy:
         limits: LimitsSpec | None = None,
         *,
         trusted: bool = False,
+        named: Named | None = None,
     ) -> None:
         self.parts = Parts(personas, mounts, policy or PolicySpec(), limits or LimitsSpec())
         flaw = first_flaw(self.parts)
@@ -64,7 +74,8 @@ class Policy:
         self.trusted = trusted
         specs = self.parts.policy.rules
         self.rules = tuple(Rule(spec, name) for spec, name in zip(specs, rule_names(specs), strict=True))
-        self.mounts = {name: MountRules.of(name, spec) for name, spec in mounts.items()}
+        self.named = named or Named()
+        self.mounts = MountRules.all_of(mounts, self.named)
         self.manifest = self.parts.policy.profile == "manifest"
         self.personas = {name: Persona.of(name, personas) for name in personas}
         self._lines = {
@@ -190,6 +201,7 @@ class Policy:
                 for name, spec in self.parts.personas.items()
             },
             "mounts": {name: spec.model_dump(mode="json") for name, spec in self.parts.mounts.items()},
+            "named": self.named.described(),
             # `equals: null` says something and no `equals` does not
             "policy": self.parts.policy.model_dump(mode="json", exclude_unset=True, exclude=spoken),
         }
