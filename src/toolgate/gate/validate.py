@@ -13,6 +13,7 @@ from pydantic_core import to_jsonable_python
 from toolgate.core.call import Call
 from toolgate.core.canonical import screen
 from toolgate.core.errors import InvalidArgs, TooLarge
+from toolgate.core.paths import paths_in
 from toolgate.core.ports import Facts
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Flow, Services
