@@ -13,6 +13,7 @@ from functools import lru_cache
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.effects import Effects
 from toolgate.core.paths import MountPath
+from toolgate.policy.dotfiles import USUAL, Dotfiles
 from toolgate.policy.globs import PathGlob, fold, path_glob, text_glob
 from toolgate.policy.model import MountSpec
 
@@ -78,6 +79,9 @@ class MountRules:
     unblock: tuple[PathGlob, ...]
     unblock_names: tuple[str, ...]
     hidden: tuple[PathGlob, ...]
+    dotfiles: Dotfiles
+    hard_links: bool
+    max_bytes: int
 
     @classmethod
     def of(cls, name: str, spec: MountSpec) -> MountRules:
@@ -88,12 +92,21 @@ class MountRules:
         if writable is None:
             writable = ("**",) if name in WHOLE_BY_DEFAULT else ()
         names = tuple(text for text in spec.unblock if "/" not in text)
-        return cls(name, globs(writable), globs(spec.unblock), names, globs(spec.hidden))
+        # A name that the mount unblocks is open, whether or not it begins with a dot.
+        dots = Dotfiles.of(name, (*(USUAL if spec.dotfiles is None else spec.dotfiles), *spec.unblock))
+        return cls(
+            name, globs(writable), globs(spec.unblock), names, globs(spec.hidden), dots, spec.hard_links,
+            spec.max_bytes,
+        )  # fmt: skip
 
     def refuse(self, path: MountPath, written: bool) -> Refusal | None:
         blocked = self._blocked(path, written)
         if blocked:
             return Refusal("hard:blocked-name", f"{path.shown} has the blocked name `{blocked}`")
+        shut = self.dotfiles.shuts(path)
+        if shut:
+            reason = f"{path.shown} is hidden: `dotfiles` of the mount {self.name} does not list `{shut}`"
+            return Refusal("hard:dotfile", reason)
         if any(glob.catches(path) for glob in self.hidden):
             return Refusal("hard:mount", f"{path.shown} is hidden in the mount {self.name}")
         if written and not any(glob.matches(path) for glob in self.writable or ()):
