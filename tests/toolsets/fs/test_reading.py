@@ -210,3 +210,16 @@ async def test_a_directory_of_many_entries_is_passed_through(root: Path) -> None
         found = await asyncio.wait_for(at.data("list", path="many", limit=3), 20)
         assert (found["entries"], found["truncated"]) == (["00000", "00001", "00002"], True)
         assert (await at.data("find", base=".", pattern="1999[89]"))["files"] == ["many/19998", "many/19999"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "line"),
+    [("shift_jis", "これは日本語のテキストです。\n"), ("gb18030", "这是中文文本，有很多行。\n"), ("koi8_r", "Это русский текст.\n")],
+)  # fmt: skip
+async def test_an_encoding_without_a_mark_is_guessed_from_a_part_of_the_file(
+    root: Path, encoding: str, line: str
+) -> None:
+    (root / "f").write_bytes((line * 4000).encode(encoding))
+    async with world(root) as at:
+        found = await at.data("read", path="f", ranges=[[4000, 4000]])
+        assert found["range_slices"][0]["content"] == line
