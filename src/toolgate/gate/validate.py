@@ -78,6 +78,8 @@ def _refuse_nul(value: Any, where: str = "") -> None:
 def _paths(tool: Tool, args: BaseModel) -> Iterator[MountPath]:
     for name in tool.path_args:
         yield from _paths_in(getattr(args, name))
+    if tool.paths_of is not None:
+        yield from tool.paths_of(args)
 
 
 def _paths_in(value: Any) -> Iterator[MountPath]:

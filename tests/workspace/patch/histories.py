@@ -113,7 +113,9 @@ def pairs(folder: Path, trees: list[Tree], *options: str) -> list[Pair]:
     """What git prints between consecutive commits, with these options."""
     revisions = git("rev-list", "--reverse", "main", cwd=folder).stdout.split()
     assert len(revisions) == len(trees)
-    shown = git("diff-tree", "--stdin", "-p", "-r", *options, cwd=folder, feed=b"\n".join(revisions) + b"\n").stdout
+    shown = git(
+        "diff-tree", "--stdin", "-p", "-r", *options, cwd=folder, feed=b"\n".join(revisions) + b"\n"
+    ).stdout
     starts = [shown.index(revision + b"\n") for revision in revisions[1:]]
     diffs = [shown[start + 41 : end] for start, end in zip(starts, [*starts[1:], None], strict=True)]
     return [Pair(*found) for found in zip(trees[:-1], trees[1:], diffs, strict=True)]
@@ -129,7 +131,9 @@ def patched(tree: Tree, diff: bytes) -> Tree:
             after[file.path.relative] = (file.after, False)
     for one in done.patched:
         if one.path.relative in after and one.op != "delete":
-            kept = tree[one.origin.relative][1] if one.origin.relative in tree and one.op != "create" else False
+            kept = (
+                tree[one.origin.relative][1] if one.origin.relative in tree and one.op != "create" else False
+            )
             executable = bool(one.mode & 0o100) if one.mode else kept
             after[one.path.relative] = (after[one.path.relative][0], executable)
     return after

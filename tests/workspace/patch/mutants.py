@@ -13,7 +13,9 @@ _NUMBERS = re.compile(rb"\d+")
 def damaged(dice: random.Random, diff: bytes) -> bytes:
     lines = diff.splitlines(keepends=True) if dice.random() < 0.2 else diff.split(b"\n")
     joint = b"" if diff and lines[0].endswith(b"\n") else b"\n"
-    kind = dice.choice(("change", "sign", "delete", "twice", "number", "cut", "insert", "swap", "blank", "hunk"))
+    kind = dice.choice(
+        ("change", "sign", "delete", "twice", "number", "cut", "insert", "swap", "blank", "hunk")
+    )
     at = dice.randrange(len(lines))
     if kind == "change":
         lines[at] = lines[at][: dice.randrange(len(lines[at]) + 1)] + b"?"
@@ -28,7 +30,12 @@ def damaged(dice: random.Random, diff: bytes) -> bytes:
     elif kind == "cut":
         return diff[: dice.randrange(len(diff) + 1)]
     elif kind == "insert":
-        lines.insert(at, dice.choice((b" new", b"+new", b"-new", b"junk", b"", b"\\ No newline at end of file", b"@@ -1 +1 @@")))
+        lines.insert(
+            at,
+            dice.choice(
+                (b" new", b"+new", b"-new", b"junk", b"", b"\\ No newline at end of file", b"@@ -1 +1 @@")
+            ),
+        )
     elif kind == "swap":
         other = dice.randrange(len(lines))
         lines[at], lines[other] = lines[other], lines[at]

@@ -105,7 +105,7 @@ class GitHeader:
 
 def read_git_header(lines: list[bytes], at: int) -> tuple[GitHeader, int]:
     """From the `diff --git` line on; the index after the header."""
-    header = GitHeader(at + 1, names.both_names(_rest(lines[at], b"diff --git "), at + 1))
+    header = GitHeader(at + 1, names.both_names(_rest(lines, at, b"diff --git "), at + 1))
     at += 1
     while at < len(lines):
         word = next((word for word in _WORDS if lines[at].startswith(word)), None)
@@ -113,15 +113,15 @@ def read_git_header(lines: list[bytes], at: int) -> tuple[GitHeader, int]:
             break
         if word in header.said:
             raise malformed(f"{shown(word)} is said twice of one file", at + 1, "say it once")
-        header.said[word] = (_rest(lines[at], word), at + 1)
+        header.said[word] = (_rest(lines, at, word), at + 1)
         at += 1
     return header, at
 
 
 def plain_patch(lines: list[bytes], at: int, hunks: tuple[Hunk, ...]) -> FilePatch:
     """A file whose header is only `---` and `+++`."""
-    old, old_date = names.file_header(_rest(lines[at], b"--- "), at + 1)
-    new, new_date = names.file_header(_rest(lines[at + 1], b"+++ "), at + 2)
+    old, old_date = names.file_header(_rest(lines, at, b"--- "), at + 1)
+    new, new_date = names.file_header(_rest(lines, at + 1, b"+++ "), at + 2)
     op: Op = "modify"
     if old == NOWHERE or names.is_epoch(old_date):
         op = "create"
@@ -140,5 +140,7 @@ def may_create(op: Op, hunks: tuple[Hunk, ...]) -> bool:
     return op == "modify" and len(hunks) == 1 and not hunks[0].old_count
 
 
-def _rest(line: bytes, word: bytes) -> bytes:
-    return line[len(word) :].removesuffix(b"\n")
+def _rest(lines: list[bytes], at: int, word: bytes) -> bytes:
+    if not lines[at].endswith(b"\n"):
+        raise malformed("the diff ends in the middle of a line", at + 1, "end the diff with a line end")
+    return lines[at][len(word) : -1]
