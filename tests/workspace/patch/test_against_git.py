@@ -15,7 +15,7 @@ from .mutants import damaged, moved_on
 
 OPTIONS = (
     ("-U3",), ("-M", "--full-index"), ("-U1", "-M30%"), ("-U10", "--full-index"), ("-C", "--find-copies-harder"),
-    ("-U2", "--no-renames"), ("-M", "-B", "-U5"), ("--patience", "-W"),
+    ("-U2", "--no-renames"), ("-M", "-B", "-U5"), ("--patience", "--inter-hunk-context=4"),
 )  # fmt: skip
 
 

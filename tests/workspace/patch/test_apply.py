@@ -55,9 +55,9 @@ def test_a_hunk_without_context_after_it_belongs_at_the_end() -> None:
 
 
 def test_a_hunk_without_context_is_never_moved() -> None:
-    diff = "--- a/x\n+++ b/x\n@@ -1,0 +2 @@\n+new\n"
-    assert after(diff, x=b"a\n") == {"x": b"a\nnew\n"}
-    assert "no context" in reject(diff, x=b"a\nb\n").message
+    diff = "--- a/x\n+++ b/x\n@@ -2,0 +3 @@\n+new\n"
+    assert after(diff, x=b"a\nb\n") == {"x": b"a\nb\nnew\n"}
+    assert "no context" in reject(diff, x=b"a\nb\nc\n").message
 
 
 def test_no_line_may_differ_not_even_in_blanks_or_line_ends() -> None:
@@ -133,7 +133,7 @@ GONE = git("x", "x", "deleted file mode 100644", "--- a/x", "+++ /dev/null", "@@
         (GONE, {"x": b"a\nb\n"}, "end of the file"),
         (git("x", "x", "deleted file mode 100644"), {"x": b"a"}, "some of its content is not in the diff"),
         (rename("x", "y"), {"x": b"", "y": b""}, "'y' exists already"),
-        (rename("x", "y") + HUNK.format(1), {"x": b"a\nb\nc\n"}, "removed earlier"),
+        (rename("x", "y") + "diff --git a/x b/x\n" + HUNK.format(1), {"x": b"a\nb\nc\n"}, "removed earlier"),
         (HUNK.format(1) + rename("x", "y"), {"x": b"a\nb\nc\n"}, "changed earlier"),
         (NEW + GONE, {}, "written earlier"),
         (NEW + NEW, {}, "written earlier"),

@@ -34,7 +34,7 @@ def ops(diff: str) -> list[tuple[str, str, str]]:
         ("diff --git a/x b/x\nindex 1..2 100644\n", ("modify", "x", "x")),
         ("diff --git a/x b/y\nsimilarity index 80%\nrename from x\nrename to y\n--- a/x\n+++ b/y\n", ("rename", "x", "y")),
         ("diff --git a/x b/y\nsimilarity index 80%\ncopy from x\ncopy to y\n--- a/x\n+++ b/y\n", ("copy", "x", "y")),
-        ("diff --git a/a b b/a b b/c d\nrename from a b\nrename to b/a b b/c d\n", None),
+        ("diff --git a/a b b/a b b/c d\nrename from a b\nrename to b/a b b/c d\n", ("rename", "a b", "b/a b b/c d")),
         ("--- a/garden:users/u1/notes.md\n+++ b/garden:users/u1/notes.md\n", ("modify", "users/u1/notes.md", "users/u1/notes.md")),
     ],
 )  # fmt: skip

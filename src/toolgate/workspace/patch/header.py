@@ -82,10 +82,8 @@ class GitHeader:
         for side, name, wanted in (("---", old, op == "create"), ("+++", new, op == "delete")):
             if (name == NOWHERE) != wanted:
                 word = {"---": "new file mode", "+++": "deleted file mode"}[side]
-                what = (
-                    f"`{side}` says {shown(name)}, which goes {'with' if not wanted else 'without'} `{word}`"
-                )
-                raise malformed(what, self.line, f"use {NOWHERE} and `{word}` together")
+                what = f"`{side}` says {shown(name)}, but {NOWHERE} and `{word}` go together"
+                raise malformed(what, self.line, "use both or neither")
         old, new = names.without_prefixes(old, new)
         return (new, new) if old == NOWHERE else (old, old) if new == NOWHERE else (old, new)
 
