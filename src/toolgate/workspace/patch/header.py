@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from toolgate.workspace.patch import names
@@ -12,6 +13,8 @@ _WORDS = (
     b"old mode ", b"new mode ", b"deleted file mode ", b"new file mode ", b"copy from ", b"copy to ",
     b"rename from ", b"rename to ", b"similarity index ", b"dissimilarity index ", b"index ", b"--- ", b"+++ ",
 )  # fmt: skip
+_INDEX = re.compile(rb"[0-9a-f]+\.\.[0-9a-f]+(?: (.*))?")
+_MODE = re.compile(rb"[0-7]{6}")
 _KINDS = {0o120000: "a symbolic link", 0o160000: "a submodule"}
 
 
@@ -31,6 +34,7 @@ class GitHeader:
             raise malformed(f"the names {shown(old)} and {shown(new)} differ", self.line, fix)
         modes = {word: self._mode(word) for word in (b"old mode ", b"new mode ", b"new file mode ")}
         self._mode(b"deleted file mode ")
+        self._check_index()
         if bool(modes[b"old mode "]) != bool(modes[b"new mode "]):
             raise malformed("`old mode` and `new mode` go together", self.line, "give both")
         if op == "modify" and not hunks and not modes[b"new mode "]:
@@ -87,18 +91,27 @@ class GitHeader:
         old, new = names.without_prefixes(old, new)
         return (new, new) if old == NOWHERE else (old, old) if new == NOWHERE else (old, new)
 
+    def _check_index(self) -> None:
+        """Hashes are not compared: context is. But a damaged line is a sign of a damaged diff."""
+        text, line = self.said.get(b"index ", (b"0..0", 0))
+        found = _INDEX.fullmatch(text)
+        if found is None:
+            raise malformed(f"{shown(text)} is not `hash..hash mode`", line, "leave the index line out")
+        if found[1]:
+            _checked_mode(found[1], line)
+
     def _mode(self, word: bytes) -> int:
-        if word not in self.said:
-            return 0
-        text, line = self.said[word]
-        try:
-            mode = int(text, 8)
-        except ValueError:
-            raise malformed(f"{shown(text)} is not a mode", line, "write it like 100644") from None
-        if mode not in REGULAR:
-            kind = _KINDS.get(mode & 0o170000, "not a regular file")
-            raise malformed(f"mode {shown(text)} is {kind}", line, "patch regular files only")
-        return mode
+        return _checked_mode(*self.said[word]) if word in self.said else 0
+
+
+def _checked_mode(text: bytes, line: int) -> int:
+    if not _MODE.fullmatch(text):
+        raise malformed(f"{shown(text)} is not a mode", line, "write it like 100644")
+    mode = int(text, 8)
+    if mode not in REGULAR:
+        kind = _KINDS.get(mode & 0o170000, "not a regular file")
+        raise malformed(f"mode {shown(text)} is {kind}", line, "patch regular files only")
+    return mode
 
 
 def read_git_header(lines: list[bytes], at: int) -> tuple[GitHeader, int]:
