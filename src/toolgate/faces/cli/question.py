@@ -24,12 +24,16 @@ _FOLDED = "   ↪ "
 
 def sentence(question: Question) -> str:
     """One line that says who wants what."""
-    shown = ", ".join(f"{name}={_short(value)}" for name, value in question.args.items())
+    given = {name: value for name, value in question.args.items() if value not in (None, "")}
+    shown = ", ".join(f"{name}={_short(value)}" for name, value in given.items())
     return f"{question.persona} wants to call {question.tool}" + (f" with {shown}" if shown else "")
 
 
 def _short(value: Any, limit: int = 40) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    lines = text.rstrip("\n").count("\n") + 1
+    if lines > 2:  # a diff or a whole file is shown below, line by line
+        return f"({lines} lines)"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

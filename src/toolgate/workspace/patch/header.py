@@ -65,7 +65,7 @@ class GitHeader:
         if op in ("rename", "copy"):
             old, new = (names.name_in(*self.said[f"{op} {side} ".encode()]) for side in ("from", "to"))
             told.append((old, new))
-        if b"--- " in self.said or b"+++ " in self.said:
+        if b"+++ " in self.said:
             told.append(self._shown_names(op))
         if self.names is not None:
             told.append(names.without_prefixes(*self.names))
@@ -80,8 +80,6 @@ class GitHeader:
         return told[0]
 
     def _shown_names(self, op: Op) -> tuple[str, str]:
-        if b"--- " not in self.said or b"+++ " not in self.said:
-            raise malformed("`---` and `+++` go together", self.line, "give both")
         old, new = (names.file_header(*self.said[mark])[0] for mark in (b"--- ", b"+++ "))
         for side, name, wanted in (("---", old, op == "create"), ("+++", new, op == "delete")):
             if (name == NOWHERE) != wanted:
@@ -124,8 +122,14 @@ def read_git_header(lines: list[bytes], at: int) -> tuple[GitHeader, int]:
             break
         if word in header.said:
             raise malformed(f"{shown(word)} is said twice of one file", at + 1, "say it once")
+        if word == b"+++ " and b"--- " not in header.said:
+            raise malformed("`+++` without `---` before it", at + 1, "give both")
         header.said[word] = (_rest(lines, at, word), at + 1)
         at += 1
+        if word == b"+++ ":
+            break
+        if word == b"--- " and not (at < len(lines) and lines[at].startswith(b"+++ ")):
+            raise malformed("`---` without `+++` after it", at, "give both")
     return header, at
 
 

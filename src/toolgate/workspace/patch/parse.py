@@ -13,6 +13,7 @@ from toolgate.workspace.patch.header import may_create, plain_patch, read_git_he
 from toolgate.workspace.patch.hunks import read_hunks
 from toolgate.workspace.patch.model import FilePatch, Hunk, malformed, shown
 
+_NEXT = (b"diff --git ", b"-- \n", b"commit ", b"From ")
 _BINARY = (b"GIT binary patch", b"Binary files ")
 
 
@@ -51,6 +52,8 @@ def _files(lines: list[bytes]) -> Iterator[FilePatch]:
             header, at = read_git_header(lines, at)
             _refuse_binary(lines, at)
             hunks, at = read_hunks(lines, at)
+            if not hunks:
+                _refuse_broken_header(lines, at)
             yield header.patch(hunks)
         elif _is_header(lines, at):
             hunks, end = read_hunks(lines, at + 2)
@@ -90,6 +93,13 @@ def _refuse_lost(lines: list[bytes], at: int) -> None:
             "a hunk without a file header before it", at + 1, "put `---` and `+++` lines before it"
         )
     _refuse_binary(lines, at)
+
+
+def _refuse_broken_header(lines: list[bytes], at: int) -> None:
+    """A header without hunks ends the file: what goes on right after it was part of it, and is damaged."""
+    if at < len(lines) and lines[at] != b"\n" and not lines[at].startswith(_NEXT):
+        what = f"{shown(lines[at])} is no line of a file's header"
+        raise malformed(what, at + 1, "repair it, or put an empty line before it")
 
 
 def _refuse_binary(lines: list[bytes], at: int) -> None:
