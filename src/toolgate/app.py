@@ -34,7 +34,7 @@ from toolgate.secrets.mask import NameMask
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter, Job, Transaction
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.toolsets import events, fs_patch, system, tools, undo
+from toolgate.toolsets import events, fs, fs_patch, system, tools, undo
 from toolgate.version import VERSION
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.images import Images
@@ -150,7 +150,7 @@ async def _assemble(
     )
     stack.push_async_callback(desk.close)
     services = Services(
-        Registry(), live.current, ledger, desk, owners, NameMask(), _files(setup, stack, backend),
+        Registry(), live.current, ledger, desk, owners, NameMask(), _files(setup, stack, live),
         Budget(setup.config.budget.tokens, setup.config.budget.bytes),
         Timeouts(setup.config.timeouts.default_s, setup.config.timeouts.max_s, setup.config.timeouts.tool),
     )  # fmt: skip
@@ -251,7 +251,7 @@ def _keys(setup: Setup, backend: Backend) -> Keys:
     return keyfile.load(path) if started else keyfile.load_or_create(path)
 
 
-def _files(setup: Setup, stack: AsyncExitStack, backend: Backend) -> WorkspaceFiles | None:
+def _files(setup: Setup, stack: AsyncExitStack, live: LivePolicy) -> WorkspaceFiles | None:
     if not setup.trusted:
         return None
     roots = {name: (setup.root / mount.path).resolve() for name, mount in setup.config.mounts.items()}
@@ -259,7 +259,8 @@ def _files(setup: Setup, stack: AsyncExitStack, backend: Backend) -> WorkspaceFi
     for name in ("scratch",):
         if name in roots:
             roots[name].mkdir(parents=True, exist_ok=True)
-    mounts = stack.enter_context(Mounts({name: path for name, path in roots.items() if path.is_dir()}))
+    there = {name: path for name, path in roots.items() if path.is_dir()}
+    mounts = stack.enter_context(Mounts(there, rules=lambda: live.current().mounts))
     return WorkspaceFiles(mounts, Images(setup.local / "images"), setup.local)
 
 
@@ -274,8 +275,9 @@ def _register(
         *events.toolset(services.ledger),
         *system.toolset(gate.ledger_state, setup.root, setup.local / "log" / "toolgate.jsonl", VERSION),
     ]
-    if services.files is not None:
+    if isinstance(services.files, WorkspaceFiles):
         built_in += undo.toolset(services.registry, services.ledger, services.files)
+        built_in += fs.toolset(services.files)
         built_in += fs_patch.toolset(services.files)
     for tool in (*built_in, *own):
         services.registry.add(tool)

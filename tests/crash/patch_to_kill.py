@@ -30,7 +30,7 @@ def before() -> dict[str, bytes]:
 
 def after() -> dict[str, bytes]:
     edited = {name: f"{name}\nnew\nend\n".encode() for name in EDITED}
-    return edited | {"made.txt": b"made\n", "deep/moved.txt": before()["moved.txt"]}
+    return edited | {"made.txt": b"made\n", "src/moved.txt": before()["moved.txt"]}
 
 
 def diff() -> str:
@@ -39,7 +39,7 @@ def diff() -> str:
     parts.append("--- /dev/null\n+++ b/made.txt\n@@ -0,0 +1 @@\n+made\n")
     parts.append("--- a/gone.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-gone.txt\n-old\n-end\n")
     parts.append(
-        "diff --git a/moved.txt b/deep/moved.txt\nsimilarity index 100%\nrename from moved.txt\nrename to deep/moved.txt\n"
+        "diff --git a/moved.txt b/src/moved.txt\nsimilarity index 100%\nrename from moved.txt\nrename to src/moved.txt\n"
     )
     return "".join(parts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,8 @@ async def test_a_reject_in_the_last_file_changes_none(project: Path) -> None:
         (rename("x", "deploy/x"), "not_allowed", "people do"),
         (ONE.format("../x"), "outside_mount", "leads upwards"),
         (ONE.format("nowhere:x"), "not_allowed", "no mount"),
-        ("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", "invalid_args", "changes no modes"),
+        (rename("garden:g", "garden:h"), "blocked_path", "nothing in the garden"),
+        (ONE.format("garden:g"), "not_allowed", "no mount"),
     ],
 )  # fmt: skip
 async def test_every_path_of_the_diff_goes_through_policy_before_it_is_read(
@@ -219,3 +221,44 @@ async def test_the_ledger_keeps_the_hashes_of_every_file(project: Path) -> None:
             "project:y": ("delete", was, None),
             "project:w": ("create", None, was),
         }
+
+
+def mode_of(file: Path) -> int:
+    return stat.S_IMODE(file.stat().st_mode)
+
+
+async def test_modes_are_changed_kept_by_renames_and_given_back_by_undo(project: Path) -> None:
+    (project / "x").chmod(0o640)
+    (project / "y").chmod(0o750)
+    diff = "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n" + rename("y", "sub/run")
+    diff += "diff --git a/new b/new\nnew file mode 100755\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+n\n"
+    async with toolgate.open(project, CONFIG, "memory") as gate:
+        result = await gate.call("fs.patch", {"diff": diff})
+        assert result.ok, result.error
+        assert [mode_of(project / name) for name in ("x", "sub/run", "new")] == [0o750, 0o750, 0o755]
+        assert result.meta.event_id is not None
+        undone = await gate.undo(result.meta.event_id)
+        assert undone.ok, undone.error
+        assert (mode_of(project / "x"), mode_of(project / "y")) == (0o640, 0o750)
+        assert not (project / "sub").exists()
+
+
+async def test_the_question_says_that_a_file_becomes_executable(project: Path) -> None:
+    diff = "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n"
+    async with toolgate.open(project, CONFIG, "memory") as gate:
+        await gate.call("fs.patch", {"diff": diff}, persona="asking", wait=False)
+        (question,) = await gate.approvals()
+        assert question.preview.startswith("old mode 644\nnew mode 755\n--- a/x")
+
+
+async def test_a_patch_in_scratch_needs_no_question_where_scratch_saves_need_none(project: Path) -> None:
+    (project / "tmp").mkdir()
+    config = CONFIG | {"mounts": {"project": {"path": "."}, "scratch": {"path": "tmp"}}}
+    created = "--- /dev/null\n+++ b/scratch:new\n@@ -0,0 +1 @@\n+n\n"
+    async with toolgate.open(project, config, "memory") as gate:
+        assert (await gate.call("fs.patch", {"diff": created}, persona="asking", wait=False)).ok
+        both = await gate.call(
+            "fs.patch", {"diff": ONE.format("x") + created.replace("new", "2")}, persona="asking", wait=False
+        )
+        assert both.error is not None
+        assert both.error.code == "pending"

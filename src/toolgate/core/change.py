@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from toolgate.core.paths import MountPath
 
@@ -20,27 +20,46 @@ def content_hash(content: bytes | None) -> str | None:
     return None if content is None else "sha256:" + hashlib.sha256(content).hexdigest()
 
 
+Kind = Literal["file", "directory"]
+DIRECTORY = "directory"
+"""What stands for a hash where there is a directory."""
+
+
 @dataclass(frozen=True)
 class FileChange:
-    """One file: the content it starts from and the content it ends with; None means there is no file."""
+    """One file: the content it starts from and the content it ends with; None means there is no file.
+
+    A directory is b"" where it is there. One that should go goes only if it is empty by then; one that should be
+    there may be there already.
+    """
 
     path: MountPath
     before: bytes | None
     after: bytes | None
+    before_mode: int | None = None
+    """Permission bits, where they must be known to be given back; None keeps what is there."""
+    after_mode: int | None = None
+    kind: Kind = "file"
 
     @cached_property
     def before_hash(self) -> str | None:
-        return content_hash(self.before)
+        return self._hash(self.before)
 
     @cached_property
     def after_hash(self) -> str | None:
-        return content_hash(self.after)
+        return self._hash(self.after)
 
     @property
     def op(self) -> str:
         if self.before is None:
             return "create"
         return "delete" if self.after is None else "modify"
+
+    def inverse(self) -> FileChange:
+        return FileChange(self.path, self.after, self.before, self.after_mode, self.before_mode, self.kind)
+
+    def _hash(self, content: bytes | None) -> str | None:
+        return DIRECTORY if self.kind == "directory" and content is not None else content_hash(content)
 
 
 @dataclass(frozen=True)
@@ -49,21 +68,33 @@ class Change:
     summary: str = ""
     undoes: int = 0
     """The event that this change takes back, if it does."""
+    report: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """What the plan found out that the result tells; it identifies nothing and is not kept."""
 
     @cached_property
     def manifest(self) -> list[Mapping[str, Any]]:
         """What the digest and the ledger hold of it: paths, hashes and sizes, never content."""
-        return [
-            {
-                "path": str(file.path),
-                "op": file.op,
-                "before": file.before_hash,
-                "after": file.after_hash,
-                "size": len(file.after) if file.after is not None else None,
-            }
-            for file in self.files
-        ]
+        return [_entry(file) for file in self.files]
+
+    @cached_property
+    def paths(self) -> tuple[MountPath, ...]:
+        """What policy judges: all but the directories on the way to a file, whose names are part of its path."""
+        above = {parent for file in self.files for parent in file.path.parents}
+        return tuple(file.path for file in self.files if file.kind == "file" or file.path not in above)
 
     def inverse(self) -> Change:
-        files = tuple(FileChange(file.path, file.after, file.before) for file in reversed(self.files))
+        files = tuple(file.inverse() for file in reversed(self.files))
         return Change(files, f"undo: {self.summary}" if self.summary else "undo")
+
+
+def _entry(file: FileChange) -> Mapping[str, Any]:
+    """Modes only where they are known, so that what needs none reads as it always did."""
+    entry: dict[str, Any] = {
+        "path": str(file.path),
+        "op": file.op,
+        "before": file.before_hash,
+        "after": file.after_hash,
+        "size": len(file.after) if file.after is not None else None,
+    }
+    modes = {"before_mode": file.before_mode, "after_mode": file.after_mode}
+    return entry | {name: mode for name, mode in modes.items() if mode is not None}

@@ -12,9 +12,27 @@ def render(change: Change) -> str:
 
 
 def _render_file(file: FileChange) -> str:
+    if file.kind == "directory":
+        return f"{'remove' if file.after is None else 'create'} directory {file.path.shown}/"
+    return _mode(file) + _render_content(file)
+
+
+def _mode(file: FileChange) -> str:
+    """Said where the bits change, or a new file can be run."""
+    old, new = file.before_mode, file.after_mode
+    if new is None or old == new:
+        return ""
+    if file.before is None:
+        return f"new file mode {new:o}\n" if new & 0o111 else ""
+    return f"old mode {old:o}\nnew mode {new:o}\n" if old is not None else f"new mode {new:o}\n"
+
+
+def _render_content(file: FileChange) -> str:
     old = "/dev/null" if file.before is None else f"a/{file.path.shown}"
     new = "/dev/null" if file.after is None else f"b/{file.path.shown}"
     before, after = _text(file.before), _text(file.after)
+    if file.before is not None and file.before == file.after:
+        return f"--- {old}\n+++ {new}\n(the content stays as it is)"
     if before is None or after is None:
         return f"--- {old}\n+++ {new}\nbinary: {_size(file.before)} → {_size(file.after)}, {file.after_hash or 'removed'}"
     lines = list(

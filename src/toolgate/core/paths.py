@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Any
+from typing import Any, Self
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import core_schema
@@ -38,8 +38,14 @@ class MountPath(str):
     def shown(self) -> str:
         return self.relative if self.mount == "project" else str(self)
 
+    @property
+    def parents(self) -> tuple[MountPath, ...]:
+        """The directories that lead to it, outermost first, without the mount itself."""
+        parts = self.relative.split("/")
+        return tuple(MountPath(f"{self.mount}:{'/'.join(parts[:count])}") for count in range(1, len(parts)))
+
     @classmethod
-    def parse(cls, text: str) -> MountPath:
+    def parse(cls, text: str) -> Self:
         mount, rest = _split(text)
         parts = [part for part in rest.split("/") if part not in ("", ".")]
         for part in parts:
@@ -57,6 +63,19 @@ class MountPath(str):
         )
 
 
+class ScratchPath(MountPath):
+    """A path in the scratch mount; a plain one means scratch here, not the project."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        path = MountPath.parse(text if ":" in text else f"scratch:{text}")
+        if path.mount != "scratch":
+            raise OutsideMount(f"{text!r} is not in the scratch mount", "write `path` or `scratch:path`")
+        return cls(path)
+
+
 def _split(text: str) -> tuple[str, str]:
     if len(text) > MAX_LENGTH:
         raise OutsideMount(
@@ -71,7 +90,7 @@ def _split(text: str) -> tuple[str, str]:
     mount, colon, rest = text.partition(":")
     if not colon:
         return "project", text
-    if _DRIVE.match(text) or not MOUNT.fullmatch(mount) or rest.startswith("/"):
+    if _DRIVE.match(text) or not MOUNT.fullmatch(mount) or rest.startswith(("/", "~")):
         raise OutsideMount(
             f"{text!r} does not name a mount", "write `path` or `mount:path`, without a leading slash"
         )

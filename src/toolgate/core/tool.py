@@ -227,7 +227,7 @@ def _context_parameter(function: Handler) -> str:
 
 
 def _mentions(hint: Any, wanted: type, seen: tuple[type, ...] = ()) -> bool:
-    if hint is wanted:
+    if isinstance(hint, type) and issubclass(hint, wanted):
         return True
     if isinstance(hint, type) and issubclass(hint, BaseModel) and hint not in seen:
         parts: Iterable[Any] = [info.annotation for info in hint.model_fields.values()]

@@ -42,7 +42,7 @@ async def plan(services: Services, flow: Flow) -> None:
 def _recheck(services: Services, flow: Flow, change: Change) -> None:
     """The plan may touch files that no argument names: policy must have seen them too."""
     assert flow.facts is not None
-    facts = with_paths(flow.facts, tuple(str(file.path) for file in change.files))
+    facts = with_paths(flow.facts, tuple(str(path) for path in change.paths))
     if facts is flow.facts:
         return
     flow.facts = facts

@@ -6,6 +6,7 @@ A mount may narrow the list with `unblock`; toolgate's own files stay shut.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +14,7 @@ from functools import lru_cache
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.effects import Effects
 from toolgate.core.paths import MountPath
+from toolgate.policy.dotfiles import USUAL, Dotfiles
 from toolgate.policy.globs import PathGlob, fold, path_glob, text_glob
 from toolgate.policy.model import MountSpec
 
@@ -61,6 +63,9 @@ HUMAN_ONLY = Decision(
     Verdict.DENY, "only a human does this: use the command line or the console", "hard:human-only", 1
 )
 _NAMES = tuple(text_glob(name) for name in BLOCKED)
+# One expression instead of many: a walk asks about every name it meets.
+_EXACT = re.compile("|".join(f"(?:{glob.exact.pattern})" for glob in _NAMES), re.DOTALL)
+_LOOSE = re.compile("|".join(f"(?:{glob.loose.pattern})" for glob in _NAMES), re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,9 @@ class MountRules:
     unblock: tuple[PathGlob, ...]
     unblock_names: tuple[str, ...]
     hidden: tuple[PathGlob, ...]
+    dotfiles: Dotfiles
+    hard_links: bool
+    max_bytes: int
 
     @classmethod
     def of(cls, name: str, spec: MountSpec) -> MountRules:
@@ -88,17 +96,31 @@ class MountRules:
         if writable is None:
             writable = ("**",) if name in WHOLE_BY_DEFAULT else ()
         names = tuple(text for text in spec.unblock if "/" not in text)
-        return cls(name, globs(writable), globs(spec.unblock), names, globs(spec.hidden))
+        # A name that the mount unblocks is open, whether or not it begins with a dot.
+        dots = Dotfiles.of(name, (*(USUAL if spec.dotfiles is None else spec.dotfiles), *spec.unblock))
+        return cls(
+            name, globs(writable), globs(spec.unblock), names, globs(spec.hidden), dots, spec.hard_links,
+            spec.max_bytes,
+        )  # fmt: skip
 
     def refuse(self, path: MountPath, written: bool) -> Refusal | None:
         blocked = self._blocked(path, written)
         if blocked:
             return Refusal("hard:blocked-name", f"{path.shown} has the blocked name `{blocked}`")
+        shut = self.dotfiles.shuts(path)
+        if shut:
+            reason = f"{path.shown} is hidden: `dotfiles` of the mount {self.name} does not list `{shut}`"
+            return Refusal("hard:dotfile", reason)
         if any(glob.catches(path) for glob in self.hidden):
             return Refusal("hard:mount", f"{path.shown} is hidden in the mount {self.name}")
         if written and not any(glob.matches(path) for glob in self.writable or ()):
             return Refusal("hard:mount", f"{path.shown} is not writable in the mount {self.name}")
         return None
+
+    def plain(self, name: str) -> bool:
+        """Whether nothing here could refuse to show this name, whatever it is in, provided that is shown."""
+        ordinary = not self.hidden and name.isascii() and not name.startswith(".")
+        return ordinary and not is_blocked(name)
 
     def _blocked(self, path: MountPath, written: bool) -> str:
         names = path.relative.split("/")
@@ -123,7 +145,7 @@ class MountRules:
 @lru_cache(maxsize=8192)
 def is_blocked(name: str) -> bool:
     """Whether the list has this name, in any spelling; a mount may still unblock it."""
-    return any(glob.catches(name) for glob in _NAMES)
+    return _EXACT.fullmatch(name) is not None or _LOOSE.fullmatch(fold(name)) is not None
 
 
 def writes_files(effects: Effects) -> bool:

@@ -170,6 +170,12 @@ class MountSpec(Strict):
     """Blocked names that may be used here after all: `.env.example` by name, `src/secrets/**` by path."""
     hidden: MountGlobs = ()
     """Paths that no tool may read or write."""
+    dotfiles: MountGlobs | None = None
+    """Names beginning with a dot that may be used. Absent: the usual ones, such as `.gitignore`; `[]`: none."""
+    hard_links: Annotated[bool, Field(strict=True)] = False
+    """Whether files with several names may be read; one of the names may be outside. They are never written."""
+    max_bytes: Annotated[int, Field(ge=1, le=1 << 30, strict=True)] = 16 << 20
+    """The largest file that is read whole or written."""
 
 
 class ConditionSpec(Strict):

@@ -6,7 +6,7 @@ The plan works out every file's new content in memory; what is shown, approved a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any
@@ -14,11 +14,14 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from toolgate.core.change import Change, content_hash
-from toolgate.core.errors import InvalidArgs, TooLarge
+from toolgate.core.effects import Effects
+from toolgate.core.errors import BlockedPath, InvalidArgs, TooLarge
 from toolgate.core.paths import MountPath
-from toolgate.core.ports import Files
 from toolgate.core.tool import Tool, tool
+from toolgate.policy.hard import WHOLE_BY_DEFAULT
+from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.patch import Applied, FilePatch, Patched, apply, parse, parse_one
+from toolgate.workspace.patch.modes import with_modes
 
 MAX_FILES = 1000
 
@@ -48,13 +51,7 @@ class PatchResult:
     """The new content's hash, where the diff is of one file."""
 
 
-@dataclass(frozen=True)
-class PatchChange(Change):
-    report: PatchResult | None = None
-    """What the result will tell. It says nothing that the files do not, so it is no part of the identity."""
-
-
-def toolset(files: Files) -> list[Tool]:
+def toolset(files: WorkspaceFiles) -> list[Tool]:
     async def plan(
         diff: Annotated[str, Field(description="A unified diff of one or many files, git's or plain.")] = "",
         path: Annotated[
@@ -65,18 +62,21 @@ def toolset(files: Files) -> list[Tool]:
         """Apply a unified diff: all of it, or nothing. Context must match exactly; hunks may have moved."""
         patches = _parsed(_text(diff, diff_text), path)
         paths = dict.fromkeys(found for patch in patches for found in patch.paths)
-        contents = {found: await files.read(found, to_change=True) for found in paths}
+        found = {each: await files.take(each) for each in paths}
+        contents = {each: None if file is None else file.content for each, file in found.items()}
         applied = await asyncio.to_thread(apply, patches, contents.__getitem__)
-        return PatchChange(applied.files, _summary(applied), report=_report(applied, contents))
+        parents = await files.to_make([file.path for file in applied.files if file.after is not None])
+        changed = (*parents, *with_modes(applied, found))
+        return Change(changed, _summary(applied), report={"result": _report(applied, contents)})
 
     @tool(
         "fs.patch", reads=["project"], writes=["project"], plan=plan, risk="medium", paths_of=_paths_of,
-        summarize=_in_words,
+        effects_of=_effects_of, summarize=_in_words,
     )  # fmt: skip
-    async def patch(change: PatchChange) -> PatchResult:
-        assert change.report is not None
+    async def patch(change: Change) -> PatchResult:
         await files.apply(change)
-        return change.report
+        result: PatchResult = change.report["result"]
+        return result
 
     return [patch]
 
@@ -92,8 +92,18 @@ def _text(diff: str, diff_text: str) -> str:
 def _paths_of(args: BaseModel) -> Iterable[MountPath]:
     """Both sides of renames and copies too: policy judges what is read as well as what is written."""
     given: Any = args
-    for patch in _parsed(_text(given.diff, given.diff_text), given.path):
-        yield from patch.paths
+    return [path for patch in _parsed(_text(given.diff, given.diff_text), given.path) for path in patch.paths]
+
+
+def _effects_of(args: Mapping[str, Any]) -> Effects:
+    """By the mounts that the diff is about; one without a word of its own counts as the project."""
+    if not args.get("diff") and not args.get("diff_text"):
+        return Effects.of(("project",), ("project",))
+    path = MountPath.parse(args["path"]) if args.get("path") else None
+    patches = _parsed(_text(args.get("diff", ""), args.get("diff_text", "")), path)
+    mounts = {found.mount for patch in patches for found in patch.paths}
+    words = tuple(mount if mount in WHOLE_BY_DEFAULT else "project" for mount in mounts)
+    return Effects.of(words, words)
 
 
 @lru_cache(maxsize=4)  # a call is parsed for policy, for its plan, and again after the answer
@@ -102,11 +112,9 @@ def _parsed(text: str, path: MountPath | None) -> tuple[FilePatch, ...]:
     if len(patches) > MAX_FILES:
         raise TooLarge(f"the diff has {len(patches):,} files, the limit is {MAX_FILES:,}", "split it")
     for patch in patches:
-        if patch.new_mode not in (0, 0o100644):
-            raise InvalidArgs(
-                f"line {patch.line} of the diff: {patch.new.shown!r} would get mode {patch.new_mode:o}, and "
-                "fs.patch changes no modes",
-                "leave the mode lines out",
+        if patch.op in ("delete", "rename") and patch.old.mount == "garden":
+            raise BlockedPath(
+                f"line {patch.line} of the diff: nothing in the garden is deleted or moved", "edit it instead"
             )
     return patches
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from toolgate.core.change import Change
+from toolgate.core.change import DIRECTORY, Change, FileChange
 from toolgate.core.context import Context
 from toolgate.core.errors import Conflict, NotFound
 from toolgate.core.names import Registry
@@ -34,9 +34,7 @@ def toolset(registry: Registry, ledger: Ledger, files: Files) -> list[Tool]:
             return Change((), f"take back {started.tool}", settled.seq)
         done = await files.load(manifest)
         now = await files.hashes([file.path for file in done.files])
-        moved = [
-            file.path.shown for file, found in zip(done.files, now, strict=True) if found != file.after_hash
-        ]
+        moved = [file.path.shown for file, found in zip(done.files, now, strict=True) if _moved(file, found)]
         if moved:
             raise Conflict(
                 f"{', '.join(moved)} is no longer as event {event} left it, so nothing was touched",
@@ -55,6 +53,13 @@ def toolset(registry: Registry, ledger: Ledger, files: Files) -> list[Tool]:
         return {"event": change.undoes, "files": []}
 
     return [undo]
+
+
+def _moved(file: FileChange, found: str | None) -> bool:
+    """A directory has no content to move on from; only something else in its place stands in the way."""
+    if file.kind == "directory":
+        return found not in (None, DIRECTORY)
+    return found != file.after_hash
 
 
 async def _effect(ledger: Ledger, event: int) -> tuple[Row, Row]:

@@ -8,32 +8,46 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from toolgate.core.change import Change, FileChange
+from toolgate.core.change import DIRECTORY, Change, FileChange
 from toolgate.core.errors import CallError, Failed, NotFound, UnknownOutcome
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files
 from toolgate.workspace.confine import held, open_file
+from toolgate.workspace.directories import missing_parents
 from toolgate.workspace.images import Images
 from toolgate.workspace.lock import only_writer
-from toolgate.workspace.look import look, read_all
+from toolgate.workspace.look import look, read_all, read_steady
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.reading import open_to_read
 from toolgate.workspace.reconcile import Side, settle_change
 from toolgate.workspace.staged import Move, sweep
+from toolgate.workspace.subtree import take_tree
 from toolgate.workspace.write import bring, check_writable
 
 T = TypeVar("T")
 
-READ_LIMIT = 16 << 20
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file as a plan starts from it."""
+
+    content: bytes
+    mode: int
 
 
 class WorkspaceFiles(Files):
-    def __init__(self, mounts: Mounts, images: Images, state: Path, read_limit: int = READ_LIMIT) -> None:
-        """`state` is the project's state directory; it holds the lock that all its processes share."""
-        self._mounts = mounts
+    def __init__(self, mounts: Mounts, images: Images, state: Path, read_limit: int = 0) -> None:
+        """`state` is the project's state directory; it holds the lock that all its processes share.
+
+        Without `read_limit`, the `max_bytes` of each mount counts.
+        """
+        self.mounts = self._mounts = mounts
         self._images = images
         self._lock = state / "files.lock"
         self._read_limit = read_limit
@@ -44,13 +58,38 @@ class WorkspaceFiles(Files):
         Links that stay inside are followed, except with `to_change`: a plan starts from the file itself, and
         hears now, not after a human's approval, that it could not be written.
         """
-        return await _in_thread(lambda: self._read(path, to_change))
+        if to_change:
+            found = await self.take(path)
+            return None if found is None else found.content
+        return await _in_thread(lambda: self._read(path))
+
+    async def take(self, path: MountPath) -> Found | None:
+        """The content and mode a plan starts from; None where there is no file."""
+        return await _in_thread(lambda: self._take(path))
+
+    async def take_tree(self, path: MountPath) -> list[FileChange]:
+        """A directory and all that is in it, as the parts of a Change that removes it."""
+        return await _in_thread(lambda: take_tree(self._mounts, path, self._take))
+
+    async def look_at(self, path: MountPath) -> Literal["file", "directory"] | None:
+        """What a writer would find there; None where there is nothing. Links are refused."""
+        hashes = await self.hashes([path]) if path.relative != "." else [DIRECTORY]
+        return None if hashes[0] is None else "directory" if hashes[0] == DIRECTORY else "file"
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Blocking work on the mounts, in a thread, with the errors of the file system in our words."""
+        return await _in_thread(work)
+
+    async def to_make(self, paths: Sequence[MountPath]) -> list[FileChange]:
+        """The directories that must be made before these can be written, outermost first, as parts of a Change."""
+        return await _in_thread(lambda: missing_parents(self._mounts, paths))
 
     async def hashes(self, paths: Sequence[MountPath]) -> list[str | None]:
         return await _in_thread(lambda: [look(self._mounts, path).hash for path in paths])
 
     async def keep(self, change: Change) -> None:
-        contents = [side for file in change.files for side in (file.before, file.after) if side is not None]
+        kept = [file for file in change.files if file.kind == "file"]
+        contents = [side for file in kept for side in (file.before, file.after) if side is not None]
         await _in_thread(lambda: self._images.put(contents))
 
     async def load(self, manifest: Sequence[Mapping[str, Any]]) -> Change:
@@ -83,28 +122,40 @@ class WorkspaceFiles(Files):
 
         await _in_thread(work)
 
-    def _read(self, path: MountPath, to_change: bool) -> bytes | None:
-        mount, relative = self._mounts.resolve(path)
-        if to_change:
-            check_writable(path, None)
+    def _read(self, path: MountPath) -> bytes | None:
         try:
-            handle = open_file(mount.root, relative, path.shown, follow=not to_change)
+            handle = open_to_read(self._mounts, path)
         except NotFound:
             return None
         with held(handle):
-            if to_change:
-                check_writable(path, os.fstat(handle))
-            return read_all(handle, path.shown, self._read_limit)
+            return read_steady(handle, path.shown, self._limit(path))
+
+    def _take(self, path: MountPath) -> Found | None:
+        mount, relative = self._mounts.resolve(path)
+        check_writable(path, None)
+        try:
+            handle = open_file(mount.root, relative, path.shown, follow=False)
+        except NotFound:
+            return None
+        with held(handle):
+            status = os.fstat(handle)
+            check_writable(path, status)
+            content = read_all(handle, path.shown, self._limit(path))
+            return Found(content, stat.S_IMODE(status.st_mode) & 0o777)
+
+    def _limit(self, path: MountPath) -> int:
+        return self._read_limit or self._mounts.rules(path).max_bytes
 
     def _load(self, manifest: Sequence[Mapping[str, Any]]) -> Change:
-        return Change(
-            tuple(
-                FileChange(
-                    MountPath.parse(entry["path"]), self._image(entry["before"]), self._image(entry["after"])
-                )
-                for entry in manifest
-            )
-        )
+        return Change(tuple(self._loaded(entry) for entry in manifest))
+
+    def _loaded(self, entry: Mapping[str, Any]) -> FileChange:
+        path = MountPath.parse(entry["path"])
+        modes = entry.get("before_mode"), entry.get("after_mode")
+        if DIRECTORY in (entry["before"], entry["after"]):
+            before, after = (None if entry[side] is None else b"" for side in ("before", "after"))
+            return FileChange(path, before, after, *modes, kind="directory")
+        return FileChange(path, self._image(entry["before"]), self._image(entry["after"]), *modes)
 
     def _image(self, digest: str | None) -> bytes | None:
         return None if digest is None else self._images.get(digest)
@@ -142,13 +193,14 @@ class WorkspaceFiles(Files):
     def _recorded_move(self, entry: Mapping[str, Any], to: Side) -> Move:
         goal = entry[to]
         origin = entry["before" if to == "after" else "after"]
-        return Move(MountPath.parse(entry["path"]), origin, goal, lambda: self._image(goal))
+        path, mode = MountPath.parse(entry["path"]), entry.get(f"{to}_mode")
+        return Move(path, origin, goal, lambda: self._image(goal), mode)
 
 
 def _move(file: FileChange, to: Side) -> Move:
     if to == "after":
-        return Move(file.path, file.before_hash, file.after_hash, lambda: file.after)
-    return Move(file.path, file.after_hash, file.before_hash, lambda: file.before)
+        return Move(file.path, file.before_hash, file.after_hash, lambda: file.after, file.after_mode)
+    return Move(file.path, file.after_hash, file.before_hash, lambda: file.before, file.before_mode)
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

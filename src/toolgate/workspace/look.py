@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from dataclasses import dataclass
 
-from toolgate.core.errors import NotFound, TooLarge
+from toolgate.core.change import DIRECTORY
+from toolgate.core.errors import BlockedPath, Conflict, NotFound, TooLarge
 from toolgate.core.paths import MountPath
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.mounts import Mounts
 
 _CHUNK = 1 << 20
+_ATTEMPTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,17 @@ class Seen:
 
 
 def look(mounts: Mounts, path: MountPath) -> Seen:
-    """Hash the file itself; a link in its place is refused, not followed."""
+    """Hash the file itself; a link in its place is refused, not followed. A directory has a word for a hash."""
     mount, relative = mounts.resolve(path)
     try:
         handle = open_file(mount.root, relative, path.shown, follow=False)
     except NotFound:
         return Seen()
+    except BlockedPath:
+        status = status_of(mounts, path)
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            raise
+        return Seen(DIRECTORY, status)
     with held(handle):
         status = os.fstat(handle)  # before the content, so that a write in between shows
         digest = hashlib.sha256()
@@ -66,6 +74,18 @@ def read_all(handle: int, shown: str, limit: int) -> bytes:
     if left <= 0:
         raise TooLarge(f"{shown!r} is larger than {limit:,} bytes", "read a part of it")
     return b"".join(parts)
+
+
+def read_steady(handle: int, shown: str, limit: int) -> bytes:
+    """The content as it was at one moment, also where somebody writes into the file meanwhile."""
+    for _ in range(_ATTEMPTS):
+        before = os.fstat(handle)
+        os.lseek(handle, 0, os.SEEK_SET)
+        content = read_all(handle, shown, limit)
+        after = os.fstat(handle)
+        if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
+            return content
+    raise Conflict(f"{shown!r} is being written all the time", "try again when its writer rests")
 
 
 def _identity(status: os.stat_result | None) -> tuple[int, ...] | None:

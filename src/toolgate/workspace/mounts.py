@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,8 @@ from typing import Self
 
 from toolgate.core.errors import OutsideMount, SetupError
 from toolgate.core.paths import MOUNT, MountPath
+from toolgate.policy.hard import MountRules
+from toolgate.policy.model import MountSpec
 from toolgate.workspace.confine import Opener, Root, best_opener, held, open_parent
 
 
@@ -25,8 +27,16 @@ class Mount:
 class Mounts:
     """Opens every root at once; `close` or leaving the `with` block lets them go."""
 
-    def __init__(self, directories: Mapping[str, Path], opener: Opener | None = None) -> None:
+    def __init__(
+        self,
+        directories: Mapping[str, Path],
+        opener: Opener | None = None,
+        rules: Callable[[], Mapping[str, MountRules]] | None = None,
+    ) -> None:
+        """`rules` are asked at every use, because they change with the configuration; absent: the strict ones."""
         self._mounts: dict[str, Mount] = {}
+        strict = {name: MountRules.of(name, MountSpec(path=".")) for name in directories}
+        self._rules = rules or (lambda: strict)
         try:
             for name, directory in directories.items():
                 self._mounts[name] = _open_mount(name, directory, opener or best_opener())
@@ -43,6 +53,12 @@ class Mounts:
                 f"there is no mount {path.mount!r}", f"mounts are: {', '.join(self._mounts) or 'none'}"
             )
         return mount, path.relative
+
+    def rules(self, path: MountPath) -> MountRules:
+        found = self._rules().get(path.mount)
+        if found is None:
+            raise OutsideMount(f"there is no mount {path.mount!r} any more", "check the configuration")
+        return found
 
     @contextmanager
     def parent(self, path: MountPath, *, create: bool = False) -> Iterator[tuple[int, str]]:

@@ -36,14 +36,24 @@ async def settle_change(files: Rollable, manifest: Sequence[Mapping[str, Any]]) 
     except CallError as error:
         return Settlement("unknown", f"the files cannot be examined: {error}")
     pairs = list(zip(manifest, found, strict=True))
-    if all(hash_ == entry["after"] for entry, hash_ in pairs):
+    if all(hash_ == entry["after"] for entry, hash_ in pairs) and not _modes(manifest):
         return Settlement("happened", "every file has its new content")
-    if all(hash_ == entry["before"] for entry, hash_ in pairs):
+    if all(hash_ == entry["before"] for entry, hash_ in pairs) and not _same(manifest):
         return Settlement("not", "every file still has its old content")
     for entry, hash_ in pairs:
         if hash_ not in (entry["before"], entry["after"]):
             return Settlement("unknown", f"{entry['path']} has neither its old nor its new content")
     return await _finish(files, manifest)
+
+
+def _modes(manifest: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether finishing may still have to give files their bits, which no hash shows."""
+    return any("after_mode" in entry for entry in manifest)
+
+
+def _same(manifest: Sequence[Mapping[str, Any]]) -> bool:
+    """A change of nothing but bits: before and after cannot be told apart, and finishing is harmless."""
+    return _modes(manifest) and all(entry["before"] == entry["after"] for entry in manifest)
 
 
 async def _finish(files: Rollable, manifest: Sequence[Mapping[str, Any]]) -> Settlement:

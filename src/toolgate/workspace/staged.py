@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import CallError, Conflict, NotFound
 from toolgate.core.paths import MountPath
 from toolgate.workspace.look import Seen, status_in
@@ -29,6 +30,12 @@ class Move:
     origin: str | None
     goal: str | None
     content: Callable[[], bytes | None]
+    mode: int | None = None
+    """The permission bits at the goal, where they are not simply kept."""
+
+    @property
+    def of_directory(self) -> bool:
+        return DIRECTORY in (self.origin, self.goal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +62,14 @@ def prepare(mounts: Mounts, move: Move, seen: Seen) -> Staged:
         temporary = _prefix(name) + secrets.token_hex(6)
         # A file that replaces a private one is private from its first byte; a new one gets what umask says.
         private = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        handle = os.open(temporary, private, 0o666 if seen.status is None else 0o600, dir_fd=parent)
+        handle = os.open(temporary, private, _first_mode(move, seen), dir_fd=parent)
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(content)
                 stream.flush()
                 _resemble(handle, seen.status)
+                if move.mode is not None:
+                    os.fchmod(handle, move.mode & 0o777)
                 os.fsync(handle)
         except BaseException:
             os.unlink(temporary, dir_fd=parent)
@@ -106,6 +115,10 @@ def sync_parents(mounts: Mounts, paths: Iterable[MountPath]) -> None:
 def _prefix(name: str) -> str:
     """Tells whose leftover a temporary file is, whatever the length of the name."""
     return f"{TEMPORARY}{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}-"
+
+
+def _first_mode(move: Move, seen: Seen) -> int:
+    return 0o666 if seen.status is None and move.mode is None else 0o600
 
 
 def _resemble(handle: int, status: os.stat_result | None) -> None:

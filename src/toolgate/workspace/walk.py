@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
+
+Visit = Callable[[list[str]], None]
+"""Told every name from the root on, links resolved, before it is opened; raises to stop."""
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_LINKS = 40  # as the kernel counts
 
 
-def open_by_walking(root: int, path: str, flags: int, follow: bool) -> int:
+def open_by_walking(root: int, path: str, flags: int, follow: bool, visit: Visit | None = None) -> int:
     todo = _parts(path)
     trail = [os.dup(root)]
+    names: list[str] = []
     links = 0
     try:
         while todo:
             name = todo.pop()
             if name == "..":
                 _step_back(trail, path)
+                names.pop()
                 continue
+            if visit is not None:
+                visit([*names, name])
             try:
                 handle = os.open(name, _DIRECTORY if todo else flags | os.O_NOFOLLOW, dir_fd=trail[-1])
             except OSError as error:
@@ -36,6 +44,9 @@ def open_by_walking(root: int, path: str, flags: int, follow: bool) -> int:
             if not todo:
                 return handle
             trail.append(handle)
+            names.append(name)
+        if visit is not None:
+            visit(names)
         return os.open(".", flags, dir_fd=trail[-1])
     finally:
         for handle in trail:

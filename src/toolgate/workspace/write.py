@@ -7,10 +7,13 @@ The caller holds the project's lock.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 
+from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import BlockedPath, InvalidArgs
 from toolgate.core.paths import MountPath, folded
+from toolgate.workspace.directories import make_directories, remove_directories
 from toolgate.workspace.look import Seen, look, status_of
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.staged import (
@@ -29,14 +32,22 @@ PROTECTED = (".toolgate", "toolgate.yaml")  # toolgate's own state and rules: no
 
 def bring(mounts: Mounts, moves: Sequence[Move], done: list[Move], *, strict: bool) -> None:
     """Make the moves. `done` is filled as files change, so that the caller can take a failure back."""
-    staged = _stage(mounts, _pending(mounts, moves, strict=strict))
+    pending = _pending(mounts, moves, strict=strict)
+    directories = [move for move in moves if move.of_directory]
+    make_directories(mounts, directories, done)
+    staged = _stage(mounts, pending)
+    placed = 0
     try:
         for item in staged:
             put_in_place(mounts, item)
+            placed += 1
             done.append(item.move)
+        remove_directories(mounts, directories, done)
+        if strict and not done and moves and all(move.of_directory and move.goal is None for move in moves):
+            raise conflict(moves[0])  # directories and nothing else, and something else is in them
         sync_parents(mounts, [move.path for move in done])
     except BaseException:
-        discard(mounts, staged[len(done) :])
+        discard(mounts, staged[placed:])
         raise
 
 
@@ -56,14 +67,25 @@ def _pending(mounts: Mounts, moves: Sequence[Move], *, strict: bool) -> list[tup
     """The moves still to be made: strictly, all of them; otherwise a file at its goal is done."""
     if len({move.path for move in moves}) != len(moves):
         raise InvalidArgs("a change names the same file twice", "plan one content per file")
-    found = [(move, look(mounts, move.path)) for move in moves]
+    found = [(move, look(mounts, move.path)) for move in moves if not move.of_directory]
+    for move in moves:
+        if move.of_directory:
+            check_writable(move.path, None)
     for move, seen in found:
+        if seen.hash == DIRECTORY:
+            raise BlockedPath(f"{move.path.shown!r} is a directory", "name a regular file")
         if seen.hash != move.origin and (strict or seen.hash != move.goal):
             raise conflict(move)
-    todo = [(move, seen) for move, seen in found if seen.hash != move.goal]
+    todo = [(move, seen) for move, seen in found if seen.hash != move.goal or _other_mode(move, seen)]
     for move, seen in todo:
         check_writable(move.path, seen.status)
     return todo
+
+
+def _other_mode(move: Move, seen: Seen) -> bool:
+    if move.mode is None or seen.status is None:
+        return False
+    return stat.S_IMODE(seen.status.st_mode) & 0o777 != move.mode & 0o777
 
 
 def _stage(mounts: Mounts, todo: Sequence[tuple[Move, Seen]]) -> list[Staged]:

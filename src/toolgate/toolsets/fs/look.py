@@ -1,0 +1,150 @@
+"""`fs.list` and `fs.find`: what is there. Bounded, sorted, and honest about what was left out."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import (
+    Annotated,
+    NotRequired,  # pydantic reads those of `typing` only from 3.12 on
+)
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from toolgate.core.errors import ConfigError, InvalidArgs
+from toolgate.core.paths import MountPath
+from toolgate.core.tool import Tool, tool
+from toolgate.policy.globs import path_glob, text_glob
+from toolgate.toolsets.fs.effects import by_mount
+from toolgate.workspace.files import WorkspaceFiles
+from toolgate.workspace.tree import Entry, walk_tree
+
+SCAN = 1_000_000
+"""Entries that one call looks at."""
+Pattern = Annotated[str, Field(min_length=1, max_length=1000)]
+Limit = Annotated[int, Field(ge=1, le=10_000)]
+
+
+class Details(TypedDict):
+    path: str
+    kind: str
+    size: int | None
+    modified: str | None
+
+
+class Listing(TypedDict):
+    path: str
+    entries: list[str]
+    count: int
+    truncated: bool
+    details: NotRequired[list[Details]]
+
+
+class Finds(TypedDict):
+    base: str
+    pattern: str
+    files: list[str]
+    count: int
+    truncated: bool
+
+
+def tools(files: WorkspaceFiles) -> list[Tool]:
+    @tool("fs.list", reads=["project"], effects_of=by_mount("path", writes=False))
+    async def list_directory(
+        path: MountPath = MountPath("project:."),  # noqa: B008 - a constant
+        glob: Pattern | None = None,
+        limit: Limit = 1000,
+        details: bool = False,
+    ) -> Listing:
+        """List a directory, sorted; directories end with `/`. `glob` selects names, with `/` or `**` also below."""
+        wanted, deep = (_matcher(glob), "/" in glob or "**" in glob) if glob else (None, False)
+
+        def work() -> Listing:
+            walk = walk_tree(files.mounts, path) if deep else walk_tree(files.mounts, path, depth=1)
+            picked = _first(walk, wanted, limit, details=details)
+            found = Listing(
+                path=path.shown, entries=[one.name for one in picked.rows], count=len(picked.rows),
+                truncated=picked.truncated,
+            )  # fmt: skip
+            if details:
+                found["details"] = [one.details for one in picked.rows]
+            return found
+
+        return await files.run(work)
+
+    @tool("fs.find", reads=["project"], effects_of=by_mount("base", writes=False))
+    async def find(base: MountPath, pattern: Pattern, limit: Limit = 1000) -> Finds:
+        """Find files below `base`. A pattern without `/` is about names (`*.ts`), one with it about paths (`src/**/*.ts`)."""
+        wanted = _matcher(pattern)
+
+        def work() -> Finds:
+            walk = walk_tree(files.mounts, base)
+            picked = _first(walk, wanted, limit, files_only=True)
+            names = [one.details["path"] for one in picked.rows]
+            return Finds(
+                base=base.shown, pattern=pattern, files=names, count=len(names), truncated=picked.truncated
+            )
+
+        return await files.run(work)
+
+    return [list_directory, find]
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class _Row:
+    name: str
+    details: Details
+
+
+@dataclass(slots=True)
+class _Picked:
+    rows: list[_Row]
+    truncated: bool
+
+
+def _matcher(pattern: str) -> Callable[[Entry], bool]:
+    try:
+        if "/" not in pattern:
+            name = text_glob(pattern)
+            return lambda entry: name.matches(entry.item.name)
+        path = path_glob(pattern.removeprefix("./"))
+    except ConfigError as error:
+        raise InvalidArgs(error.message, error.fix) from None
+    return lambda entry: path.exact.fullmatch(entry.relative + "/") is not None
+
+
+def _first(
+    walk: Iterator[Entry],
+    wanted: Callable[[Entry], bool] | None,
+    limit: int,
+    *,
+    files_only: bool = False,
+    details: bool = False,
+) -> _Picked:
+    """The first by name. However many there are, no more than asked for are held."""
+    cut = False
+
+    def rows() -> Iterator[_Row]:
+        nonlocal cut
+        for count, entry in enumerate(walk):
+            if count >= SCAN:
+                cut = True
+                return
+            if files_only and entry.kind not in ("file", "link"):
+                continue
+            if wanted is None or wanted(entry):
+                yield _row(entry, details)
+
+    found = heapq.nsmallest(limit + 1, rows(), key=lambda row: row.name)
+    return _Picked(found[:limit], cut or len(found) > limit)
+
+
+def _row(entry: Entry, details: bool) -> _Row:
+    status = entry.status() if details else None
+    modified = None if status is None else datetime.fromtimestamp(status.st_mtime, UTC).isoformat()
+    size = status.st_size if status is not None and entry.kind == "file" else None
+    name = entry.relative + ("/" if entry.kind == "directory" else "")
+    return _Row(name, Details(path=entry.path.shown, kind=entry.kind, size=size, modified=modified))

@@ -1,0 +1,154 @@
+"""`fs.read` and `fs.hash`: what a file says, whole or by lines, and what it is known by."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import (
+    Annotated,
+    NotRequired,  # pydantic reads those of `typing` only from 3.12 on
+)
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from toolgate.core.change import content_hash
+from toolgate.core.errors import InvalidArgs, NotFound, NotText, TooLarge
+from toolgate.core.paths import MountPath
+from toolgate.core.text import canonical_text
+from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.fs.effects import by_mount
+from toolgate.workspace.confine import held
+from toolgate.workspace.files import WorkspaceFiles
+from toolgate.workspace.lines import Range, lines_of
+from toolgate.workspace.look import read_steady
+from toolgate.workspace.reading import open_to_read
+from toolgate.workspace.text import Text, decode
+
+KEEP = 4 << 20
+"""Bytes of lines that one call may ask for."""
+SCAN = 4 << 30
+"""Bytes that are looked through for the lines of a large file."""
+_CHUNK = 1 << 20
+Line = Annotated[int, Field(ge=1)]
+Ranges = Annotated[list[tuple[Line, Line]], Field(min_length=1, max_length=100)]
+
+
+class Slice(TypedDict):
+    start: int
+    end: int
+    content: str
+
+
+class Content(TypedDict):
+    path: str
+    encoding: str
+    size: int
+    lines: int | None
+    hash: NotRequired[str]
+    content: NotRequired[str]
+    range_slices: NotRequired[list[Slice]]
+
+
+class Hashes(TypedDict):
+    path: str
+    hash: str
+    raw_hash: str
+    canonical: bool
+    size: int
+
+
+def tools(files: WorkspaceFiles) -> list[Tool]:
+    @tool("fs.read", reads=["project"], effects_of=by_mount("path", writes=False))
+    async def read(path: MountPath, ranges: Ranges | None = None) -> Content:
+        """Read a text file, whole or as `ranges` of lines: `[[1, 20], [90, 120]]`, counted from 1, both ends included."""
+        wanted = _checked(ranges) if ranges else []
+        return await files.run(lambda: _read(files, path, wanted))
+
+    @tool("fs.hash", reads=["project"], effects_of=by_mount("path", writes=False))
+    async def hash_file(path: MountPath) -> Hashes:
+        """Hash a file: `hash` of its canonical text (LF, no trailing white space, final newline), `raw_hash` of its bytes."""
+        return await files.run(lambda: _hash(files, path))
+
+    return [read, hash_file]
+
+
+def _checked(ranges: list[Range]) -> list[Range]:
+    for start, end in ranges:
+        if end < start:
+            raise InvalidArgs(f"the range {start}-{end} ends before it begins", "write [first, last]")
+    return ranges
+
+
+def _read(files: WorkspaceFiles, path: MountPath, ranges: list[Range]) -> Content:
+    limit = files.mounts.rules(path).max_bytes
+    with held(open_to_read(files.mounts, path)) as handle:
+        size = os.fstat(handle).st_size
+        if size > limit and ranges:
+            return _far(handle, path, ranges, size)
+        try:
+            raw = read_steady(handle, path.shown, limit)
+        except TooLarge as error:
+            raise TooLarge(error.message, "read it by `ranges` of lines") from None
+    text = decode(raw, path.shown)
+    found = Content(path=path.shown, encoding=text.encoding, size=len(raw), lines=_count(text.text))
+    found["hash"] = content_hash(raw) or ""
+    if ranges:
+        found["range_slices"] = _slices(text, ranges)
+    else:
+        found["content"] = text.text
+    return found
+
+
+def _slices(text: Text, ranges: list[Range]) -> list[Slice]:
+    """Lines end at `\\n` only, as every tool here counts them."""
+    lines = [part + "\n" for part in text.text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    total = _count(text.text)
+    return [
+        Slice(start=start, end=min(end, total), content="".join(lines[start - 1 : end]))
+        for start, end in ranges
+    ]
+
+
+def _far(handle: int, path: MountPath, ranges: list[Range], size: int) -> Content:
+    """Lines of a file that is too large to be read whole; how many lines it has is not known then."""
+    parts = lines_of(handle, ranges, path.shown, keep=KEEP, scan=SCAN)
+    encoding = decode(b"".join(parts), path.shown).encoding
+    slices = [
+        Slice(start=start, end=end, content=part.decode(encoding, "replace"))
+        for (start, end), part in zip(ranges, parts, strict=True)
+    ]
+    return Content(path=path.shown, encoding=encoding, size=size, lines=None, range_slices=slices)
+
+
+def _count(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n") and text != "")
+
+
+def _hash(files: WorkspaceFiles, path: MountPath) -> Hashes:
+    with held(open_to_read(files.mounts, path)) as handle:
+        digest, size, kept = hashlib.sha256(), 0, bytearray()
+        limit = files.mounts.rules(path).max_bytes
+        while chunk := os.read(handle, _CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+            if size <= limit:
+                kept += chunk
+    raw = "sha256:" + digest.hexdigest()
+    canonical = canonical_hash(bytes(kept), path.shown) if size <= limit else None
+    return Hashes(
+        path=path.shown, hash=canonical or raw, raw_hash=raw, canonical=canonical is not None, size=size
+    )
+
+
+def canonical_hash(raw: bytes, shown: str) -> str | None:
+    """None for what is no text."""
+    try:
+        return content_hash(canonical_text(decode(raw, shown).text).encode())
+    except (NotText, UnicodeEncodeError):
+        return None
+
+
+def missing(path: MountPath) -> NotFound:
+    return NotFound(f"there is no {path.shown!r}", "check the path; `fs.list` shows what is there")
