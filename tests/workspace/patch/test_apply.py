@@ -37,6 +37,14 @@ def test_at_equal_distance_the_lower_place_is_taken_as_git_does() -> None:
     assert after(HUNK.format(5), x=b"0\n" + block + block + b"0\n") == {"x": b"0\na\nb\nc\na\nB\nc\n0\n"}
 
 
+def test_the_nearest_place_is_found_however_far_it_is() -> None:
+    for above, below in ((90, 3000), (3000, 110), (5000, 5000), (101, 100), (100, 101), (1, 9000)):
+        lines = [b"a\nb\nc\n", b"0\n" * above, b"0\n" * below, b"a\nb\nc\n", b"end\n"]
+        done = run(HUNK.format(4 + above), x=b"".join(lines))
+        offset = below if below <= above + 3 else -(above + 3)
+        assert done.patched[0].offsets == (offset,), (above, below)
+
+
 def test_a_hunk_from_line_one_is_looked_for_nowhere_else() -> None:
     error = reject(HUNK.format(1), x=b"0\na\nb\nc\n")
     assert "hunk 1 (line 3 of the diff) does not apply to 'x': line 1 is '0', not 'a'" in error.message

@@ -13,6 +13,7 @@ from itertools import accumulate
 from toolgate.workspace.patch.model import Hunk
 
 Region = tuple[int, int]
+_FIRST_REACH = 100
 
 
 def find(image: list[bytes], hunk: Hunk, taken: list[Region]) -> int | None:
@@ -46,13 +47,27 @@ def _nearest(image: list[bytes], hunk: Hunk, expected: int, taken: list[Region])
     if not hunk.old[-1].endswith(b"\n"):  # the last line of a file is nowhere but at its end
         end = len(image) - len(hunk.old)
         return end if fits(image, hunk, end, taken) else None
-    text = b"\n" + b"".join(image)
+    reach = _FIRST_REACH
+    while True:  # the window holds every place within reach, so the nearest of these is the nearest of all
+        low, high = max(0, expected - reach), min(len(image), expected + reach + len(hunk.old))
+        at = _nearest_in(image, (low, high), hunk, expected, taken)
+        if (low, high) == (0, len(image)) or (at is not None and abs(at - expected) <= reach):
+            return at
+        reach *= 16
+
+
+def _nearest_in(
+    image: list[bytes], window: Region, hunk: Hunk, expected: int, taken: list[Region]
+) -> int | None:
+    low, high = window
+    lines = image[low:high]
+    text = b"\n" + b"".join(lines)
     needle = b"\n" + b"".join(hunk.old)
-    starts = list(accumulate(map(len, image), initial=0))  # of each line, in `text`, with the LF before it
-    size, middle = len(hunk.old), starts[expected]
+    starts = list(accumulate(map(len, lines), initial=0))  # of each line, in `text`, with the LF before it
+    size, middle = len(hunk.old), starts[expected - low]
 
     def line(offset: int) -> int:
-        return bisect_left(starts, offset)
+        return low + bisect_left(starts, offset)
 
     after = text.find(needle, middle)
     while after >= 0 and _overlaps(line(after), line(after) + size, taken):
