@@ -31,10 +31,9 @@ def ops(diff: str) -> list[tuple[str, str, str]]:
         ('--- "a/\\303\\251"\n+++ "b/\\303\\251"\n', ("modify", "é", "é")),
         ("diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n", ("modify", "x", "x")),
         ("diff --git src/x src/x\n--- src/x\n+++ src/x\n", ("modify", "src/x", "src/x")),
-        ("diff --git a/x b/x\nindex 1..2 100644\n", ("modify", "x", "x")),
         ("diff --git a/x b/y\nsimilarity index 80%\nrename from x\nrename to y\n--- a/x\n+++ b/y\n", ("rename", "x", "y")),
         ("diff --git a/x b/y\nsimilarity index 80%\ncopy from x\ncopy to y\n--- a/x\n+++ b/y\n", ("copy", "x", "y")),
-        ("diff --git a/a b b/a b b/c d\nrename from a b\nrename to b/a b b/c d\n", ("rename", "a b", "b/a b b/c d")),
+        ("diff --git a/a b b/a b b/c d\nrename from a b\nrename to b/a b b/c d\n--- a/a b\t\n+++ b/b/a b b/c d\t\n", ("rename", "a b", "b/a b b/c d")),
         ("--- a/garden:users/u1/notes.md\n+++ b/garden:users/u1/notes.md\n", ("modify", "users/u1/notes.md", "users/u1/notes.md")),
     ],
 )  # fmt: skip
@@ -117,6 +116,7 @@ MALFORMED = [
     ('--- "a/\\377"\n+++ "b/\\377"\n' + HUNK, 1, None, "not UTF-8"),
     ("--- a/\n+++ b/\n" + HUNK, 1, None, "does not name a file"),
     (GIT, 1, None, "no hunk"),
+    (GIT + "index 1..2 100644\n" + HUNK, 1, None, "hunks without"),
     (GIT + "junk\n", 2, None, "no line of a file's header"),
     (GIT + "--- a/x\n" + HUNK, 2, None, "without `+++`"),
     (GIT + "+++ b/x\n" + HUNK, 2, None, "without `---`"),
@@ -126,6 +126,7 @@ MALFORMED = [
     (GIT + "new file mode 100644\n--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+a\n", 1, None, "/dev/null"),
     (GIT + "old mode 100644\nnew mode 100755\njunk\n" + HEAD + HUNK, 4, None, "no line of a file's header"),
     (GIT + "rename from x\n", 1, None, "go together"),
+    (GIT + "old mode 100644\nnew mode 100644\n", 1, None, "are the same"),
     (GIT + "old mode 100644\n", 1, None, "go together"),
     (GIT + "new file mode 100644\ndeleted file mode 100644\n", 1, None, "cannot be both"),
     (GIT + "index 1..2\nindex 1..2\n", 3, None, "twice"),
@@ -179,7 +180,10 @@ def test_a_diff_for_one_file_may_be_hunks_alone_and_must_be_about_that_file() ->
         ("--- a/other.md\n+++ b/other.md\n", "it is about 'other.md'"),
         ("--- a/tes.md\n+++ b/tes.md\n", "it is about 'tes.md'"),
         (f"--- a/notes.md\n+++ b/notes.md\n{HUNK}--- a/x\n+++ b/x\n", "a second file"),
-        ("diff --git a/x b/docs/notes.md\nrename from x\nrename to docs/notes.md\n", "it is a rename"),
+        (
+            "diff --git a/x b/docs/notes.md\nrename from x\nrename to docs/notes.md\n--- a/x\n+++ b/docs/notes.md\n",
+            "it is a rename",
+        ),
     ):
         with pytest.raises(InvalidArgs, match=said):
             parse_one(notes, header + HUNK)

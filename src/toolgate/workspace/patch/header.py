@@ -28,6 +28,8 @@ class GitHeader:
 
     def patch(self, hunks: tuple[Hunk, ...]) -> FilePatch:
         op = self._op()
+        if hunks and b"+++ " not in self.said:
+            raise malformed("hunks without `---` and `+++` before them", self.line, "give both")
         old, new = self._names(op)
         if old != new and op not in ("rename", "copy"):
             fix = "say `rename from` and `rename to`, or give both sides the same name"
@@ -37,6 +39,8 @@ class GitHeader:
         self._check_index()
         if bool(modes[b"old mode "]) != bool(modes[b"new mode "]):
             raise malformed("`old mode` and `new mode` go together", self.line, "give both")
+        if modes[b"old mode "] and modes[b"old mode "] == modes[b"new mode "]:
+            raise malformed("`old mode` and `new mode` are the same", self.line, "leave both out")
         if op == "modify" and not hunks and not modes[b"new mode "]:
             raise malformed("the file's header is followed by no hunk", self.line, "add one, or leave it out")
         return FilePatch(
