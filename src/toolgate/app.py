@@ -36,7 +36,7 @@ from toolgate.secrets.mask import NameMask
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter, Job, Transaction
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.toolsets import events, fs, system, tools, undo
+from toolgate.toolsets import events, fs, fs_patch, system, tools, undo
 from toolgate.version import VERSION
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.images import Images
@@ -361,6 +361,7 @@ def _register(
     if isinstance(services.files, WorkspaceFiles):
         built_in += undo.toolset(services.registry, services.ledger, services.files)
         built_in += fs.toolset(services.files)
+        built_in += fs_patch.toolset(services.files)
     for tool in (*built_in, *own):
         services.registry.add(tool)
     named = [plugins.load(spec, setup.root) for spec in setup.config.plugins] if setup.trusted else []

@@ -63,6 +63,8 @@ class Tool:
     reconcile: Handler | None = None
     effects_of: Callable[[Mapping[str, Any]], Effects] | None = None
     """Effects that depend on the arguments, such as a program with or without a network."""
+    paths_of: Callable[[BaseModel], Iterable[MountPath]] | None = None
+    """Paths that arguments hold inside a text, such as those of a diff: policy judges them before anything is read."""
     summarize: Callable[[Any], str] | None = None
     aliases: tuple[str, ...] = ()
     origin: Literal["native", "imported"] = "native"

@@ -50,6 +50,8 @@ def validate(services: Services, flow: Flow) -> None:
     paths = tuple(
         path for value in flow.args.__dict__.values() if type(value) not in _FLAT for path in paths_in(value)
     )
+    if tool.paths_of is not None:
+        paths += tuple(tool.paths_of(flow.args))
     flow.facts = Facts(flow.persona, tool, args, tool.effects_for(args), paths)
 
 

@@ -20,6 +20,8 @@ def facts_from(registry: Registry, paused: Mapping[str, str] | None = None) -> F
         model = tool.validate(call.args)
         args = model.model_dump(mode="json")
         paths = tuple(paths_in(model))
+        if tool.paths_of is not None:
+            paths += tuple(tool.paths_of(model))
         return Facts(call.persona, tool, args, tool.effects_for(args), paths, paused or {})
 
     return facts_for

@@ -24,7 +24,8 @@ _FOLDED = "   ↪ "
 
 def sentence(question: Question) -> str:
     """One line that says who wants what, for lists; values are shortened."""
-    shown = ", ".join(f"{name}={_short(value)}" for name, value in question.args.items())
+    given = {name: value for name, value in question.args.items() if value not in (None, "")}
+    shown = ", ".join(f"{name}={_short(value)}" for name, value in given.items())
     return _who(question) + (f" with {shown}" if shown else "")
 
 
@@ -34,6 +35,8 @@ def _who(question: Question) -> str:
 
 def _short(value: Any, limit: int = 40) -> str:
     """Quoted, so that a text with `, name=` in it cannot pose as another argument."""
+    if isinstance(value, str) and (lines := value.rstrip("\n").count("\n") + 1) > 2:
+        return f"({lines} lines)"  # a diff or a whole file is shown below, line by line
     if isinstance(value, str) and len(value) > limit:
         return _json(value[: limit - 1]) + "…"
     text = _json(value)

@@ -1,0 +1,153 @@
+"""`fs.patch`: a unified diff of one or many files, applied as a whole or not at all.
+
+The plan works out every file's new content in memory; what is shown, approved and written is that one Change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from toolgate.core.change import Change, content_hash
+from toolgate.core.effects import Effects
+from toolgate.core.errors import BlockedPath, InvalidArgs, TooLarge
+from toolgate.core.paths import MountPath
+from toolgate.core.tool import Tool, tool
+from toolgate.policy.hard import WHOLE_BY_DEFAULT
+from toolgate.workspace.files import WorkspaceFiles
+from toolgate.workspace.patch import Applied, FilePatch, Patched, apply, parse, parse_one
+from toolgate.workspace.patch.modes import with_modes
+
+MAX_FILES = 1000
+
+
+@dataclass(frozen=True)
+class PatchedFile:
+    path: str
+    op: str
+    """modify, create, delete, rename or copy."""
+    origin: str | None
+    """Where a renamed or copied file comes from."""
+    before_hash: str | None
+    after_hash: str | None
+    size: int | None
+    hunks: int
+    offsets: list[int]
+    """For each hunk, how many lines from its place it was found; 0 is exact."""
+
+
+@dataclass(frozen=True)
+class PatchResult:
+    files: list[PatchedFile]
+    hunks: int
+    moved: int
+    """How many hunks were found elsewhere than their headers say."""
+    new_hash: str | None
+    """The new content's hash, where the diff is of one file."""
+
+
+def toolset(files: WorkspaceFiles) -> list[Tool]:
+    async def plan(
+        diff: Annotated[str, Field(description="A unified diff of one or many files, git's or plain.")] = "",
+        path: Annotated[
+            MountPath | None, Field(description="The only file; its diff may then be hunks alone.")
+        ] = None,
+        diff_text: str = "",
+    ) -> Change:
+        """Apply a unified diff: all of it, or nothing. Context must match exactly; hunks may have moved."""
+        patches = _parsed(_text(diff, diff_text), path)
+        paths = dict.fromkeys(found for patch in patches for found in patch.paths)
+        found = {each: await files.take(each) for each in paths}
+        contents = {each: None if file is None else file.content for each, file in found.items()}
+        applied = await asyncio.to_thread(apply, patches, contents.__getitem__)
+        parents = await files.to_make([file.path for file in applied.files if file.after is not None])
+        changed = (*parents, *with_modes(applied, found))
+        return Change(changed, _summary(applied), report={"result": _report(applied, contents)})
+
+    @tool(
+        "fs.patch", reads=["project"], writes=["project"], plan=plan, risk="medium", paths_of=_paths_of,
+        effects_of=_effects_of, summarize=_in_words,
+    )  # fmt: skip
+    async def patch(change: Change) -> PatchResult:
+        await files.apply(change)
+        result: PatchResult = change.report["result"]
+        return result
+
+    return [patch]
+
+
+def _text(diff: str, diff_text: str) -> str:
+    if bool(diff) == bool(diff_text):
+        raise InvalidArgs(
+            "give the diff once, as `diff` or as `diff_text`", "pass {diff} or {path, diff_text}"
+        )
+    return diff or diff_text
+
+
+def _paths_of(args: BaseModel) -> Iterable[MountPath]:
+    """Both sides of renames and copies too: policy judges what is read as well as what is written."""
+    given: Any = args
+    return [path for patch in _parsed(_text(given.diff, given.diff_text), given.path) for path in patch.paths]
+
+
+def _effects_of(args: Mapping[str, Any]) -> Effects:
+    """By the mounts that the diff is about; one without a word of its own counts as the project."""
+    if not args.get("diff") and not args.get("diff_text"):
+        return Effects.of(("project",), ("project",))
+    path = MountPath.parse(args["path"]) if args.get("path") else None
+    patches = _parsed(_text(args.get("diff", ""), args.get("diff_text", "")), path)
+    mounts = {found.mount for patch in patches for found in patch.paths}
+    words = tuple(mount if mount in WHOLE_BY_DEFAULT else "project" for mount in mounts)
+    return Effects.of(words, words)
+
+
+@lru_cache(maxsize=4)  # a call is parsed for policy, for its plan, and again after the answer
+def _parsed(text: str, path: MountPath | None) -> tuple[FilePatch, ...]:
+    patches = (parse_one(path, text),) if path is not None else parse(text)
+    if len(patches) > MAX_FILES:
+        raise TooLarge(f"the diff has {len(patches):,} files, the limit is {MAX_FILES:,}", "split it")
+    for patch in patches:
+        if patch.op in ("delete", "rename") and patch.old.mount == "garden":
+            raise BlockedPath(
+                f"line {patch.line} of the diff: nothing in the garden is deleted or moved", "edit it instead"
+            )
+    return patches
+
+
+def _summary(applied: Applied) -> str:
+    names = [one.path.shown for one in applied.patched]
+    return f"patch {names[0]}" if len(names) == 1 else f"patch {len(names)} files"
+
+
+def _report(applied: Applied, contents: dict[MountPath, bytes | None]) -> PatchResult:
+    after = {file.path: file.after for file in applied.files}
+    last = {one.path: one for one in applied.patched}  # a file may be patched more than once
+    told = [_told(one, [other for other in applied.patched if other.path == path], contents, after)
+            for path, one in last.items()]  # fmt: skip
+    offsets = [offset for one in applied.patched for offset in one.offsets]
+    moved = sum(offset != 0 for offset in offsets)
+    return PatchResult(told, len(offsets), moved, told[0].after_hash if len(told) == 1 else None)
+
+
+def _told(
+    last: Patched, all_of_it: list[Patched], contents: dict[MountPath, bytes | None], after: dict[MountPath, bytes | None]
+) -> PatchedFile:  # fmt: skip
+    first = all_of_it[0]
+    content = None if last.op == "delete" else after[last.path]
+    return PatchedFile(
+        str(last.path), first.op if last.op == "modify" else last.op,
+        str(first.origin) if first.op in ("rename", "copy") else None,
+        None if first.op == "create" else content_hash(contents[first.origin]), content_hash(content),
+        None if content is None else len(content),
+        sum(one.hunks for one in all_of_it), [offset for one in all_of_it for offset in one.offsets],
+    )  # fmt: skip
+
+
+def _in_words(result: Any) -> str:
+    files, hunks = len(result["files"]), result["hunks"]
+    return f"{files} file{'s' * (files != 1)}, {hunks} hunk{'s' * (hunks != 1)}"

@@ -1,0 +1,62 @@
+"""The question for a patch of three files, exactly as the terminal shows it and as the documentation prints it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from .driving import Terminal
+
+GOLDEN = Path(__file__).with_name("golden") / "patch_question.txt"
+PAGE = Path(__file__).parents[3] / "docs" / "tools-patch.md"
+MENU = "[a]pprove once  [r]efuse  [g]rant  [l]ater > "
+DIFF = """\
+diff --git a/hours.md b/hours.md
+--- a/hours.md
++++ b/hours.md
+@@ -1 +1,2 @@
+-9 to 17
++9 to 18
++Sundays closed
+diff --git a/menu.md b/menu.md
+new file mode 100644
+--- /dev/null
++++ b/menu.md
+@@ -0,0 +1,2 @@
++# Menu
++Soup
+diff --git a/flyer.txt b/flyer.txt
+deleted file mode 100644
+--- a/flyer.txt
++++ /dev/null
+@@ -1 +0,0 @@
+-Opening soon
+\\ No newline at end of file
+"""
+
+
+def test_the_question_for_three_files_is_the_documented_one(
+    terminal: Callable[..., Terminal], project: Path
+) -> None:
+    (project / "flyer.txt").write_text("Opening soon")
+    screen = terminal("call", "fs.patch", json.dumps({"diff": DIFF}), "--reason", "summer hours")
+    shown = without_moments(screen.expect(MENU))
+    assert shown == GOLDEN.read_text()
+    assert shown in PAGE.read_text()
+    assert "can be undone  yes" in re.sub(" {3,}", "  ", shown)
+    screen.type("a")
+    code, rest = screen.end()
+    assert code == 0, rest
+    assert (project / "hours.md").read_text() == "9 to 18\nSundays closed\n"
+    assert (project / "menu.md").read_text() == "# Menu\nSoup\n"
+    assert not (project / "flyer.txt").exists()
+
+
+def without_moments(shown: str) -> str:
+    """The same on every day: times and ids as the documentation writes them, no blanks at line ends."""
+    shown = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "2026-01-01T00:15:00Z", shown.replace("\r\n", "\n"))
+    shown = re.sub(r"\(in [^)]*\)", "(in 15 min)", shown)
+    shown = re.sub(r"\bq_\w+", "q_19b7720ce90abc", shown)
+    return "\n".join(line.rstrip() for line in shown.split("\n")) + "\n"
