@@ -29,6 +29,7 @@ from toolgate.core.context import Context
 from toolgate.core.effects import Effects
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.names import check_name
+from toolgate.core.paths import MountPath
 
 Risk = Literal["low", "medium", "high"]
 Phase = Literal["observe", "experiment", "contribute", "collaborate"]

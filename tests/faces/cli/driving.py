@@ -98,14 +98,13 @@ class Terminal:
         self.screen.send(line + "\n")
 
     def end(self) -> tuple[int, str]:
-        code = self.process.wait(timeout=30)
-        rest = ""
+        rest = b""
         try:
-            while chunk := os.read(self._master, 65536).decode():
+            while chunk := os.read(self._master, 65536):  # first: a full terminal would hold the process up
                 rest += chunk
         except OSError:  # the other end is closed
             pass
-        return code, _plain(rest)
+        return self.process.wait(timeout=30), _plain(rest.decode())
 
     def close(self) -> None:
         if self.process.poll() is None:
