@@ -34,9 +34,10 @@ from toolgate.secrets.mask import NameMask
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter, Job, Transaction
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.toolsets import events, system, tools, undo
+from toolgate.toolsets import code_git, events, system, tools, undo
 from toolgate.version import VERSION
 from toolgate.workspace.files import WorkspaceFiles
+from toolgate.workspace.git.repositories import Repositories
 from toolgate.workspace.images import Images
 from toolgate.workspace.mounts import Mounts
 
@@ -157,7 +158,7 @@ async def _assemble(
     live.ledger = ledger
     gate = Gate(setup.root, live, services, Pipeline(services))
     stack.push_async_callback(gate.pipeline.refusals.close)
-    _register(setup, services, gate, own, more)
+    _register(setup, services, gate, (*_history(setup, stack, services, live), *own), more)
     await reconcile_dead(services)
     await _remember_policy(services)
     return gate
@@ -261,6 +262,16 @@ def _files(setup: Setup, stack: AsyncExitStack, backend: Backend) -> WorkspaceFi
             roots[name].mkdir(parents=True, exist_ok=True)
     mounts = stack.enter_context(Mounts({name: path for name, path in roots.items() if path.is_dir()}))
     return WorkspaceFiles(mounts, Images(setup.local / "images"), setup.local)
+
+
+def _history(setup: Setup, stack: AsyncExitStack, services: Services, live: LivePolicy) -> list[Tool]:
+    if not isinstance(services.files, WorkspaceFiles):
+        return []  # nothing of an untrusted project is opened
+    repositories = Repositories(
+        services.files.mounts, setup.local / "cache" / "git", lambda: live.current().mounts
+    )
+    stack.push_async_callback(repositories.close)
+    return code_git.toolset(repositories)
 
 
 def _register(
