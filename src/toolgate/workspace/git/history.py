@@ -49,6 +49,10 @@ async def verify(batch: Batch, revision: str) -> Commit:
         raise InvalidArgs(
             f"{revision[:80]!r} is not a revision", "name a commit: a hash, a branch, a tag, HEAD~1"
         )
+    if "@{" in revision:  # git would end over it: there is no reflog and no branch config in a view
+        raise NotFound(
+            f"{revision!r} speaks of a reflog or an upstream, which are not read", "name a branch, a tag or a hash"
+        )
     [found] = await batch.ask(revision + "^{commit}")
     if found is None or found.kind != "commit":
         raise NotFound(

@@ -41,6 +41,8 @@ class Difference:
     old_id: str
     new_mode: str
     """`000000` where the file is gone."""
+    wanted: bool
+    """Asked for. The others are here because they may be the other half of a rename."""
 
 
 async def compare_working_tree(
@@ -50,10 +52,10 @@ async def compare_working_tree(
     with tempfile.TemporaryDirectory(prefix="moment-", dir=view.directory) as name:
         moment = Path(name)
         index = await asyncio.to_thread(_copy_index, view.place, moment)
-        differences = await _differences(view, base, index, paths)
-        # a blocked file that changed in place is not even read; one that came or went may be half of a rename
-        kept = [one for one in differences if visible(one.path) or _GONE in (one.old_mode, one.new_mode)]
+        differences = await _differences(view, base, index, visible, paths)
         fresh = Moment(view, moment, index)
+        # a blocked file that changed in place is not even read; one that came or went may be half of a rename
+        kept = [one for one in differences if _GONE in (one.old_mode, one.new_mode) or visible(one.path)]
         old = fresh.tree({one.path: (one.old_mode, one.old_id) for one in kept if one.old_mode != _GONE})
         new = fresh.tree(await fresh.contents(kept))
         changed = await compare(
@@ -61,6 +63,9 @@ async def compare_working_tree(
             fresh=view.env(fresh=moment),
         )  # fmt: skip
         changed.left_out += len(differences) - len(kept)
+        if paths:  # what is not shown of what was asked for
+            shown = {name for file in changed.files for name in (file.path, file.old_path)}
+            changed.left_out = sum(one.wanted and one.path not in shown for one in differences)
         return changed
 
 
@@ -81,22 +86,29 @@ def _shared_indexes(place: Place) -> list[str]:
         return [entry.name for entry in entries if entry.name.startswith("sharedindex.")]
 
 
-async def _differences(view: View, base: str, index: Path, paths: Sequence[str]) -> list[Difference]:
+async def _differences(
+    view: View, base: str, index: Path, visible: Visible, paths: Sequence[str]
+) -> list[Difference]:
+    """What differs under `paths`, and every blocked file that came or went, wherever it is."""
     output = await view.git(
         "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--no-abbrev", "--raw", "--no-renames",
-        "--ignore-submodules=all", base, "--", *paths,
+        "--ignore-submodules=all", base, "--",
         seconds=DIFF_SECONDS, cap=OUTPUT_CAP, env=view.env(work_tree=True, index=index),
     )  # fmt: skip
-    lines = [line for line in output.data.split(b"\n") if line.startswith(b":")]
-    if not output.whole or len(lines) > MAX_FILES:
+    found: dict[str, Difference] = {}
+    for line in output.data.split(b"\n"):
+        if not line.startswith(b":") or not output.whole:
+            continue
+        head, _, name = line.partition(b"\t")
+        old_mode, new_mode, old_id, _, _ = head[1:].decode("ascii").split(" ")
+        path = unquote(name)
+        wanted = not paths or any(path == one or path.startswith(one + "/") for one in paths)
+        if wanted or (_GONE in (old_mode, new_mode) and not visible(path)):
+            found[path] = Difference(path, old_mode, old_id, new_mode, wanted)
+    if not output.whole or len(found) > MAX_FILES:
         raise TooLarge(
             f"more than {MAX_FILES:,} files differ from the commit", "give `paths` to look at some of them"
         )
-    found: dict[str, Difference] = {}
-    for line in lines:
-        head, _, name = line.partition(b"\t")
-        old_mode, new_mode, old_id, _, _ = head[1:].decode("ascii").split(" ")
-        found[unquote(name)] = Difference(unquote(name), old_mode, old_id, new_mode)
     return list(found.values())
 
 
