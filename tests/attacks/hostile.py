@@ -22,12 +22,15 @@ class Hostile(Repo):
     def __init__(self, root: Path) -> None:
         self.marker = root.parent / "ran"
         self.outside = Repo(root.parent / "outside")
-        self.outside.commit("outside", {"loot.txt": SECRET, "a.txt": f"{SECRET}\n", ".gitattributes": "* diff=evil\n"})
+        self.outside.commit(
+            "outside", {"loot.txt": SECRET, "a.txt": f"{SECRET}\n", ".gitattributes": "* diff=evil\n"}
+        )
         super().__init__(root)
         for number in range(3):
             self.commit(
                 f"commit {number}",
-                {name: f"{SECRET} {number}\n" * 5 for name in BLOCKED} | {name: f"open {number}\n" * 8 for name in OPEN},
+                dict.fromkeys(BLOCKED, f"{SECRET} {number}\n" * 5)
+                | dict.fromkeys(OPEN, f"open {number}\n" * 8),
             )
         self.git("mv", ".env", "was-env.txt")
         self.git("mv", "a.txt", "now.key")
@@ -148,7 +151,13 @@ class Hostile(Repo):
         (self.root / ".mailmap").symlink_to(self.outside.root / "loot.txt")
 
     def hooks(self) -> None:
-        for name in ("post-index-change", "fsmonitor-watchman", "pre-auto-gc", "reference-transaction", "post-checkout"):
+        for name in (
+            "post-index-change",
+            "fsmonitor-watchman",
+            "pre-auto-gc",
+            "reference-transaction",
+            "post-checkout",
+        ):
             hook = self.root / ".git" / "hooks" / name
             hook.parent.mkdir(exist_ok=True)
             hook.write_text(f"#!/bin/sh\ntouch {self.marker}\n")
@@ -191,7 +200,19 @@ def calls(*, revisions: tuple[str, ...] = REVISIONS) -> Iterator[tuple[str, dict
         yield "code.diff", {"base": revision}
         yield "code.diff", {"compare": revision}
         yield "code.diff", {"base": "HEAD~2", "compare": revision, "view": "split", "context_lines": 100}
-    for path in (*OPEN, *BLOCKED, "was-env.txt", "now.key", "c.evil", ".", "dir", ".git", ".git/config", "loot.txt", "--help"):
+    for path in (
+        *OPEN,
+        *BLOCKED,
+        "was-env.txt",
+        "now.key",
+        "c.evil",
+        ".",
+        "dir",
+        ".git",
+        ".git/config",
+        "loot.txt",
+        "--help",
+    ):
         yield "code.blame", {"path": path}
         yield "code.log", {"path": path, "include_diff": True}
         yield "code.diff", {"paths": [path]}
@@ -211,5 +232,7 @@ async def plunder(gate: Gate, wanted: Iterator[tuple[str, dict[str, Any]]]) -> t
     for tool, args in wanted:
         result = await gate.call(tool, args)
         good += result.ok
-        answers.append(json.dumps([tool, args, result.data, result.error and [result.error.message, result.error.fix]]))
+        answers.append(
+            json.dumps([tool, args, result.data, result.error and [result.error.message, result.error.fix]])
+        )
     return good, answers

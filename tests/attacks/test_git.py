@@ -33,7 +33,14 @@ def test_the_traps_are_real(hostile: Hostile) -> None:
     """Plain git walks into them: a suite whose traps do not work proves nothing."""
     hostile.arm()
     (hostile.root / ".git" / "commondir").unlink()
-    subprocess.run(["git", "diff", "HEAD"], cwd=hostile.root, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+    subprocess.run(
+        ["git", "diff", "HEAD"],
+        cwd=hostile.root,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
     assert hostile.marker.exists()
 
 
@@ -43,7 +50,9 @@ async def test_nothing_runs_and_nothing_leaks(hostile: Hostile) -> None:
         good, answers = await plunder(gate, calls())
     assert good > 40, "the repository can still be read"
     unharmed(hostile, answers)
-    assert not any('"outside"' in answer and "loot" in answer for answer in answers if '"code.show"' in answer)
+    assert not any(
+        '"outside"' in answer and "loot" in answer for answer in answers if '"code.show"' in answer
+    )
 
 
 async def test_blocked_names_are_not_even_named(hostile: Hostile) -> None:
@@ -61,7 +70,11 @@ async def test_blocked_names_are_not_even_named(hostile: Hostile) -> None:
 async def test_a_rename_over_the_fence_shows_neither_side(hostile: Hostile) -> None:
     async with history(hostile.root) as gate:
         shown = (await data(gate, "code.show", commit="HEAD~1"))["commit"]
-        assert (shown["files_changed"], shown["diff"], shown["left_out"]) == ([], [], "2 files that may not be shown")
+        assert (shown["files_changed"], shown["diff"], shown["left_out"]) == (
+            [],
+            [],
+            "2 files that may not be shown",
+        )
         for path in ("was-env.txt", "a.txt"):
             found = await data(gate, "code.diff", base="HEAD~2", compare="HEAD~1", paths=[path])
             assert (found["files"], found["left_out"]) == ([], "1 file that may not be shown")
@@ -77,14 +90,34 @@ async def test_a_file_renamed_in_the_working_directory_shows_neither_side(tmp_pa
         assert (found["files"], found["left_out"]) == ([], "2 files that may not be shown")
 
 
-@pytest.mark.parametrize("revision", [text for text in REVISIONS if text.startswith("-") or not text.strip() or not text.isprintable()])
+@pytest.mark.parametrize(
+    "revision",
+    [text for text in REVISIONS if text.startswith("-") or not text.strip() or not text.isprintable()],
+)
 async def test_what_is_no_revision_never_reaches_git(hostile: Hostile, revision: str) -> None:
     async with history(hostile.root) as gate:
-        for tool, args in (("code.show", {"commit": revision}), ("code.diff", {"base": revision}), ("code.diff", {"compare": revision})):
+        for tool, args in (
+            ("code.show", {"commit": revision}),
+            ("code.diff", {"base": revision}),
+            ("code.diff", {"compare": revision}),
+        ):
             assert await refused(gate, tool, **args) in ("invalid_args", "not_found")
 
 
-@pytest.mark.parametrize("revision", ["HEAD..main", "main...HEAD", "^HEAD", "HEAD^!", "HEAD^@", "HEAD:.env", ":.env", "HEAD^{tree}", "@{upstream}"])
+@pytest.mark.parametrize(
+    "revision",
+    [
+        "HEAD..main",
+        "main...HEAD",
+        "^HEAD",
+        "HEAD^!",
+        "HEAD^@",
+        "HEAD:.env",
+        ":.env",
+        "HEAD^{tree}",
+        "@{upstream}",
+    ],
+)
 async def test_a_revision_is_one_commit_and_nothing_else(hostile: Hostile, revision: str) -> None:
     async with history(hostile.root) as gate:
         assert await refused(gate, "code.show", commit=revision) == "not_found"
@@ -179,7 +212,9 @@ def _linked_file(repo: Hostile) -> None:
     ids=lambda trick: trick.__name__.strip("_"),
 )  # fmt: skip
 @pytest.mark.parametrize("when", ["before", "after"], ids=["before the gate opens", "between two calls"])
-async def test_parts_that_lead_out_lead_nowhere(hostile: Hostile, trick: Callable[[Hostile], None], when: str) -> None:
+async def test_parts_that_lead_out_lead_nowhere(
+    hostile: Hostile, trick: Callable[[Hostile], None], when: str
+) -> None:
     stolen = hostile.outside.head()
     (hostile.root / ".git" / "refs" / "heads" / "outside").write_text(stolen + "\n")
     revisions = ("HEAD", "outside", "main", stolen, f"{stolen}~0")
@@ -195,12 +230,24 @@ async def test_parts_that_lead_out_lead_nowhere(hostile: Hostile, trick: Callabl
 
 async def test_odd_names_are_names(tmp_path: Path) -> None:
     repo = Repo(tmp_path / "project")
-    names = ["-rf", "--output=pwned", "a\nb", 'say "hi"', "back\\slash", "tab\there", ":(top)x", "*", "$(touch pwned)", "sp ace ", "{a => b}"]
-    repo.commit("one", {name: "x\n" for name in names})
+    names = [
+        "-rf",
+        "--output=pwned",
+        "a\nb",
+        'say "hi"',
+        "back\\slash",
+        "tab\there",
+        ":(top)x",
+        "*",
+        "$(touch pwned)",
+        "sp ace ",
+        "{a => b}",
+    ]
+    repo.commit("one", dict.fromkeys(names, "x\n"))
     raw = os.fsencode(repo.root) + b"/br\xffken"
     with open(raw, "w") as file:
         file.write("x\n")
-    repo.commit("two", {name: "y\n" for name in names})
+    repo.commit("two", dict.fromkeys(names, "y\n"))
     async with history(repo.root) as gate:
         found = await data(gate, "code.show", commit="HEAD")
         assert sorted(found["commit"]["files_changed"]) == sorted([*names, "br\\xffken"])
@@ -213,7 +260,9 @@ async def test_odd_names_are_names(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("pwned"))
 
 
-async def test_the_callers_environment_does_not_reach_git(hostile: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_callers_environment_does_not_reach_git(
+    hostile: Hostile, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trace = hostile.marker
     for name, value in {
         "GIT_DIR": str(hostile.outside.root / ".git"), "GIT_WORK_TREE": str(hostile.outside.root), "GIT_TRACE": str(trace),
@@ -235,4 +284,6 @@ async def test_the_repository_is_left_as_it_was(hostile: Hostile) -> None:
     async with history(hostile.root) as gate:
         await plunder(gate, calls(revisions=("HEAD", "main")))
     assert state() == before
-    assert not list((hostile.root / ".toolgate" / "cache" / "git").glob("*/view-*")), "the view goes with the gate"
+    assert not list((hostile.root / ".toolgate" / "cache" / "git").glob("*/view-*")), (
+        "the view goes with the gate"
+    )

@@ -29,7 +29,9 @@ async def test_every_line_has_the_commit_that_git_names(tmp_path: Path) -> None:
     repo = made(tmp_path / "project")
     async with history(repo.root) as gate:
         found = await data(gate, "code.blame", path="file.txt")
-        assert [(line["commit"]["hash"], line["content"]) for line in found["lines"]] == plain(repo, "file.txt")
+        assert [(line["commit"]["hash"], line["content"]) for line in found["lines"]] == plain(
+            repo, "file.txt"
+        )
         assert [line["line_number"] for line in found["lines"]] == list(range(1, 51))
         commit = found["lines"][0]["commit"]
         assert (commit["author"], commit["short_hash"]) == ("Ada", commit["hash"][:10])
@@ -42,17 +44,23 @@ async def test_lines_not_committed_yet_belong_to_nobody(tmp_path: Path) -> None:
     file.write_text("mine\n" + file.read_text())
     async with history(repo.root) as gate:
         found = await data(gate, "code.blame", path="file.txt")
-        assert [(line["commit"]["hash"], line["content"]) for line in found["lines"]] == plain(repo, "file.txt")
+        assert [(line["commit"]["hash"], line["content"]) for line in found["lines"]] == plain(
+            repo, "file.txt"
+        )
         assert found["lines"][0]["commit"]["message"] == "not committed yet"
 
 
 async def test_a_range_of_lines_is_that_range(tmp_path: Path) -> None:
     repo = made(tmp_path / "project")
     async with history(repo.root) as gate:
-        found = await data(gate, "code.blame", path="file.txt", startLine=10, endLine=12, includeContent=False)
+        found = await data(
+            gate, "code.blame", path="file.txt", startLine=10, endLine=12, includeContent=False
+        )
         assert [line["line_number"] for line in found["lines"]] == [10, 11, 12]
         assert "content" not in found["lines"][0]
-        assert (await data(gate, "code.blame", path="file.txt", start_line=48, end_line=99))["lines"][-1]["line_number"] == 50
+        assert (await data(gate, "code.blame", path="file.txt", start_line=48, end_line=99))["lines"][-1][
+            "line_number"
+        ] == 50
         assert await refused(gate, "code.blame", path="file.txt", start_line=51) == "invalid_args"
         assert await refused(gate, "code.blame", path="file.txt", start_line=9, end_line=8) == "invalid_args"
 

@@ -41,12 +41,16 @@ def plain(repo: Repo, *args: str) -> list[str]:
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
     repo = Repo(tmp_path / "project")
-    repo.commit("one", {"a.txt": "".join(f"line {n}\n" for n in range(40)), "b.txt": "b\n", "dir/c.txt": "c\n"})
+    repo.commit(
+        "one", {"a.txt": "".join(f"line {n}\n" for n in range(40)), "b.txt": "b\n", "dir/c.txt": "c\n"}
+    )
     return repo
 
 
 async def test_two_commits_differ_as_git_says(repo: Repo) -> None:
-    repo.commit("two", {"a.txt": "".join(f"line {n if n % 9 else -n}\n" for n in range(41)), "b.txt": None, "d": "d"})
+    repo.commit(
+        "two", {"a.txt": "".join(f"line {n if n % 9 else -n}\n" for n in range(41)), "b.txt": None, "d": "d"}
+    )
     async with history(repo.root) as gate:
         found = await data(gate, "code.diff", base="HEAD~1", compare="HEAD")
         assert unified(found) == plain(repo, "HEAD~1", "HEAD")
@@ -118,7 +122,9 @@ async def test_whitespace_and_context_follow_the_arguments(repo: Repo) -> None:
     repo.commit("two", {"a.txt": "".join(f"line  {n}\n" for n in range(39)) + "other\n", "b.txt": "b \n"})
     async with history(repo.root) as gate:
         for context in (0, 1, 10):
-            found = await data(gate, "code.diff", base="HEAD~1", compare="HEAD", contextLines=context, ignoreWhitespace=True)
+            found = await data(
+                gate, "code.diff", base="HEAD~1", compare="HEAD", contextLines=context, ignoreWhitespace=True
+            )
             assert unified(found) == plain(repo, "-w", f"-U{context}", "HEAD~1", "HEAD")
         assert [file["hunks"] for file in found["files"]] == [1, 0]
 
@@ -136,7 +142,9 @@ async def test_a_split_view_puts_old_and_new_side_by_side(repo: Repo) -> None:
     async with history(repo.root) as gate:
         found = await data(gate, "code.diff", base="HEAD~1", compare="HEAD", view="split")
         rows = found["diffs"][0]["hunks"][0]["rows"]
-        sides = [(row["left"] and row["left"]["content"], row["right"] and row["right"]["content"]) for row in rows]
+        sides = [
+            (row["left"] and row["left"]["content"], row["right"] and row["right"]["content"]) for row in rows
+        ]
         assert sides == [("c", "C"), (None, "added")]
 
 

@@ -9,7 +9,12 @@ import pytest
 from repositories import CONFIG, Repo, data, history, refused
 from toolgate.workspace.git import program
 
-TOOLS = (("code.diff", {}), ("code.log", {}), ("code.show", {"commit": "HEAD"}), ("code.blame", {"path": "a"}))
+TOOLS = (
+    ("code.diff", {}),
+    ("code.log", {}),
+    ("code.show", {"commit": "HEAD"}),
+    ("code.blame", {"path": "a"}),
+)
 
 
 @pytest.fixture
@@ -37,7 +42,9 @@ async def test_without_git_everything_says_so(
             assert await refused(gate, tool, **args) == "unavailable"
 
 
-async def test_a_git_that_is_too_old_is_named(origin: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_git_that_is_too_old_is_named(
+    origin: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old = tmp_path / "git"
     old.write_text("#!/bin/sh\necho git version 2.20.1\n")
     old.chmod(0o755)
@@ -72,7 +79,9 @@ async def test_a_bare_repository_has_history_but_no_working_directory(origin: Re
     async with history(bare) as gate:
         assert len((await data(gate, "code.log"))["commits"]) == 5
         assert len((await data(gate, "code.blame", path="b"))["lines"]) == 4
-        assert (await data(gate, "code.diff", base="HEAD~1", compare="HEAD"))["total_changes"]["files_changed"] == 2
+        assert (await data(gate, "code.diff", base="HEAD~1", compare="HEAD"))["total_changes"][
+            "files_changed"
+        ] == 2
         assert await refused(gate, "code.diff") == "invalid_args"
 
 
@@ -96,7 +105,9 @@ async def test_ids_of_sha256_are_read_too(tmp_path: Path) -> None:
         assert len((await data(gate, "code.show", commit="HEAD~1"))["commit"]["hash"]) == 64
 
 
-async def test_a_linked_working_directory_and_a_submodule_lead_elsewhere(origin: Repo, tmp_path: Path) -> None:
+async def test_a_linked_working_directory_and_a_submodule_lead_elsewhere(
+    origin: Repo, tmp_path: Path
+) -> None:
     linked = tmp_path / "linked"
     origin.git("worktree", "add", "-q", str(linked))
     async with history(linked) as gate:
@@ -106,7 +117,11 @@ async def test_a_linked_working_directory_and_a_submodule_lead_elsewhere(origin:
     parent.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(origin.root), "sub")
     parent.commit("with a submodule", {"x": "x\n"})
     async with history(parent.root) as gate:
-        [module] = [file for file in (await data(gate, "code.show", commit="HEAD"))["commit"]["diff"] if file["path"] == "sub"]
+        [module] = [
+            file
+            for file in (await data(gate, "code.show", commit="HEAD"))["commit"]["diff"]
+            if file["path"] == "sub"
+        ]
         assert module["submodule"] is True
         assert module["hunks"][0]["lines"][0]["content"] == f"Subproject commit {origin.head()}"
         assert await refused(gate, "code.log", path="sub/a") == "unavailable"

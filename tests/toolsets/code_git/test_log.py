@@ -13,7 +13,9 @@ from repositories import Repo, data, history, refused
 def repo(tmp_path: Path) -> Repo:
     repo = Repo(tmp_path / "project")
     for number in range(8):
-        repo.commit(f"commit {number}\n\nwith *more* to say", {f"f{number % 3}": f"{number}\n", "all": f"{number}\n"})
+        repo.commit(
+            f"commit {number}\n\nwith *more* to say", {f"f{number % 3}": f"{number}\n", "all": f"{number}\n"}
+        )
     return repo
 
 
@@ -38,6 +40,7 @@ async def test_commits_come_newest_first_with_files_and_numbers(repo: Repo) -> N
 async def test_filters_are_those_of_git(repo: Repo) -> None:
     repo.commit("by somebody (else)", {"f1": "x\n"}, "--author=Eve <eve@example.org>")
     async with history(repo.root) as gate:
+
         async def of(**args: object) -> list[str]:
             return [commit["hash"] for commit in (await data(gate, "code.log", **args))["commits"]]
 
@@ -49,7 +52,9 @@ async def test_filters_are_those_of_git(repo: Repo) -> None:
         middle = "2025-06-15T15:10:00+00:00"
         assert await of(since=middle) == hashes(repo, f"--since={middle}") != []
         assert await of(until=middle) == hashes(repo, f"--until={middle}") != []
-        assert await of(since="2 weeks ago", until="yesterday") == hashes(repo, "--since=2 weeks ago", "--until=yesterday")
+        assert await of(since="2 weeks ago", until="yesterday") == hashes(
+            repo, "--since=2 weeks ago", "--until=yesterday"
+        )
         assert await of(path="no-such-file") == []
 
 
@@ -116,7 +121,16 @@ async def test_tags_branches_and_expressions_are_revisions(repo: Repo) -> None:
     repo.git("tag", "-a", "-m", "a tag", "v1", "HEAD~3")
     repo.git("branch", "feature/x", "HEAD~2")
     async with history(repo.root) as gate:
-        for revision in ("v1", "feature/x", "HEAD^^", "@", "main~2", "v1^{}", "HEAD^{/commit 3}", "refs/heads/main"):
+        for revision in (
+            "v1",
+            "feature/x",
+            "HEAD^^",
+            "@",
+            "main~2",
+            "v1^{}",
+            "HEAD^{/commit 3}",
+            "refs/heads/main",
+        ):
             found = await data(gate, "code.show", commit=revision, include_diff=False)
             assert found["commit"]["hash"] == repo.git("rev-parse", f"{revision}^{{commit}}").strip()
         repo.git("pack-refs", "--all")

@@ -32,7 +32,9 @@ async def opened(root: Path, cache: Path) -> AsyncIterator[Repositories]:
 async def logged(repository: Repository, path: str) -> list[str]:
     tip = repository.view.refs.head_id
     assert tip is not None
-    found, _ = await log(repository.view, repository.batch, tip.decode(), Wanted(path, 100), repository.visible)
+    found, _ = await log(
+        repository.view, repository.batch, tip.decode(), Wanted(path, 100), repository.visible
+    )
     return [entry.commit.hash for entry in found]
 
 

@@ -32,7 +32,7 @@ def test_only_words_of_form_are_taken_from_a_config() -> None:
 	path = /etc/passwd
 	symlinks = false
 """
-    assert form_of(text) == {"autocrlf": "input", "filemode": "false", "eol": "lf", "ignorecase": "true"}
+    assert form_of(text) == {"autocrlf": "input", "filemode": "false", "eol": "lf"}
 
 
 @given(st.binary(max_size=300))
@@ -47,5 +47,9 @@ def test_a_signed_commit_is_read_without_its_signature() -> None:
     )
     commit = read_commit("3", content)
     assert (commit.parents, commit.message) == (("2",), "title\n\nbody")
-    assert (commit.author.name, commit.author.email, commit.author.date) == ("A B", "a@b", "2001-09-08T22:16:40-03:30")
+    assert (commit.author.name, commit.author.email, commit.author.date) == (
+        "A B",
+        "a@b",
+        "2001-09-08T22:16:40-03:30",
+    )
     assert commit.committer.date == ""

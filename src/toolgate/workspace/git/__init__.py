@@ -9,5 +9,6 @@ is ever read by git, and there is no list of dangerous settings to keep up with.
     locate  where in a mount a repository is          refs    its refs, read by us
     store   its objects, checked for links            view    the private GIT_DIR made of both
     program git itself: argv, environment, limits     batch   one long-lived `cat-file --batch`
-    graph   a commit-graph beside the view            history, blame, worktree, patch: what the tools ask
+    graph   a commit-graph beside the view            memo    what git printed about ids
+    history, blame, worktree, patch: what the tools ask
 """

@@ -61,7 +61,7 @@ async def blame(
     args = ["blame", "--porcelain", f"-L{first},{last}"]
     if now is None or _blob_id(now, view.refs.hash_name) == kept.id:
         head = view.refs.head_id or b""
-        output = await view.git(*args, head.decode(), "--", path, seconds=LOG_SECONDS, cap=OUTPUT_CAP)
+        output = await view.recall(*args, head.decode(), "--", path, seconds=LOG_SECONDS, cap=OUTPUT_CAP)
     else:
         output = await view.git(
             *args, "--contents", "-", "--", path, stdin=now, seconds=LOG_SECONDS, cap=OUTPUT_CAP,

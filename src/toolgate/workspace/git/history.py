@@ -51,7 +51,8 @@ async def verify(batch: Batch, revision: str) -> Commit:
         )
     if "@{" in revision:  # git would end over it: there is no reflog and no branch config in a view
         raise NotFound(
-            f"{revision!r} speaks of a reflog or an upstream, which are not read", "name a branch, a tag or a hash"
+            f"{revision!r} speaks of a reflog or an upstream, which are not read",
+            "name a branch, a tag or a hash",
         )
     [found] = await batch.ask(revision + "^{commit}")
     if found is None or found.kind != "commit":
@@ -78,7 +79,7 @@ async def compare(
 
 async def _without_halves(view: View, old: str, new: str, visible: Visible) -> Visible:
     """A comparison of some paths sees half of a rename; if the other half is blocked, so is this one."""
-    output = await view.git(
+    output = await view.recall(
         "diff-tree", "-r", "-M", "--raw", "--no-abbrev", "--diff-filter=R", old, new, "--",
         seconds=DIFF_SECONDS, cap=OUTPUT_CAP,
     )  # fmt: skip
@@ -94,7 +95,8 @@ async def log(
 ) -> tuple[list[Entry], bool]:
     """Newest first, and whether there are more than were asked for. A merge is compared with its first parent."""
     filters = [f"--{name}={value}" for name, value in _filters(wanted)]
-    output = await view.git(
+    ask = view.git if wanted.since or wanted.until else view.recall  # "2 weeks ago" is another time each time
+    output = await ask(
         "log", "--format=commit %H", "-F", "-i", "--full-diff", "--diff-merges=first-parent", "--root", *_COMPARE,
         *(("-p", f"-U{wanted.context}") if wanted.patch else ()), f"-n{wanted.limit + 1}", *filters, tip, "--",
         *([wanted.path] if wanted.path else []), seconds=LOG_SECONDS, cap=OUTPUT_CAP,
@@ -114,7 +116,7 @@ async def log(
 
 
 async def show(view: View, commit: Commit, visible: Visible) -> Changed:
-    output = await view.git(
+    output = await view.recall(
         "diff-tree", "--format=", "-r", "--root", "--diff-merges=first-parent", *_COMPARE, "-p", commit.hash, "--",
         seconds=DIFF_SECONDS, cap=OUTPUT_CAP,
     )  # fmt: skip

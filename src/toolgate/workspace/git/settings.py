@@ -17,7 +17,7 @@ _FORM = {
     "ignorecase": ("true", "false"),
     "precomposeunicode": ("true", "false"),
 }
-_SECTION = re.compile(r'\s*\[\s*([\w.-]+)\s*(?:"[^"]*")?\s*\](.*)')
+_SECTION = re.compile(r"\s*\[\s*([^\]]*?)\s*\](.*)")
 _SETTING = re.compile(r"\s*([\w-]+)\s*=\s*(\w+)\s*(?:[#;].*)?")
 _LIMIT = 1 << 20
 _OWN = """\

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from toolgate.workspace.git import settings
 from toolgate.workspace.git.locate import Place
+from toolgate.workspace.git.memo import Memo
 from toolgate.workspace.git.program import Output, find_git, run
 from toolgate.workspace.git.refs import Refs, newest, read_refs, stamp_of
 from toolgate.workspace.git.store import Store
@@ -34,6 +35,7 @@ class View:
     refs: Refs
     _lock: int
     program: str = field(default_factory=find_git)
+    memo: Memo = field(default_factory=Memo)
     _settled: bool = False
     _refreshing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -99,6 +101,15 @@ class View:
         argv = (self.program, "--no-pager", *args)
         cwd = self.place.work_tree if env is not None and "GIT_WORK_TREE" in env else self.cwd
         return await run(argv, env or self.env(), cwd, seconds=seconds, cap=cap, stdin=stdin)
+
+    async def recall(self, *args: str, seconds: float, cap: int) -> Output:
+        """The same, kept: for commands that depend on nothing but object ids and where history was cut off."""
+        key = (args, cap, self.refs.shallow)
+        kept = self.memo.get(key)
+        if kept is None:
+            kept = await self.git(*args, seconds=seconds, cap=cap)
+            self.memo.put(key, kept)
+        return kept
 
     def close(self) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)
