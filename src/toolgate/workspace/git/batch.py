@@ -88,7 +88,12 @@ class Batch:
         size = int(words[2])
         if size > cap:
             raise TooLarge(f"an object of {size:,} bytes is larger than {cap:,}", "ask for a smaller one")
-        content = await process.stdout.readexactly(size + 1)
+        try:
+            content = await process.stdout.readexactly(size + 1)
+        except asyncio.IncompleteReadError:
+            raise Failed(
+                "git stopped in the middle of an object", "check the repository with `git fsck`"
+            ) from None
         return Found(words[0].decode(), words[1].decode(), content[:-1])
 
     async def _stop(self) -> None:

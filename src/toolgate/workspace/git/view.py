@@ -49,9 +49,11 @@ class View:
         store.lay()
         store.check()
         refs = read_refs(place)
-        directory = Path(tempfile.mkdtemp(prefix="view-", dir=cache))
-        lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        draft = Path(tempfile.mkdtemp(prefix="new-", dir=cache))
+        lock = os.open(draft / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
+        directory = draft.with_name(draft.name.replace("new-", "view-", 1))
+        draft.rename(directory)  # nobody sweeps it before it is locked
         for name in ("empty", "refs", "objects"):
             (directory / name).mkdir()
         view = cls(place, directory, store, refs, lock, program)
