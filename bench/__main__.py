@@ -21,6 +21,7 @@ from rich.table import Table
 from bench import results, world
 from bench.crowd import crowd
 from bench.durable import durable
+from bench.git import git
 from bench.growth import growth
 from bench.measure import Line
 from bench.overhead import overhead
@@ -31,6 +32,7 @@ from bench.server import Postgres
 
 BENCHMARKS: dict[str, Benchmark] = {
     "gate": overhead, "durable": durable, "crowd": crowd, "verify": proof, "growth": growth, "parts": parts,
+    "git": git,
 }  # fmt: skip
 
 

@@ -36,9 +36,10 @@ from toolgate.secrets.mask import NameMask
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter, Job, Transaction
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.toolsets import events, fs, fs_patch, system, tools, undo
+from toolgate.toolsets import code_git, events, fs, fs_patch, system, tools, undo
 from toolgate.version import VERSION
 from toolgate.workspace.files import WorkspaceFiles
+from toolgate.workspace.git.repositories import Repositories
 from toolgate.workspace.images import Images
 from toolgate.workspace.mounts import Mounts
 
@@ -159,7 +160,7 @@ async def _assemble(
     live.ledger, live.services = ledger, services
     gate = Gate(setup.root, live, services, Pipeline(services))
     stack.push_async_callback(gate.pipeline.refusals.close)
-    _register(setup, services, gate, own, more)
+    _register(setup, services, gate, (*_history(setup, stack, services, live), *own), more)
     await reconcile_dead(services)
     await _remember_policy(services)
     return gate
@@ -345,6 +346,16 @@ def _check_nested(setup: Setup, roots: Mapping[str, Path], inner: str, outer: st
             f"the mount {inner} leads into the project, to {roots[inner]}",
             f"write it as it is, without links: `path: {os.path.relpath(roots[inner], setup.root)}`",
         )
+
+
+def _history(setup: Setup, stack: AsyncExitStack, services: Services, live: LivePolicy) -> list[Tool]:
+    if not isinstance(services.files, WorkspaceFiles):
+        return []  # nothing of an untrusted project is opened
+    repositories = Repositories(
+        services.files.mounts, setup.local / "cache" / "git", lambda: live.current().mounts
+    )
+    stack.push_async_callback(repositories.close)
+    return code_git.toolset(repositories)
 
 
 def _register(

@@ -52,6 +52,11 @@ class WorkspaceFiles(Files):
         self._lock = state / "files.lock"
         self._read_limit = read_limit
 
+    @property
+    def mounts(self) -> Mounts:
+        """For rooms that read in their own way, through the same handles."""
+        return self._mounts
+
     async def read(self, path: MountPath, *, to_change: bool = False) -> bytes | None:
         """The content, or None where there is no file.
 

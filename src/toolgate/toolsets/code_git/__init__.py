@@ -1,0 +1,192 @@
+"""`code.diff`, `code.log`, `code.blame`, `code.show`: a project's history. They read, and change nothing.
+
+A path with a blocked name is left out at every revision; the result says how many, never which.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from toolgate.core.errors import InvalidArgs, NotFound
+from toolgate.core.paths import MountPath
+from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.code_git.shapes import MAX_DIFF, Room, blamed, commit_shape, counted, diff_shape
+from toolgate.toolsets.code_git.times import check_time
+from toolgate.workspace.git.blame import blame as find_blame
+from toolgate.workspace.git.history import Wanted, compare, log, show, verify
+from toolgate.workspace.git.names import shown
+from toolgate.workspace.git.patch import Changed
+from toolgate.workspace.git.repositories import Repositories, Repository
+from toolgate.workspace.git.worktree import compare_working_tree
+
+PROJECT = MountPath("project:.")
+WORKING_TREE = "working tree"
+_EMPTY = {
+    "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+"""The tree without files: what a branch without commits is compared with."""
+Revision = Annotated[str, Field(min_length=1, max_length=400)]
+Text = Annotated[str, Field(max_length=200)]
+Line = Annotated[int, Field(ge=1, le=10_000_000)]
+
+
+def toolset(repositories: Repositories) -> list[Tool]:
+    return [_diff(repositories), _log(repositories), _blame(repositories), _show(repositories)]
+
+
+def _diff(repositories: Repositories) -> Tool:
+    @tool("code.diff", reads=["project"], timeout=5.0)
+    async def diff(
+        base: Revision = "HEAD",
+        compare: Revision | None = None,
+        paths: list[MountPath] | None = None,
+        context_lines: Annotated[int, Field(ge=0, le=100)] = 3,
+        ignore_whitespace: bool = False,
+        max_diff_size: Annotated[int, Field(ge=1, le=MAX_DIFF)] = MAX_DIFF,
+        view: Literal["unified", "split"] = "unified",
+    ) -> dict[str, Any]:
+        """Compare two commits, or a commit with the working directory (when `compare` is not given).
+
+        `files` lists every changed file; `diffs` has the hunks, as many as `max_diff_size` bytes allow.
+        """
+        repository, names = await _several(repositories, paths or [])
+        old = await _commit_or_empty(repository, base)
+        options: dict[str, Any] = {
+            "paths": names, "context": context_lines, "ignore_whitespace": ignore_whitespace,
+        }  # fmt: skip
+        new, changed = await _compared(repository, old, compare, options)
+        return {
+            "base": base,
+            "base_hash": old,
+            "compare": compare or WORKING_TREE,
+            "compare_hash": new,
+            **diff_shape(changed, Room(max_diff_size), view),
+        }
+
+    return diff
+
+
+async def _compared(
+    repository: Repository, old: str, revision: str | None, options: dict[str, Any]
+) -> tuple[str | None, Changed]:
+    if revision is not None:
+        new = (await verify(repository.batch, revision)).hash
+        return new, await compare(repository.view, old, new, repository.visible, **options)
+    if repository.place.bare:
+        raise InvalidArgs("a bare repository has no working directory", "give `compare` a revision")
+    return None, await compare_working_tree(repository.view, old, repository.visible, **options)
+
+
+def _log(repositories: Repositories) -> Tool:
+    @tool("code.log", reads=["project"], timeout=10.0)
+    async def history(
+        path: MountPath = PROJECT,
+        limit: Annotated[int, Field(ge=1, le=100)] = 20,
+        since: Text = "",
+        until: Text = "",
+        author: Text = "",
+        grep: Text = "",
+        include_diff: bool = False,
+    ) -> dict[str, Any]:
+        """The commits that led to what is checked out, newest first; of one file or directory, if `path` is given.
+
+        `since` and `until` are dates or times ago ("2 weeks ago"); `author` and `grep` are plain text in any case.
+        """
+        repository = await repositories.at(path)
+        inside = repository.place.inside(path)
+        wanted = Wanted(
+            None if inside == "." else inside, limit, check_time(since), check_time(until), author, grep, include_diff,
+        )  # fmt: skip
+        tip = repository.view.refs.head_id
+        if tip is None:
+            return {"summary": "no commits yet", "commits": [], "total_commits": 0, "truncated": False}
+        repository.graph.want()
+        entries, more = await log(repository.view, repository.batch, tip.decode(), wanted, repository.visible)
+        room = Room(MAX_DIFF)
+        commits = [commit_shape(entry.commit, entry.changed, room, include_diff) for entry in entries]
+        result: dict[str, Any] = {
+            "summary": _log_summary(commits, more),
+            "commits": commits,
+            "total_commits": len(commits),
+            "truncated": more or room.full,
+        }
+        if more:
+            result["next"] = (
+                "there are older commits: raise `limit`, or give `until` the date of the last one"
+            )
+        return result
+
+    return history
+
+
+def _log_summary(commits: list[dict[str, Any]], more: bool) -> str:
+    authors = {commit["author"] for commit in commits}
+    return (
+        f"{'the last ' if more else ''}{counted(len(commits), 'commit')} by {counted(len(authors), 'author')}"
+    )
+
+
+def _blame(repositories: Repositories) -> Tool:
+    @tool("code.blame", reads=["project"], timeout=10.0)
+    async def blame(
+        path: MountPath, start_line: Line = 1, end_line: Line | None = None, include_content: bool = True
+    ) -> dict[str, Any]:
+        """Who last changed each line of a file, and in which commit. Line numbers are those of the file as it is now."""
+        if end_line is not None and end_line < start_line:
+            raise InvalidArgs(
+                f"the lines {start_line} to {end_line} are none", "let `end_line` be the larger one"
+            )
+        repository = await repositories.at(path)
+        name = repository.place.inside(path)
+        if repository.view.refs.head_id is None:
+            raise NotFound("the repository has no commits yet", "commit something first")
+        repository.graph.want()
+        lines, total = await find_blame(repository.view, repository.batch, name, start_line, end_line)
+        if not lines and total:
+            raise InvalidArgs(
+                f"{path.shown} has {total:,} lines, none from {start_line:,} on", "ask for fewer"
+            )
+        return {"path": shown(path.shown), **blamed(lines, total, include_content)}
+
+    return blame
+
+
+def _show(repositories: Repositories) -> Tool:
+    @tool("code.show", reads=["project"], timeout=5.0)
+    async def show_commit(commit: Revision, include_diff: bool = True) -> dict[str, Any]:
+        """A commit: who, when, why, which files, and the diff (of a merge, against its first parent)."""
+        repository = await repositories.at(PROJECT)
+        found = await verify(repository.batch, commit)
+        changed = await show(repository.view, found, repository.visible)
+        room = Room(MAX_DIFF)
+        shape = commit_shape(found, changed, room, include_diff, whole=True)
+        title = found.message.partition("\n")[0]
+        files = counted(len(changed.files), "file")
+        return {
+            "summary": f"{found.short} {title} ({files})",
+            "commit": shape,
+            "truncated": room.full or not changed.whole,
+        }
+
+    return show_commit
+
+
+async def _several(repositories: Repositories, paths: list[MountPath]) -> tuple[Repository, list[str]]:
+    """The one repository that all paths belong to, and the paths in it; none means all of it."""
+    first = await repositories.at(paths[0] if paths else PROJECT)
+    for path in paths[1:]:
+        if await repositories.at(path) is not first:
+            raise InvalidArgs(
+                f"{path.shown} belongs to another repository", "compare one repository at a time"
+            )
+    names = [first.place.inside(path) for path in paths]
+    return first, [] if "." in names else names
+
+
+async def _commit_or_empty(repository: Repository, revision: str) -> str:
+    if revision == "HEAD" and repository.view.refs.head_id is None:
+        return _EMPTY[repository.view.refs.hash_name]
+    return (await verify(repository.batch, revision)).hash

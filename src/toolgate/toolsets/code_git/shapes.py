@@ -1,0 +1,265 @@
+"""Results that fit a model's budget: a summary first, then as much as there is room for, then how to get the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from toolgate.workspace.git.blame import BlameLine, Origin
+from toolgate.workspace.git.commits import Commit
+from toolgate.workspace.git.names import shown
+from toolgate.workspace.git.patch import Changed, FileDiff, Hunk, Line
+
+MAX_DIFF = 50 * 1024
+JSON_ROOM = 80_000
+"""Characters of JSON, within the gate's default budget with room for what surrounds it."""
+_PER_LINE = 56
+"""What a line of a diff costs beside its content: keys, number, punctuation."""
+MAX_FILES = 200
+"""Names of one commit in a list of many."""
+MAX_MESSAGE = 4000
+View = Literal["unified", "split"]
+
+
+@dataclass(slots=True)
+class Room:
+    """What is left for hunks: bytes of diff, and characters of the JSON they become."""
+
+    diff: int
+    json: int = JSON_ROOM
+    full: bool = False
+
+    def take(self, hunk: Hunk) -> bool:
+        cost = hunk.size + _PER_LINE * (len(hunk.lines) + 2)
+        if hunk.size > self.diff or cost > self.json:
+            self.full = True
+            return False
+        self.diff -= hunk.size
+        self.json -= cost
+        return True
+
+
+def diff_shape(changed: Changed, room: Room, view: View) -> dict[str, Any]:
+    files = changed.files
+    added, removed = sum(file.insertions for file in files), sum(file.deletions for file in files)
+    listed = files[: MAX_FILES * 5]
+    diffs = [file_shape(file, room, view) for file in listed]
+    truncated = room.full or not changed.whole or len(listed) < len(files)
+    result: dict[str, Any] = {
+        "summary": f"{counted(len(files), 'file')}: +{added}/-{removed}",
+        "files": [_brief(file) for file in listed],
+        "diffs": [diff for diff in diffs if diff is not None],
+        "total_changes": {"files_changed": len(files), "insertions": added, "deletions": removed},
+        "truncated": truncated,
+    }
+    if changed.left_out:
+        result["left_out"] = left_out(changed.left_out)
+    if truncated:
+        missing = [
+            shown(file.path)
+            for file, diff in zip(listed, diffs, strict=True)
+            if diff is None or "cut" in diff
+        ]
+        result["next"] = f"{counted(len(missing), 'file')} cut: give `paths`, such as {missing[:3]}"
+    return result
+
+
+def file_shape(file: FileDiff, room: Room, view: View = "unified") -> dict[str, Any] | None:
+    """A file with the hunks that fit; None where not even the first one does."""
+    hunks = []
+    for hunk in file.hunks:
+        if room.full or not room.take(hunk):
+            break
+        hunks.append(_hunk(hunk, view))
+    if file.hunks and not hunks:
+        return None
+    shape: dict[str, Any] = {
+        "path": shown(file.path),
+        "status": file.status,
+        "hunks": hunks,
+        "stats": {"insertions": file.insertions, "deletions": file.deletions},
+        **_marks(file),
+    }
+    if len(hunks) < len(file.hunks):
+        shape["cut"] = f"{counted(len(file.hunks) - len(hunks), 'hunk')} more"
+    return shape
+
+
+def commit_shape(
+    commit: Commit, changed: Changed, room: Room, include_diff: bool, *, whole: bool = False
+) -> dict[str, Any]:
+    names = [shown(file.path) for file in changed.files]
+    most = MAX_FILES * 5 if whole else MAX_FILES
+    shape: dict[str, Any] = {
+        "hash": commit.hash,
+        "short_hash": commit.short,
+        "author": commit.author.name,
+        "email": commit.author.email,
+        "date": commit.author.date,
+        "message": _message(commit.message),
+        "files_changed": names[:most],
+        "stats": {
+            "insertions": sum(file.insertions for file in changed.files),
+            "deletions": sum(file.deletions for file in changed.files),
+        },
+    }
+    if len(names) > most:
+        shape["more_files"] = len(names) - most
+    if whole or len(commit.parents) > 1:
+        shape["parents"] = list(commit.parents)
+    if whole:
+        shape["committer"] = {
+            "name": commit.committer.name,
+            "email": commit.committer.email,
+            "date": commit.committer.date,
+        }
+    if changed.left_out:
+        shape["left_out"] = left_out(changed.left_out)
+    if include_diff:
+        diffs = [file_shape(file, room) for file in changed.files[:most]]
+        shape["diff"] = [diff for diff in diffs if diff is not None]
+        cut = sum(diff is None for diff in diffs) + max(len(names) - most, 0)
+        if cut:
+            shape["cut"] = f"{counted(cut, 'file')} without a diff: ask code.diff with `paths`"
+    return shape
+
+
+def blamed(lines: list[BlameLine], total: int, include_content: bool) -> dict[str, Any]:
+    origins = {line.origin.hash: line.origin for line in lines}
+    commits = {oid: _origin(origin) for oid, origin in origins.items()}
+    codec = _codec(lines)
+    shapes: list[dict[str, Any]] = []
+    room = JSON_ROOM
+    for line in lines:
+        shape: dict[str, Any] = {"line_number": line.number, "commit": commits[line.origin.hash]}
+        if include_content:
+            shape["content"] = line.content.decode(codec)
+        room -= len(line.content) * include_content + 190 + len(line.origin.summary) + len(line.origin.author)
+        if room < 0 and shapes:
+            break
+        shapes.append(shape)
+    counts = Counter(line.origin.author for line in lines)
+    result: dict[str, Any] = {
+        "summary": f"{counted(len(lines), 'line')} of {total:,} from {counted(len(commits), 'commit')} "
+        f"by {counted(len(counts), 'author')}",
+        "authors": dict(counts.most_common(10)),
+        "lines": shapes,
+        "total_lines": total,
+        "truncated": len(shapes) < len(lines),
+    }
+    if codec != "utf-8":
+        result["encoding"] = codec
+    if len(shapes) < len(lines):
+        result["next"] = f"go on with start_line={shapes[-1]['line_number'] + 1}"
+    return result
+
+
+def left_out(count: int) -> str:
+    return f"{counted(count, 'file')} that may not be shown"
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _brief(file: FileDiff) -> dict[str, Any]:
+    return {
+        "path": shown(file.path),
+        "status": file.status,
+        "changes": "binary" if file.binary else f"+{file.insertions}/-{file.deletions}",
+        "hunks": len(file.hunks),
+    }
+
+
+def _marks(file: FileDiff) -> dict[str, Any]:
+    marks: dict[str, Any] = {}
+    if file.old_path is not None:
+        marks["old_path"] = shown(file.old_path)
+    if file.binary:
+        marks["binary"] = True
+    if file.submodule:
+        marks["submodule"] = True
+    if "0" * 6 not in file.modes and file.modes[0] != file.modes[1]:
+        marks["mode"] = f"{file.modes[0]} → {file.modes[1]}"
+    if file.encoding != "utf-8":
+        marks["encoding"] = file.encoding
+    return marks
+
+
+def _hunk(hunk: Hunk, view: View) -> dict[str, Any]:
+    shape: dict[str, Any] = {
+        "old_start": hunk.old_start, "old_lines": hunk.old_lines,
+        "new_start": hunk.new_start, "new_lines": hunk.new_lines,
+    }  # fmt: skip
+    if hunk.section:
+        shape["section"] = hunk.section
+    if view == "unified":
+        shape["lines"] = [_line(line) for line in hunk.lines]
+    else:
+        shape["rows"] = _rows(hunk)
+    return shape
+
+
+def _line(line: Line) -> dict[str, Any]:
+    shape: dict[str, Any] = {"type": line.type, "line_number": line.line_number, "content": line.content}
+    if line.no_newline:
+        shape["no_newline"] = True
+    return shape
+
+
+def _rows(hunk: Hunk) -> list[dict[str, Any]]:
+    """Old on the left, new on the right; what was replaced stands beside what replaced it."""
+    rows: list[dict[str, Any]] = []
+    left: list[Line] = []
+    right: list[Line] = []
+
+    def flush() -> None:
+        for index in range(max(len(left), len(right))):
+            rows.append({
+                "left": _line(left[index]) if index < len(left) else None,
+                "right": _line(right[index]) if index < len(right) else None,
+            })  # fmt: skip
+        left.clear()
+        right.clear()
+
+    shift = hunk.old_start - hunk.new_start
+    for line in hunk.lines:
+        if line.type == "deletion":
+            left.append(line)
+            shift += 1
+        elif line.type == "addition":
+            right.append(line)
+            shift -= 1
+        else:
+            flush()
+            shape = _line(line)
+            rows.append({"left": shape | {"line_number": line.line_number + shift}, "right": shape})
+    flush()
+    return rows
+
+
+def _origin(origin: Origin) -> dict[str, Any]:
+    return {
+        "hash": origin.hash,
+        "short_hash": origin.hash[:10],
+        "author": origin.author,
+        "date": origin.date,
+        "message": origin.summary if origin.committed else "not committed yet",
+        **({"boundary": True} if origin.boundary else {}),
+    }
+
+
+def _codec(lines: list[BlameLine]) -> str:
+    try:
+        for line in lines:
+            line.content.decode("utf-8")
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8"
+
+
+def _message(text: str) -> str:
+    if len(text) <= MAX_MESSAGE:
+        return text
+    return f"{text[:MAX_MESSAGE]}… [{len(text) - MAX_MESSAGE:,} more characters]"

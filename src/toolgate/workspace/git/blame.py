@@ -1,0 +1,123 @@
+"""Who wrote which line. Lines that are not committed yet belong to nobody, as in `git blame`."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from toolgate.core.errors import NotFound, NotText, TooLarge
+from toolgate.workspace.git.batch import OBJECT_CAP, Batch
+from toolgate.workspace.git.commits import moment
+from toolgate.workspace.git.history import LOG_SECONDS
+from toolgate.workspace.git.locate import read_beneath
+from toolgate.workspace.git.view import View
+
+OUTPUT_CAP = 64 << 20
+
+
+@dataclass(slots=True)
+class Origin:
+    hash: str
+    author: str = ""
+    email: str = ""
+    time: int = 0
+    zone: str = "+0000"
+    summary: str = ""
+    boundary: bool = False
+    """History ends here: the first commit, or the edge of a shallow clone."""
+
+    @property
+    def date(self) -> str:
+        return moment(self.time, self.zone)
+
+    @property
+    def committed(self) -> bool:
+        return self.hash.strip("0") != ""
+
+
+@dataclass(frozen=True, slots=True)
+class BlameLine:
+    number: int
+    origin: Origin
+    content: bytes
+
+
+async def blame(
+    view: View, batch: Batch, path: str, first: int, last: int | None
+) -> tuple[list[BlameLine], int]:
+    """The lines from `first` to `last`, and how many the file has. Numbers are those of the file as it is now."""
+    [kept] = await batch.ask(f"HEAD:{path}") if "\n" not in path else [None]
+    if kept is None or kept.kind != "blob":
+        raise NotFound(f"{path!r} is not a file in the last commit", "blame speaks of committed files")
+    place = view.place
+    now = None if place.bare else read_beneath(place.mount.root, place.mount_path(path).relative, OBJECT_CAP)
+    content = kept.content if now is None else now
+    if b"\0" in content[:8000]:
+        raise NotText(f"{path!r} is binary", "code.log tells its history")
+    total = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
+    last = total if last is None else min(last, total)
+    if first > last:
+        return [], total
+    args = ["blame", "--porcelain", f"-L{first},{last}"]
+    if now is None or _blob_id(now, view.refs.hash_name) == kept.id:
+        head = view.refs.head_id or b""
+        output = await view.recall(*args, head.decode(), "--", path, seconds=LOG_SECONDS, cap=OUTPUT_CAP)
+    else:
+        output = await view.git(
+            *args, "--contents", "-", "--", path, stdin=now, seconds=LOG_SECONDS, cap=OUTPUT_CAP,
+            env=view.env(work_tree=True),
+        )  # fmt: skip
+    if not output.whole:
+        raise TooLarge(
+            f"the blame of {path!r} is larger than {OUTPUT_CAP:,} bytes", "ask for a range of lines"
+        )
+    return _parse(output.data), total
+
+
+def _blob_id(content: bytes, hash_name: str) -> str:
+    data = b"blob %d\0" % len(content) + content
+    return hashlib.new(hash_name, data, usedforsecurity=False).hexdigest()
+
+
+def _parse(data: bytes) -> list[BlameLine]:
+    """The porcelain format: a line's commit and number, what is new about the commit, a tab and the content.
+
+    The names under which the file was known (`filename`, `previous`) are not read: they may be blocked.
+    """
+    origins: dict[bytes, Origin] = {}
+    found: list[BlameLine] = []
+    origin = Origin("")
+    number = 0
+    head = True
+    for line in data.split(b"\n")[:-1]:
+        if line.startswith(b"\t"):
+            found.append(BlameLine(number, origin, line[1:]))
+            head = True
+        elif head:
+            oid, _, rest = line.partition(b" ")
+            number = int(rest.split(b" ")[1])
+            origin = origins.setdefault(oid, Origin(oid.decode("ascii")))
+            head = False
+        else:
+            _learn(origin, line)
+    return found
+
+
+def _learn(origin: Origin, line: bytes) -> None:
+    name, _, value = line.partition(b" ")
+    text = value.decode("utf-8", "replace")
+    match name:
+        case b"author":
+            origin.author = text
+        case b"author-mail":
+            origin.email = text.strip("<>")
+        case b"author-time":
+            origin.time = int(value)
+        case b"author-tz":
+            origin.zone = text
+        case b"summary":
+            origin.summary = text
+        case b"boundary":
+            origin.boundary = True
+        case _:
+            pass

@@ -1,0 +1,138 @@
+"""Commits and comparisons of commits. Only object ids that were verified reach git's arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from toolgate.core.errors import InvalidArgs, NotFound
+from toolgate.workspace.git.batch import Batch
+from toolgate.workspace.git.commits import Commit, read_commit
+from toolgate.workspace.git.patch import Changed, Visible, parse
+from toolgate.workspace.git.view import View
+
+DIFF_SECONDS = 5.0
+LOG_SECONDS = 10.0
+OUTPUT_CAP = 8 << 20
+MAX_REVISION = 400
+# no rename of a huge commit may take the time of the call: git then shows both sides as they are
+_COMPARE = (
+    "--no-ext-diff", "--no-textconv", "--no-color", "--no-abbrev", "--raw", "--numstat", "-M", "--submodule=short",
+)  # fmt: skip
+_START = re.compile(rb"^commit ([0-9a-f]{40,64})$", re.M)
+
+
+@dataclass(slots=True)
+class Entry:
+    commit: Commit
+    changed: Changed
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What `log` looks for. `author` and `grep` are plain text, found in any case."""
+
+    path: str | None = None
+    limit: int = 20
+    since: str = ""
+    until: str = ""
+    author: str = ""
+    grep: str = ""
+    patch: bool = False
+    context: int = 3
+
+
+async def verify(batch: Batch, revision: str) -> Commit:
+    """The commit that a revision names. Git itself says so, for one line of input, not for an argument."""
+    if not revision or revision.startswith("-") or len(revision) > MAX_REVISION or not revision.isprintable():
+        raise InvalidArgs(
+            f"{revision[:80]!r} is not a revision", "name a commit: a hash, a branch, a tag, HEAD~1"
+        )
+    if "@{" in revision:  # git would end over it: there is no reflog and no branch config in a view
+        raise NotFound(
+            f"{revision!r} speaks of a reflog or an upstream, which are not read",
+            "name a branch, a tag or a hash",
+        )
+    [found] = await batch.ask(revision + "^{commit}")
+    if found is None or found.kind != "commit":
+        raise NotFound(
+            f"there is no commit {revision!r}", "code.log lists commits; a range is given as two revisions"
+        )
+    return read_commit(found.id, found.content)
+
+
+async def compare(
+    view: View, old: str, new: str, visible: Visible, *, paths: Sequence[str] = (), context: int = 3,
+    ignore_whitespace: bool = False, fresh: dict[str, str] | None = None,
+) -> Changed:  # fmt: skip
+    """Two trees or commits, by id."""
+    if paths:
+        visible = await _without_halves(view, old, new, visible)
+    space = ("-w",) if ignore_whitespace else ()
+    output = await view.git(
+        "diff-tree", "-r", *_COMPARE, "-p", f"-U{context}", *space, old, new, "--", *paths,
+        seconds=DIFF_SECONDS, cap=OUTPUT_CAP, env=fresh,
+    )  # fmt: skip
+    return parse(output.data, visible, whole=output.whole)
+
+
+async def _without_halves(view: View, old: str, new: str, visible: Visible) -> Visible:
+    """A comparison of some paths sees half of a rename; if the other half is blocked, so is this one."""
+    output = await view.recall(
+        "diff-tree", "-r", "-M", "--raw", "--no-abbrev", "--diff-filter=R", old, new, "--",
+        seconds=DIFF_SECONDS, cap=OUTPUT_CAP,
+    )  # fmt: skip
+    hidden: set[str] = set()
+    for file in parse(output.data, lambda _: True, whole=output.whole).files:
+        if not (visible(file.path) and visible(file.old_path or file.path)):
+            hidden |= {file.path, file.old_path or file.path}
+    return lambda path: path not in hidden and visible(path)
+
+
+async def log(
+    view: View, batch: Batch, tip: str, wanted: Wanted, visible: Visible
+) -> tuple[list[Entry], bool]:
+    """Newest first, and whether there are more than were asked for. A merge is compared with its first parent."""
+    filters = [f"--{name}={value}" for name, value in _filters(wanted)]
+    ask = view.git if wanted.since or wanted.until else view.recall  # "2 weeks ago" is another time each time
+    output = await ask(
+        "log", "--format=commit %H", "-F", "-i", "--full-diff", "--diff-merges=first-parent", "--root", *_COMPARE,
+        *(("-p", f"-U{wanted.context}") if wanted.patch else ()), f"-n{wanted.limit + 1}", *filters, tip, "--",
+        *([wanted.path] if wanted.path else []), seconds=LOG_SECONDS, cap=OUTPUT_CAP,
+    )  # fmt: skip
+    parts = list(_parts(output.data))
+    more = len(parts) > wanted.limit or not output.whole
+    parts = parts[: wanted.limit]
+    found = await batch.ask(*(oid for oid, _ in parts))
+    entries = [
+        Entry(
+            read_commit(oid, commit.content if commit else b""),
+            parse(data, visible, whole=output.whole or index < len(parts) - 1),
+        )
+        for index, ((oid, data), commit) in enumerate(zip(parts, found, strict=True))
+    ]
+    return entries, more
+
+
+async def show(view: View, commit: Commit, visible: Visible) -> Changed:
+    output = await view.recall(
+        "diff-tree", "--format=", "-r", "--root", "--diff-merges=first-parent", *_COMPARE, "-p", commit.hash, "--",
+        seconds=DIFF_SECONDS, cap=OUTPUT_CAP,
+    )  # fmt: skip
+    return parse(output.data, visible, whole=output.whole)
+
+
+def _filters(wanted: Wanted) -> Iterator[tuple[str, str]]:
+    for name in ("since", "until", "author", "grep"):
+        value: str = getattr(wanted, name)
+        if value:
+            yield name, value
+
+
+def _parts(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Each commit's id with what follows. No other line begins with a `c`: see `patch`."""
+    starts = list(_START.finditer(data))
+    ends = [one.start() for one in starts[1:]] + [len(data)]
+    for found, end in zip(starts, ends, strict=False):  # without commits there is one end and no start
+        yield found[1].decode(), data[found.end() : end]

@@ -1,0 +1,165 @@
+"""The git program: fixed argv, an environment of its own, a time limit, an output cap, killed as a group."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from toolgate.core.errors import Failed, TimedOut, Unavailable
+
+OLDEST = (2, 31)
+"""The first git that can compare merges with their first parent."""
+_CHUNK = 1 << 18
+_STDERR = 4096
+ENVIRONMENT: Mapping[str, str] = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "HOME": "/nonexistent",
+    "XDG_CONFIG_HOME": "/nonexistent",
+    "LC_ALL": "C",
+    "TZ": "UTC",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_SYSTEM": "/dev/null",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": "/dev/null",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_PAGER": "cat",
+    "GIT_EDITOR": "false",
+    "GIT_ASKPASS": "false",
+    "GIT_SSH_COMMAND": "false",
+}
+"""All that git sees of the environment; nothing of ours is passed on, so no GIT_* of the caller leads elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    data: bytes
+    whole: bool
+    """False when the cap was reached and the rest was not read."""
+
+
+def find_git() -> str:
+    """The program, by its absolute path. Looked for anew until it is found: it may be installed meanwhile."""
+    places = [place for place in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(place)]
+    found = shutil.which("git", path=os.pathsep.join(places))
+    if found is None:
+        raise Unavailable("git is not installed", "install git, or use the tools that need no history")
+    version = _version(found)
+    if version < OLDEST:
+        said, needed = (".".join(map(str, parts)) for parts in (version, OLDEST))
+        raise Unavailable(f"git {said} is too old", f"install git {needed} or newer")
+    return found
+
+
+@lru_cache(maxsize=8)
+def _version(program: str) -> tuple[int, ...]:
+    try:
+        said = subprocess.run(  # noqa: S603 - a fixed argv
+            [program, "version"], env=dict(ENVIRONMENT), capture_output=True, timeout=5, check=False
+        ).stdout.decode("ascii", "replace")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"git does not run: {error}", "repair the installation of git") from None
+    found = re.search(r"(\d+)\.(\d+)", said)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+async def start(
+    argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, stdin: bool = False
+) -> asyncio.subprocess.Process:
+    """A group of its own, so that nothing it starts outlives it."""
+    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    return await asyncio.create_subprocess_exec(
+        *argv, env={**ENVIRONMENT, **env}, cwd=cwd, stdin=pipe if stdin else null, stdout=pipe, stderr=pipe,
+        start_new_session=True, limit=_CHUNK,
+    )  # fmt: skip
+
+
+async def stop(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    # a transport left open would complain when it is collected; the group is dead, so neither wait is long
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                while await stream.read(_CHUNK):
+                    pass
+    await process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+        with contextlib.suppress(OSError):
+            await process.stdin.wait_closed()
+
+
+async def run(
+    argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, seconds: float, cap: int, stdin: bytes | None = None
+) -> Output:  # fmt: skip
+    """What git prints, up to `cap` bytes. A failure is an error with what git said about it."""
+    process = await start(argv, env, cwd, stdin=stdin is not None)
+    feeding = asyncio.ensure_future(_feed(process, stdin)) if stdin is not None else None
+    complaint = asyncio.ensure_future(_complaint(process))
+    try:
+        async with asyncio.timeout(seconds):
+            output = await _read(process, cap)
+            if output.whole:
+                code = await process.wait()
+                said = await complaint
+    except TimeoutError:
+        raise TimedOut(
+            f"git did not finish in {seconds:g} s", "ask for less: a path, a shorter range"
+        ) from None
+    finally:
+        for task in (feeding, complaint):
+            if task is not None:
+                task.cancel()
+        await asyncio.gather(*(task for task in (feeding, complaint) if task), return_exceptions=True)
+        await asyncio.shield(stop(process))
+    if output.whole and code != 0:
+        raise Failed(f"git failed: {said or f'exit code {code}'}", "check the repository with `git fsck`")
+    return output
+
+
+async def _read(process: asyncio.subprocess.Process, cap: int) -> Output:
+    assert process.stdout is not None
+    parts: list[bytes] = []
+    size = 0
+    while chunk := await process.stdout.read(_CHUNK):
+        parts.append(chunk)
+        size += len(chunk)
+        if size > cap:
+            return Output(b"".join(parts)[:cap], False)
+    return Output(b"".join(parts), True)
+
+
+async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(data)
+        await process.stdin.drain()
+        process.stdin.close()
+
+
+async def _complaint(process: asyncio.subprocess.Process) -> str:
+    """The start of what git says on stderr; the rest is read too, so that git never waits for us."""
+    assert process.stderr is not None
+    said = b""
+    while chunk := await process.stderr.read(_STDERR):
+        said = (said + chunk)[:_STDERR]
+    lines = said.decode("utf-8", "replace").splitlines()
+    return next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[0] if lines else "")[
+        :300
+    ]

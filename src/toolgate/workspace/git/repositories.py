@@ -1,0 +1,75 @@
+"""The repositories of the mounts, each opened on first need and closed with the gate."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from toolgate.core.paths import MountPath
+from toolgate.policy.hard import MountRules
+from toolgate.workspace.git.batch import Batch
+from toolgate.workspace.git.graph import Graph
+from toolgate.workspace.git.locate import Place, locate
+from toolgate.workspace.git.view import View
+from toolgate.workspace.mounts import Mounts
+
+MOST_OPEN = 32
+"""Each holds a process; a tree full of repositories must not hold as many."""
+
+
+@dataclass(slots=True)
+class Repository:
+    view: View
+    batch: Batch
+    graph: Graph
+    rules: Callable[[], Mapping[str, MountRules]]
+
+    @property
+    def place(self) -> Place:
+        return self.view.place
+
+    def visible(self, path: str) -> bool:
+        """Whether the mount's rules let a path of the repository be shown, at whatever revision."""
+        rules = self.rules().get(self.place.mount.name)
+        return rules is not None and rules.refuse(self.place.mount_path(path), False) is None
+
+    async def close(self) -> None:
+        await self.graph.close()
+        await self.batch.close()
+        await asyncio.to_thread(self.view.close)
+
+
+@dataclass(slots=True)
+class Repositories:
+    mounts: Mounts
+    cache: Path
+    rules: Callable[[], Mapping[str, MountRules]]
+    _open: dict[tuple[str, str], Repository] = field(default_factory=dict)
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def at(self, path: MountPath) -> Repository:
+        """The repository that a path belongs to, as it is now."""
+        place = await asyncio.to_thread(locate, self.mounts, path)
+        key = (place.mount.name, place.git)
+        async with self._opening:
+            found = self._open.pop(key, None)
+            if found is None:
+                cache = (
+                    self.cache
+                    / hashlib.sha256(f"{place.mount.directory}\0{place.git}".encode()).hexdigest()[:16]
+                )
+                view = await asyncio.to_thread(View.make, place, cache)
+                found = Repository(view, Batch(view), Graph(view), self.rules)
+            self._open[key] = found  # last again: the one used longest ago comes first
+            if len(self._open) > MOST_OPEN:
+                await self._open.pop(next(iter(self._open))).close()
+        await found.view.refresh()
+        return found
+
+    async def close(self) -> None:
+        for repository in self._open.values():
+            await repository.close()
+        self._open = {}

@@ -1,0 +1,73 @@
+"""The config that git reads: ours. Of the repository's own, only the settings of form that say how its files are kept.
+
+They are looked for with a line parser, not with git: no include is followed, no value is more than a word of a list.
+"""
+
+from __future__ import annotations
+
+import re
+
+from toolgate.workspace.git.locate import Place
+
+_FORM = {
+    "autocrlf": ("true", "false", "input"),
+    "eol": ("lf", "crlf", "native"),
+    "filemode": ("true", "false"),
+    "symlinks": ("true", "false"),
+    "ignorecase": ("true", "false"),
+    "precomposeunicode": ("true", "false"),
+}
+_SECTION = re.compile(r"\s*\[\s*([^\]]*?)\s*\](.*)")
+_SETTING = re.compile(r"\s*([\w-]+)\s*=\s*(\w+)\s*(?:[#;].*)?")
+_LIMIT = 1 << 20
+_OWN = """\
+[core]
+	repositoryformatversion = %d
+	bare = false
+	quotePath = true
+	commitGraph = true
+	hooksPath = /dev/null
+	attributesFile = /dev/null
+	excludesFile = /dev/null
+	fsmonitor = false
+	pager = cat
+[commitGraph]
+	readChangedPaths = true
+[protocol]
+	allow = never
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+[submodule]
+	recurse = false
+[log]
+	showSignature = false
+[i18n]
+	logOutputEncoding = UTF-8
+[diff]
+	renameLimit = 1000
+"""
+
+
+def config(place: Place, hash_name: str) -> bytes:
+    text = _OWN % (1 if hash_name == "sha256" else 0)
+    if hash_name == "sha256":
+        text += "[extensions]\n\tobjectFormat = sha256\n"
+    form = form_of((place.read("config", _LIMIT) or b"").decode("utf-8", "replace"))
+    if form:
+        text += "[core]\n" + "".join(f"\t{name} = {value}\n" for name, value in form.items())
+    return text.encode()
+
+
+def form_of(text: str) -> dict[str, str]:
+    """The known words of `[core]`; anything else is as if it were not written."""
+    found: dict[str, str] = {}
+    section = ""
+    for line in text.splitlines():
+        if head := _SECTION.match(line):
+            section, line = head[1].lower(), head[2]
+        setting = _SETTING.fullmatch(line) if section == "core" else None
+        if setting and setting[2].lower() in _FORM.get(setting[1].lower(), ()):
+            found[setting[1].lower()] = setting[2].lower()
+    return found

@@ -1,0 +1,94 @@
+"""The repository's objects, as git may open them.
+
+Git gets a directory of links, one for `pack` and one for each of the 256 directories of loose objects. Its `info` is
+ours, so the repository's own alternates and commit-graph are never read. Before each use every object directory is
+looked at: a link anywhere in it could lead out of the mount, so it is refused. A directory whose change time is as
+before is not listed again.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from toolgate.core.errors import NotFound, Unavailable
+from toolgate.workspace.confine import held, open_directory
+from toolgate.workspace.git.locate import Place
+
+DIRECTORIES = (*(f"{number:02x}" for number in range(256)), "pack")
+
+
+@dataclass(slots=True)
+class Store:
+    place: Place
+    links: Path
+    """Our directory of links; it holds the commit-graph too."""
+    _seen: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def lay(self) -> None:
+        """Make the links. Several processes may do so at once; all make the same ones."""
+        (self.links / "info").mkdir(parents=True, exist_ok=True)
+        (self.links / "info" / "alternates").unlink(missing_ok=True)
+        for name in DIRECTORIES:
+            target = str(self.place.git_dir / "objects" / name)
+            link = self.links / name
+            try:
+                os.symlink(target, link)
+            except FileExistsError:
+                if os.readlink(link) != target:
+                    raise Unavailable(
+                        f"{link} is not the link it should be", "delete the cache: `.toolgate/cache/git`"
+                    ) from None
+
+    def check(self) -> None:
+        """Refuse objects that are not in the mount. Costs one status for each directory that has not changed."""
+        try:
+            handle = open_directory(
+                self.place.mount.root, f"{self.place.git}/objects", "objects", follow=False
+            )
+        except NotFound:
+            raise Unavailable(
+                "the repository has no objects", "repair it with `git init` and `git fetch`"
+            ) from None
+        with held(handle):
+            self._refuse_alternates(handle)
+            for name in DIRECTORIES:
+                self._check_directory(handle, name)
+
+    def _refuse_alternates(self, objects: int) -> None:
+        for name in ("info/alternates", "info/http-alternates"):
+            try:
+                size = os.stat(name, dir_fd=objects, follow_symlinks=False).st_size
+            except OSError:
+                continue
+            if size:
+                raise Unavailable(
+                    "the repository borrows objects from another one, which may be outside the mount",
+                    "run `git repack -a -d` and delete `.git/objects/info/alternates`",
+                )
+
+    def _check_directory(self, objects: int, name: str) -> None:
+        try:
+            status = os.stat(name, dir_fd=objects, follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        mark = (status.st_ino, status.st_ctime_ns)
+        if self._seen.get(name) == mark:
+            return
+        if not stat.S_ISDIR(status.st_mode):
+            raise _leads_out(name)
+        directory = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=objects)
+        with held(directory), os.scandir(directory) as entries:
+            for entry in entries:
+                if not entry.is_file(follow_symlinks=False):
+                    raise _leads_out(name)
+        self._seen[name] = mark
+
+
+def _leads_out(name: str) -> Unavailable:
+    return Unavailable(
+        f"the repository's objects/{name} holds a link or something else that is no object",
+        "`git clone --no-local` makes a repository that is whole",
+    )
