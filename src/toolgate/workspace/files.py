@@ -47,15 +47,10 @@ class WorkspaceFiles(Files):
 
         Without `read_limit`, the `max_bytes` of each mount counts.
         """
-        self.mounts = self._mounts = mounts
+        self.mounts = mounts
         self._images = images
         self._lock = state / "files.lock"
         self._read_limit = read_limit
-
-    @property
-    def mounts(self) -> Mounts:
-        """For rooms that read in their own way, through the same handles."""
-        return self._mounts
 
     async def read(self, path: MountPath, *, to_change: bool = False) -> bytes | None:
         """The content, or None where there is no file.
@@ -74,7 +69,7 @@ class WorkspaceFiles(Files):
 
     async def take_tree(self, path: MountPath) -> list[FileChange]:
         """A directory and all that is in it, as the parts of a Change that removes it."""
-        return await _in_thread(lambda: take_tree(self._mounts, path, self._take))
+        return await _in_thread(lambda: take_tree(self.mounts, path, self._take))
 
     async def look_at(self, path: MountPath) -> Literal["file", "directory"] | None:
         """What a writer would find there; None where there is nothing. Links are refused."""
@@ -87,10 +82,10 @@ class WorkspaceFiles(Files):
 
     async def to_make(self, paths: Sequence[MountPath]) -> list[FileChange]:
         """The directories that must be made before these can be written, outermost first, as parts of a Change."""
-        return await _in_thread(lambda: missing_parents(self._mounts, paths))
+        return await _in_thread(lambda: missing_parents(self.mounts, paths))
 
     async def hashes(self, paths: Sequence[MountPath]) -> list[str | None]:
-        return await _in_thread(lambda: [look(self._mounts, path).hash for path in paths])
+        return await _in_thread(lambda: [look(self.mounts, path).hash for path in paths])
 
     async def keep(self, change: Change) -> None:
         kept = [file for file in change.files if file.kind == "file"]
@@ -123,20 +118,20 @@ class WorkspaceFiles(Files):
 
         def work() -> None:
             with only_writer(self._lock):
-                sweep(self._mounts, paths)
+                sweep(self.mounts, paths)
 
         await _in_thread(work)
 
     def _read(self, path: MountPath) -> bytes | None:
         try:
-            handle = open_to_read(self._mounts, path)
+            handle = open_to_read(self.mounts, path)
         except NotFound:
             return None
         with held(handle):
             return read_steady(handle, path.shown, self._limit(path))
 
     def _take(self, path: MountPath) -> Found | None:
-        mount, relative = self._mounts.resolve(path)
+        mount, relative = self.mounts.resolve(path)
         check_writable(path, None)
         try:
             handle = open_file(mount.root, relative, path.shown, follow=False)
@@ -149,7 +144,7 @@ class WorkspaceFiles(Files):
             return Found(content, stat.S_IMODE(status.st_mode) & 0o777)
 
     def _limit(self, path: MountPath) -> int:
-        return self._read_limit or self._mounts.rules(path).max_bytes
+        return self._read_limit or self.mounts.rules(path).max_bytes
 
     def _load(self, manifest: Sequence[Mapping[str, Any]]) -> Change:
         return Change(tuple(self._loaded(entry) for entry in manifest))
@@ -169,7 +164,7 @@ class WorkspaceFiles(Files):
         done: list[Move] = []
         with only_writer(self._lock):
             try:
-                bring(self._mounts, [_move(file, "after") for file in change.files], done, strict=True)
+                bring(self.mounts, [_move(file, "after") for file in change.files], done, strict=True)
             except (CallError, OSError) as error:
                 if not done:
                     raise
@@ -181,7 +176,7 @@ class WorkspaceFiles(Files):
         changed = {move.path for move in done}
         back = [_move(file, "before") for file in change.files if file.path in changed]
         try:
-            bring(self._mounts, back, [], strict=False)
+            bring(self.mounts, back, [], strict=False)
         except (CallError, OSError):
             raise UnknownOutcome(
                 f"the change stopped midway ({error}) and could not be taken back: {', '.join(sorted(changed))}",
@@ -191,7 +186,7 @@ class WorkspaceFiles(Files):
     async def _roll(self, moves: Sequence[Move]) -> None:
         def work() -> None:
             with only_writer(self._lock):
-                bring(self._mounts, moves, [], strict=False)
+                bring(self.mounts, moves, [], strict=False)
 
         await _in_thread(work)
 
