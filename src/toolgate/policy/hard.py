@@ -14,7 +14,7 @@ from toolgate.core.decision import Decision, Verdict
 from toolgate.core.effects import Effects
 from toolgate.core.paths import MountPath
 from toolgate.policy.dotfiles import USUAL, Dotfiles
-from toolgate.policy.globs import PathGlob, fold, path_glob, text_glob
+from toolgate.policy.globs import PathGlob, any_of, fold, path_glob, text_glob
 from toolgate.policy.model import MountSpec
 
 BLOCKED: tuple[str, ...] = (
@@ -61,7 +61,7 @@ UNTRUSTED = Decision(
 HUMAN_ONLY = Decision(
     Verdict.DENY, "only a human does this: use the command line or the console", "hard:human-only", 1
 )
-_NAMES = tuple(text_glob(name) for name in BLOCKED)
+_NAMES = any_of(text_glob(name) for name in BLOCKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class MountRules:
 @lru_cache(maxsize=8192)
 def is_blocked(name: str) -> bool:
     """Whether the list has this name, in any spelling; a mount may still unblock it."""
-    return any(glob.catches(name) for glob in _NAMES)
+    return _NAMES.catches(name)
 
 
 def writes_files(effects: Effects) -> bool:

@@ -117,7 +117,12 @@ def _matcher(pattern: str) -> Callable[[Entry], bool]:
 
 
 def _first(
-    walk: Iterator[Entry], wanted: Callable[[Entry], bool] | None, limit: int, *, files_only: bool = False, details: bool = False
+    walk: Iterator[Entry],
+    wanted: Callable[[Entry], bool] | None,
+    limit: int,
+    *,
+    files_only: bool = False,
+    details: bool = False,
 ) -> _Picked:
     """The first by name. However many there are, no more than asked for are held."""
     cut = False

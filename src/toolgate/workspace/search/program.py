@@ -1,0 +1,112 @@
+"""Running rg: fixed arguments, no shell, no environment, no configuration, ended when its time is up."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from toolgate.core.errors import InvalidArgs, Unavailable
+
+_CHUNK = 1 << 18
+_ERRORS = 8192
+FIX = "install toolgate with the extra `code`, or put `rg` on the PATH"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    complete: bool
+    """False where its time was up or its reader had enough."""
+
+
+@cache
+def find_rg() -> str | None:
+    """Beside this Python, where the package puts it, or wherever the system has it."""
+    beside = Path(sys.executable).parent / "rg"
+    return str(beside) if os.access(beside, os.X_OK) else shutil.which("rg")
+
+
+def run(
+    args: Sequence[str],
+    where: int,
+    handles: Sequence[int],
+    deadline: float,
+    take: Callable[[bytes], bool],
+    tick: Callable[[], None] | None = None,
+) -> Ended:
+    """Start rg in the directory of the handle `where`; `take` gets its output and says whether to go on."""
+    program = find_rg()
+    if program is None:
+        raise Unavailable("this search needs rg, which is not installed", FIX)
+    process = subprocess.Popen(  # noqa: S603 - a fixed program, a list of arguments, nothing inherited
+        [program, *args],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=f"/proc/self/fd/{where}",
+        env={},
+        pass_fds=handles,
+        bufsize=0,
+    )
+    with process:
+        try:
+            complete, errors = _read(process, deadline, take, tick)
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+    if complete and process.returncode == 2 and errors:
+        raise _mistake(errors)
+    return Ended(complete)
+
+
+def _read(
+    process: subprocess.Popen[bytes],
+    deadline: float,
+    take: Callable[[bytes], bool],
+    tick: Callable[[], None] | None,
+) -> tuple[bool, bytes]:
+    """All it says, until it ends: then it has closed both ends and is waited for."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    errors = b""
+    told = time.monotonic()
+    with selectors.DefaultSelector() as both:
+        both.register(process.stdout, selectors.EVENT_READ)
+        both.register(process.stderr, selectors.EVENT_READ)
+        while both.get_map():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False, errors
+            for key, _ in both.select(min(left, 0.5)):
+                chunk = os.read(key.fd, _CHUNK)
+                if not chunk:
+                    both.unregister(key.fileobj)
+                elif key.fileobj is process.stderr:
+                    errors = (errors + chunk)[:_ERRORS]
+                elif not take(chunk):
+                    return False, errors
+            if tick is not None and time.monotonic() - told > 0.5:
+                told = time.monotonic()
+                tick()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(max(deadline - time.monotonic(), 0.1))
+    return True, errors
+
+
+def _mistake(errors: bytes) -> InvalidArgs:
+    text = errors.decode("utf-8", "replace").strip().removeprefix("rg: ")
+    first, _, rest = text.partition("\n")
+    detail = rest.rpartition("error: ")[2].strip() if "error: " in rest else ""
+    message = f"{first.rstrip(':')}: {detail}" if detail else first
+    return InvalidArgs(
+        f"the pattern cannot be searched for: {message}",
+        "use a regular expression within one line; look-around and back-references are not supported",
+    )

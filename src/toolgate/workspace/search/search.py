@@ -1,0 +1,71 @@
+"""One search, whichever engine runs: in process where that is plainly equal and quicker, else rg."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from toolgate.core.errors import InvalidArgs
+from toolgate.core.paths import MountPath
+from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.search.content import Unequal, matcher
+from toolgate.workspace.search.local import Local, TooMuch, join
+from toolgate.workspace.search.query import EXCLUDED, Found, Query
+from toolgate.workspace.search.ripgrep import Ripgrep
+from toolgate.workspace.search.starts import Start, opened
+
+Engine = Literal["auto", "local", "rg"]
+TIME_LIMIT = 10.0
+ROOT = MountPath("project:.")
+
+
+def search(
+    mounts: Mounts,
+    query: Query,
+    paths: Sequence[MountPath] = (),
+    files: str = "",
+    excluded: Sequence[str] = EXCLUDED,
+    *,
+    seconds: float = TIME_LIMIT,
+    progress: Callable[[str], None] | None = None,
+    engine: Engine = "auto",
+) -> Found:
+    """`engine` is for comparing the two; a named one that cannot answer raises."""
+    _check(query.pattern)
+    deadline = time.monotonic() + seconds
+    with opened(mounts, paths or (ROOT,), files, excluded) as groups:
+        parts = [_search_mount(starts, query, deadline, progress, engine) for starts in groups]
+    return parts[0] if len(parts) == 1 else join(parts, query.max_matches)
+
+
+def _search_mount(
+    starts: Sequence[Start],
+    query: Query,
+    deadline: float,
+    progress: Callable[[str], None] | None,
+    engine: Engine,
+) -> Found:
+    matched = matcher(query.pattern, query.case_sensitive)
+    if engine != "rg":
+        try:
+            if matched is None:
+                raise Unequal
+            return Local(matched, query, deadline).search(starts)
+        except (Unequal, TooMuch):
+            if engine == "local":
+                raise
+    return Ripgrep(query, matched, deadline, progress).search(starts)
+
+
+def _check(pattern: str) -> None:
+    if not pattern:
+        raise InvalidArgs("an empty pattern matches every line", "say what to look for")
+    if any(char in pattern for char in "\n\r\0"):
+        raise InvalidArgs(
+            "the pattern has a line ending or a NUL", "search for what is within one line; `$` is its end"
+        )
+    try:
+        pattern.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgs("the pattern has half a character (a lone surrogate)", "remove it") from None
