@@ -27,10 +27,12 @@ from bench.overhead import overhead
 from bench.parts import parts
 from bench.proof import proof
 from bench.run import Benchmark, Run
+from bench.search import search
 from bench.server import Postgres
 
 BENCHMARKS: dict[str, Benchmark] = {
     "gate": overhead, "durable": durable, "crowd": crowd, "verify": proof, "growth": growth, "parts": parts,
+    "search": search,
 }  # fmt: skip
 
 

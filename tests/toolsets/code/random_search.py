@@ -58,7 +58,7 @@ def content(dice: random.Random, strange: bool) -> bytes:
 
 
 def grow(dice: random.Random, root: Path) -> None:
-    strange = dice.random() < 0.5
+    strange = dice.random() < 0.35
     for index in range(dice.randint(1, 8)):
         folder = root / dice.choice(["a", "b.d", "z/x", "z/y/w", "a-b", ".", "Z", "é"])
         folder.mkdir(parents=True, exist_ok=True)

@@ -53,7 +53,7 @@ def test_both_engines_and_a_plain_rg_agree_on_random_patterns_and_trees(tmp_path
             assert _places(theirs) == expected, query
             assert len(theirs.matches) == len(expected) == theirs.total_matches
             assert ours is None or ours == theirs, query
-    assert here > PATTERNS // 10  # the engine in process took part
+    assert here >= PATTERNS // 10  # the engine in process took part
 
 
 def test_the_first_matches_in_path_order_are_shown_whichever_engine_runs(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
+
+from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
 
 MAX_CHARS = 64 << 10
 """Lexers are regular expressions that were not written for hostile files; they get only so much."""

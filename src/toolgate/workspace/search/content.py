@@ -35,7 +35,7 @@ class Matcher:
     def check(self, data: bytes) -> None:
         if data.isascii():
             return
-        if self._ascii_only or data.startswith(_MARKS):
+        if self._ascii_only:
             raise Unequal
         try:
             data.decode()
@@ -79,6 +79,8 @@ def search_content(
     matched: Matcher, data: bytes, file: str, query: Query, room: int
 ) -> tuple[list[Match], int]:
     """The first matches of one file, as many as there is room for, and how many lines match in all."""
+    if data.startswith(_MARKS):
+        raise Unequal  # before looking for NUL: UTF-16 is full of them, and rg reads it
     if b"\0" in data:
         return [], 0  # binary
     matched.check(data)

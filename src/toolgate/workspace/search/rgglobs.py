@@ -16,7 +16,7 @@ def options(selection: Selection) -> list[str]:
     rules = selection.rules
     wanted = globs(selection.files.texts) if selection.files is not None else ["*"]
     dots = rules.dotfiles
-    shown = globs([*_texts(dots.names), *_texts(dots.paths), *_texts(dots.ways)])
+    shown = [*_entered(_texts(dots.ways)), *globs([*_texts(dots.names), *_texts(dots.paths)])]
     said = [*wanted, "!.*", *shown, *_not(globs(selection.excluded.texts))]
     opened = globs(way for glob in rules.unblock for way in _ways(glob.text))
     blocked = [*_not(globs(BLOCKED)), *opened, f"!{ALWAYS_BLOCKED}", *_not(globs(_hidden(selection)))]
@@ -37,6 +37,16 @@ def _glob(one: str) -> str:
         one += "**"
     anchored = f"/{one}" if "/" in one else f"**/{one}" if one != "**" else one
     return anchored[:-1] + "[ ]" if anchored.endswith(" ") else anchored  # rg drops spaces at the end
+
+
+def _entered(ways: Iterable[str]) -> list[str]:
+    """Directories that lead to what is listed; a hidden one shows nothing else."""
+    found: list[str] = []
+    for way in ways:
+        found += [f"/{one}" for one in expand(way)]
+        if way.startswith(".") or "/." in way:
+            found += [f"!/{one}/**" for one in expand(way)]
+    return found
 
 
 def _texts(compiled: Iterable[Glob | PathGlob]) -> list[str]:

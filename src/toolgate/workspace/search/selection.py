@@ -78,7 +78,14 @@ class Selection:
 
     def _shows(self, relative: str, name: str) -> bool:
         """The rules of the mount, asked in full only where the name alone does not settle it."""
-        if not self.rules.hidden and not is_blocked(name) and not hidden(name):
+        if not self.rules.hidden and not is_blocked(name) and not _dotted(relative):
             return True
         refusal = self.rules.refuse(MountPath(f"{self.mount}:{relative}"), written=False)
         return refusal is None or (self._dotfiles and refusal.rule == "hard:dotfile")
+
+
+def _dotted(relative: str) -> bool:
+    """Whether any name on the way begins with a dot: an open directory may still show only some of its files."""
+    if relative.isascii():
+        return relative.startswith(".") or "/." in relative
+    return any(hidden(part) for part in relative.split("/"))
