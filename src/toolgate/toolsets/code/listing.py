@@ -17,7 +17,7 @@ from toolgate.workspace.confine import held
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.reading import open_to_list
 from toolgate.workspace.search.query import EXCLUDED
-from toolgate.workspace.search.selection import NameGlobs, Selection
+from toolgate.workspace.search.selection import Selection, name_globs
 from toolgate.workspace.search.tree import TooMany, Walk, path_order
 
 ROOT = MountPath("project:.")
@@ -70,7 +70,7 @@ def tools(mounts: Mounts) -> list[Tool]:
 def _seen(
     mounts: Mounts, handle: int, real: MountPath, pattern: str, max_depth: int, hidden: bool
 ) -> tuple[list[_Seen], bool]:
-    wanted = NameGlobs((pattern,), real.mount)
+    wanted = name_globs((pattern,), real.mount)
     rules = mounts.rules(real)
     walk = Walk(Selection(rules, "", EXCLUDED, dotfiles=hidden), MAX_NAMES, max_depth, directories=True)
     start = len(real.relative) + 1 if real.relative != "." else 0

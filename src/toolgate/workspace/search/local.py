@@ -48,8 +48,9 @@ class Local:
     def _tree(self, start: Start) -> None:
         walk = Walk(start.selection, self.names)
         try:
-            if sum(1 for _ in walk.entries(start.handle, start.relative)) > MAX_FILES:
-                raise TooMuch
+            for count, _ in enumerate(walk.entries(start.handle, start.relative)):
+                if count >= MAX_FILES:  # before any of them is read
+                    raise TooMuch
             walk.room = self.names
             for entry in walk.entries(start.handle, start.relative):
                 with suppress(OSError), held(entry.open()) as handle:

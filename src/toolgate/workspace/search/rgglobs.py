@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from toolgate.policy.globs import Glob, PathGlob
-from toolgate.policy.globtext import expand
 from toolgate.policy.hard import ALWAYS_BLOCKED, BLOCKED
 from toolgate.workspace.search.selection import Selection
 
@@ -29,7 +28,7 @@ def exactly(relatives: Iterable[str]) -> list[str]:
 
 
 def globs(texts: Iterable[str]) -> list[str]:
-    return [_glob(one) for text in texts for one in expand(text.rpartition(":")[2])]
+    return [_glob(text.rpartition(":")[2]) for text in texts]
 
 
 def _glob(one: str) -> str:
@@ -43,9 +42,9 @@ def _entered(ways: Iterable[str]) -> list[str]:
     """Directories that lead to what is listed; a hidden one shows nothing else."""
     found: list[str] = []
     for way in ways:
-        found += [f"/{one}" for one in expand(way)]
+        found.append(f"/{way}")
         if way.startswith(".") or "/." in way:
-            found += [f"!/{one}/**" for one in expand(way)]
+            found.append(f"!/{way}/**")
     return found
 
 

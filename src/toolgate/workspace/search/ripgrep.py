@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from toolgate.core.errors import CallError, TimedOut
 from toolgate.workspace.confine import open_file
 from toolgate.workspace.search.content import Matcher, Unequal, search_content
 from toolgate.workspace.search.local import TooMuch, may_search, read_up_to
-from toolgate.workspace.search.program import run
+from toolgate.workspace.search.program import run, run_quietly
 from toolgate.workspace.search.query import Found, Match, Query
 from toolgate.workspace.search.report import Report
 from toolgate.workspace.search.rgglobs import exactly, options
@@ -33,33 +34,20 @@ _COMMON = (
 )
 _WALK = ("--no-ignore", "--hidden", "--no-follow", "--count", "--null", "--stats")
 _SEARCHED = re.compile(rb"^(\d+) files searched$", re.MULTILINE)
-MAX_FILES = 200_000
-"""Files with matches that are kept track of."""
 MAX_BYTES = 64 << 20
 """The largest file that is read here; a larger one is left to rg."""
 Progress = Callable[[str], None]
 
 
-@dataclass(slots=True)
-class _Counts:
-    """What `rg --count --null --stats` says, taken apart as it comes."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-    rest: bytes = b""
-
-    def take(self, chunk: bytes) -> bool:
-        data = self.rest + chunk
-        at = 0
-        while (zero := data.find(b"\0", at)) >= 0 and (end := data.find(b"\n", zero)) >= 0:
-            self.counts[os.fsdecode(data[at:zero]).removeprefix("./")] = int(data[zero + 1 : end])
-            at = end + 1
-        self.rest = data[at:]
-        return len(self.counts) < MAX_FILES
-
-    @property
-    def searched(self) -> int:
-        found = _SEARCHED.search(self.rest)
-        return int(found.group(1)) if found else len(self.counts)
+def _counts(said: bytes) -> tuple[dict[str, int], int]:
+    """What `rg --count --null --stats` says: lines by file, and how many files it looked at."""
+    counts: dict[str, int] = {}
+    at = 0
+    while (zero := said.find(b"\0", at)) >= 0 and (end := said.find(b"\n", zero)) >= 0:
+        counts[os.fsdecode(said[at:zero]).removeprefix("./")] = int(said[zero + 1 : end])
+        at = end + 1
+    searched = _SEARCHED.search(said, at)
+    return counts, int(searched.group(1)) if searched else len(counts)
 
 
 @dataclass(slots=True)
@@ -89,18 +77,16 @@ class Ripgrep:
         return self._show(starts[0], counts, searched, complete)
 
     def _count(self, starts: list[Start]) -> tuple[dict[str, int], int, bool]:
-        heard = _Counts()
+        begun = time.monotonic()
 
         def tick() -> None:
             if self.progress is not None:
-                self.progress(f"{len(heard.counts):,} files with matches so far")
+                self.progress(f"searching for {time.monotonic() - begun:.0f} s")
 
-        ended = run(
-            [*_COMMON, *_WALK, *self._pattern(), *_where(starts)],
-            starts[0].root.handle, (), self.deadline, heard.take, tick,
-        )  # fmt: skip
-        kept = {name: count for name, count in heard.counts.items() if _reached(starts, name)}
-        return kept, heard.searched, ended.complete
+        args = [*_COMMON, *_WALK, *self._pattern(), *_where(starts)]
+        said, complete = run_quietly(args, starts[0].root.handle, self.deadline, tick)
+        counts, searched = _counts(said)
+        return {name: count for name, count in counts.items() if _reached(starts, name)}, searched, complete
 
     def _pattern(self) -> list[str]:
         case = "--case-sensitive" if self.query.case_sensitive else "--ignore-case"

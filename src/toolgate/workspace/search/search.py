@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -18,6 +19,9 @@ from toolgate.workspace.search.starts import Start, opened
 Engine = Literal["auto", "local", "rg"]
 TIME_LIMIT = 10.0
 ROOT = MountPath("project:.")
+_LARGE_FOR = 60.0
+_large: dict[tuple[int, int], float] = {}
+"""Directories that were too much for the engine in process, and until when that is believed without looking."""
 
 
 def search(
@@ -51,11 +55,36 @@ def _search_mount(
         try:
             if matched is None:
                 raise Unequal
+            if engine == "auto" and _known_large(starts):
+                raise Unequal
             return Local(matched, query, deadline).search(starts)
-        except (Unequal, TooMuch):
+        except Unequal:
             if engine == "local":
                 raise
+        except TooMuch:
+            if engine == "local":
+                raise
+            _remember_large(starts)
     return Ripgrep(query, matched, deadline, progress).search(starts)
+
+
+def _known_large(starts: Sequence[Start]) -> bool:
+    """Only a hint about speed: both engines give the same answer."""
+    now = time.monotonic()
+    return any(_large.get(_identity(start), 0.0) > now for start in starts)
+
+
+def _remember_large(starts: Sequence[Start]) -> None:
+    if len(starts) != 1:
+        return  # which of them it was is not known
+    if len(_large) > 256:
+        _large.clear()
+    _large[_identity(starts[0])] = time.monotonic() + _LARGE_FOR
+
+
+def _identity(start: Start) -> tuple[int, int]:
+    status = os.fstat(start.handle)
+    return status.st_dev, status.st_ino
 
 
 def _check(pattern: str) -> None:

@@ -6,6 +6,7 @@ The same decision serves both engines: the walk in process asks it for every nam
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from toolgate.core.errors import ConfigError, InvalidArgs
 from toolgate.core.paths import MountPath
@@ -36,6 +37,12 @@ class NameGlobs:
         return any(glob.matches(path) for glob in self._paths)
 
 
+@lru_cache(maxsize=256)
+def name_globs(texts: tuple[str, ...], mount: str) -> NameGlobs:
+    """Compiled once: most calls give none of their own."""
+    return NameGlobs(texts, mount)
+
+
 class Selection:
     """Decides about one name after the other; of a directory that was refused nothing is asked any more."""
 
@@ -44,8 +51,8 @@ class Selection:
     ) -> None:
         self.rules = rules
         self.mount = rules.name
-        self.files = NameGlobs((files,), rules.name) if files else None
-        self.excluded = NameGlobs(excluded, rules.name)
+        self.files = name_globs((files,), rules.name) if files else None
+        self.excluded = name_globs(tuple(excluded), rules.name)
         self._dotfiles = dotfiles
         self._directories: dict[str, bool] = {}
 
