@@ -84,7 +84,9 @@ def test_every_capability_that_is_built_has_one_row_with_a_module_and_a_test() -
     ]
     ids = [row[0].strip() for row in rows[1:]]
     first = "P8 P9 P10 P11 P16 P23 A3 A4 A6 G3 G6 G7 G8 X3 X4 X5"
-    assert ids == first.split(" ")
+    files = "A2 A5 G1"
+    assert len(ids) == len(set(ids))
+    assert {*first.split(" "), *files.split(" ")} <= set(ids)
     for row in rows[1:]:
         assert _MODULE.search(row[3]), row[0]
         assert _TEST.search(row[4]), row[0]

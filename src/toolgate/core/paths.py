@@ -90,7 +90,7 @@ def _split(text: str) -> tuple[str, str]:
     mount, colon, rest = text.partition(":")
     if not colon:
         return "project", text
-    if _DRIVE.match(text) or not MOUNT.fullmatch(mount) or rest.startswith("/"):
+    if _DRIVE.match(text) or not MOUNT.fullmatch(mount) or rest.startswith(("/", "~")):
         raise OutsideMount(
             f"{text!r} does not name a mount", "write `path` or `mount:path`, without a leading slash"
         )

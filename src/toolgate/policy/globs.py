@@ -106,15 +106,6 @@ def text_glob(text: str) -> Glob:
     return Glob(text, *(alternatives(run_regex(one, ".", loose) for one in plain) for loose in (False, True)))
 
 
-def any_of(globs: Iterable[Glob]) -> Glob:
-    """One glob that matches what any of these does, in one go."""
-    given = tuple(globs)
-    exact, loose = (
-        alternatives(getattr(glob, side).pattern for glob in given) for side in ("exact", "loose")
-    )
-    return Glob("{" + ",".join(glob.text for glob in given) + "}", exact, loose)
-
-
 @lru_cache(maxsize=1024)
 def tool_glob(text: str) -> Glob:
     """Compile a glob over tool names; `code/*` is accepted for `code.*`. One that can match no tool is refused."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -35,8 +36,7 @@ class Mounts:
     ) -> None:
         """`rules` are asked at every use, because they change with the configuration; absent: the strict ones."""
         self._mounts: dict[str, Mount] = {}
-        strict = {name: MountRules.of(name, MountSpec(path=".")) for name in directories}
-        self._rules = rules or (lambda: strict)
+        self._rules = rules or cache(lambda: {name: _strict(name) for name in directories})
         try:
             for name, directory in directories.items():
                 self._mounts[name] = _open_mount(name, directory, opener or best_opener())
@@ -81,6 +81,10 @@ class Mounts:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _strict(name: str) -> MountRules:
+    return MountRules.of(name, MountSpec(path="."))
 
 
 def _open_mount(name: str, directory: Path, opener: Opener) -> Mount:

@@ -76,7 +76,10 @@ def _plain(head: bytes) -> bool:
 
 
 def _guess(raw: bytes, shown: str) -> Text:
-    best = charset_normalizer.from_bytes(raw[:_SAMPLE]).best()
+    sample = raw[:_SAMPLE]
+    if len(sample) < len(raw):  # not in the middle of a character
+        sample = sample.rpartition(b"\n")[0] or sample
+    best = charset_normalizer.from_bytes(sample).best()
     if best is None:
         raise _not_text(shown)
     try:

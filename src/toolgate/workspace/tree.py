@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from toolgate.core.paths import MountPath
+from toolgate.policy.dotfiles import hidden
 from toolgate.policy.hard import MountRules
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.reading import open_to_list
@@ -27,11 +28,15 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class Entry:
     relative: str
     """From the directory where the walk began."""
-    path: MountPath
+    base: MountPath
     kind: EntryKind
     depth: int
     """1 for what is in the first directory."""
     item: os.DirEntry[str]
+
+    @property
+    def path(self) -> MountPath:
+        return _joined(self.base, self.relative)
 
     def status(self) -> os.stat_result | None:
         """Of the entry itself, never of what a link leads to. Only while the walk stands at it."""
@@ -74,9 +79,10 @@ class _Walk:
     """Where `base` really is; links on the way to it are allowed, and rules judge the real names."""
 
     def directory(self, handle: int, below: str, depth: int) -> Iterator[Entry]:
+        open_way = not any(map(hidden, _joined(self.real, below).relative.split("/")[:-1]))
         with os.scandir(handle) as items:
             for item in items:
-                entry = self._entry(item, below, depth)
+                entry = self._entry(item, below, depth, open_way)
                 if entry is None:
                     continue
                 yield entry
@@ -91,11 +97,15 @@ class _Walk:
             finally:
                 os.close(handle)
 
-    def _entry(self, item: os.DirEntry[str], below: str, depth: int) -> Entry | None:
-        relative = below + item.name
-        if self.rules is not None and self.rules.refuse(_joined(self.real, relative), written=False):
+    def _entry(self, item: os.DirEntry[str], below: str, depth: int, open_way: bool) -> Entry | None:
+        """Below a hidden name, every path is judged; elsewhere a plain name is shown without."""
+        relative, rules = below + item.name, self.rules
+        if rules is not None and not (open_way and rules.plain(item.name)) and self._shut(rules, relative):
             return None
-        return Entry(relative, _joined(self.base, relative), _kind(item), depth, item)
+        return Entry(relative, self.base, _kind(item), depth, item)
+
+    def _shut(self, rules: MountRules, relative: str) -> bool:
+        return rules.refuse(_joined(self.real, relative), written=False) is not None
 
 
 def _joined(base: MountPath, relative: str) -> MountPath:
