@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from pathlib import Path
@@ -111,10 +112,19 @@ def test_large_trees_and_unequal_patterns_go_to_rg(
     assert search(mounts, query, [MountPath("project:7.txt")]).total_matches == 1
 
 
-def test_a_search_whose_time_is_up_kills_rg_and_says_so(project: Path, mounts: Mounts) -> None:
-    (project / "a.txt").write_text("a")
+def test_a_search_whose_time_is_up_kills_rg_and_says_so(
+    project: Path, tmp_path: Path, mounts: Mounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "rg"
+    slow.write_text("#!/bin/sh\necho $$ > " + str(tmp_path / "pid") + "\nexec /bin/sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(program, "find_rg", lambda: str(slow))
+    begun = time.monotonic()
     with pytest.raises(TimedOut):
-        search(mounts, Query("a"), engine="rg", seconds=0.0)
+        search(mounts, Query("a"), engine="rg", seconds=1.0)
+    assert time.monotonic() - begun < 30
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 @pytest.mark.parametrize(
