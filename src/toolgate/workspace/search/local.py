@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from toolgate.workspace.confine import held
+from toolgate.core.errors import CallError
+from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.search.content import Matcher, search_content
 from toolgate.workspace.search.query import Found, Match, Query
 from toolgate.workspace.search.starts import Start
@@ -47,16 +48,20 @@ class Local:
 
     def _tree(self, start: Start) -> None:
         walk = Walk(start.selection, self.names)
+        found: list[str] = []
         try:
-            for count, _ in enumerate(walk.entries(start.handle, start.relative)):
-                if count >= MAX_FILES:  # before any of them is read
-                    raise TooMuch
-            walk.room = self.names
             for entry in walk.entries(start.handle, start.relative):
-                with suppress(OSError), held(entry.open()) as handle:
-                    self._file(handle, start.shown(entry.relative), start.hard_links)
+                found.append(entry.relative)
+                if len(found) > MAX_FILES:  # before any of them is read
+                    raise TooMuch
         except TooMany:
             raise TooMuch from None
+        for relative in found:
+            with (
+                suppress(CallError, OSError),
+                held(open_file(start.root, relative, relative, follow=False)) as handle,
+            ):
+                self._file(handle, start.shown(relative), start.hard_links)
         self.names = walk.room
 
     def _file(self, handle: int, shown: str, hard_links: bool) -> None:

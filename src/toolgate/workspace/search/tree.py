@@ -10,7 +10,6 @@ from toolgate.workspace.confine import held
 from toolgate.workspace.search.selection import Selection
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
 MAX_DEPTH = 128
 
 
@@ -25,10 +24,6 @@ class Entry:
     parent: int
     """The handle of its directory; valid until the walk goes on."""
     directory: bool
-
-    def open(self) -> int:
-        """A handle for reading; whether it is a regular file must still be seen."""
-        return os.open(self.name, _FILE, dir_fd=self.parent)
 
     def status(self) -> os.stat_result:
         return os.stat(self.name, dir_fd=self.parent, follow_symlinks=False)
