@@ -28,11 +28,13 @@ from bench.overhead import overhead
 from bench.parts import parts
 from bench.proof import proof
 from bench.run import Benchmark, Run
+from bench.search import search
 from bench.server import Postgres
 
 BENCHMARKS: dict[str, Benchmark] = {
     "gate": overhead, "durable": durable, "crowd": crowd, "verify": proof, "growth": growth, "parts": parts,
     "git": git,
+    "search": search,
 }  # fmt: skip
 
 

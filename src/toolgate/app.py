@@ -36,7 +36,7 @@ from toolgate.secrets.mask import NameMask
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter, Job, Transaction
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.toolsets import code_git, events, fs, fs_patch, system, tools, undo
+from toolgate.toolsets import code, code_git, events, fs, fs_patch, system, tools, undo
 from toolgate.version import VERSION
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.git.repositories import Repositories
@@ -373,6 +373,7 @@ def _register(
         built_in += undo.toolset(services.registry, services.ledger, services.files)
         built_in += fs.toolset(services.files)
         built_in += fs_patch.toolset(services.files)
+        built_in += code.toolset(services.files.mounts)
     for tool in (*built_in, *own):
         services.registry.add(tool)
     named = [plugins.load(spec, setup.root) for spec in setup.config.plugins] if setup.trusted else []

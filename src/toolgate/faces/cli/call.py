@@ -15,7 +15,7 @@ from toolgate import config
 from toolgate.core.errors import CallError, InvalidArgs
 from toolgate.core.result import Meta, Result
 from toolgate.facade import Gate
-from toolgate.faces.cli import arguments, failures, options, project, speech
+from toolgate.faces.cli import arguments, failures, options, project, rendering, speech
 from toolgate.faces.cli.prompt import Terminal
 
 app = options.family()
@@ -125,7 +125,8 @@ def show(result: Result, code: int | None = None) -> int:
     if speech.mode.json:
         speech.write_json(result.as_dict())
     elif result.error is None:
-        speech.show(result.data)
+        if not rendering.show(result.tool, result.data):
+            speech.show(result.data)
         if result.meta.truncated:
             speech.note("the result was shortened to fit the token budget", "yellow")
         if speech.mode.verbose or sys.stderr.isatty():

@@ -1,0 +1,46 @@
+"""A source file as the code tools see it: opened by the mount's rules, decoded, in lines."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from toolgate.core.errors import TooLarge
+from toolgate.core.paths import MountPath
+from toolgate.workspace.confine import held
+from toolgate.workspace.look import read_all
+from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.reading import open_to_read
+from toolgate.workspace.text import decode
+
+MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    lines: list[str]
+    status: os.stat_result
+    encoding: str
+
+
+def load(mounts: Mounts, path: MountPath) -> Loaded:
+    with held(open_to_read(mounts, path)) as handle:
+        status = os.fstat(handle)
+        if status.st_size > MAX_BYTES:
+            raise TooLarge(
+                f"{path.shown!r} has {status.st_size:,} bytes, the limit is {MAX_BYTES:,}",
+                "search it with code.search instead",
+            )
+        data = read_all(handle, path.shown, MAX_BYTES)
+    text = decode(data, path.shown)
+    return Loaded(split_lines(text.text), status, text.encoding)
+
+
+def split_lines(content: str) -> list[str]:
+    """Lines as editors count them: ended by LF, CRLF or CR, not by the rarer characters of Unicode."""
+    if "\r" in content:
+        content = content.replace("\r\n", "\n").replace("\r", "\n")
+    lines = content.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines

@@ -1,0 +1,134 @@
+"""`code.read`: a source file or some of its lines, with an outline of what was read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
+
+from toolgate.core.errors import InvalidArgs, Unavailable
+from toolgate.core.paths import MountPath
+from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.code.effects import reads_of
+from toolgate.toolsets.code.loading import Loaded, load
+from toolgate.toolsets.code.tokens import SyntaxToken, syntax_tokens
+from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.outline.languages import language_of
+from toolgate.workspace.outline.outline import Symbol, outline
+
+MAX_OUTLINE = 40
+Line = Annotated[int, Field(ge=1)]
+
+
+class Metadata(TypedDict):
+    total_lines: int
+    lines_returned: int
+    start_line: int
+    end_line: int
+    last_modified: str
+    size: int
+    encoding: str
+
+
+class Defined(TypedDict):
+    name: str
+    kind: str
+    start_line: int
+    end_line: int
+
+
+class ReadResult(TypedDict):
+    path: str
+    content: str
+    lines: NotRequired[list[str]]
+    metadata: NotRequired[Metadata]
+    syntax_tokens: NotRequired[list[SyntaxToken]]
+    outline: NotRequired[list[Defined]]
+    truncated: bool
+
+
+def tools(mounts: Mounts) -> list[Tool]:
+    @tool("code.read", reads=["project"], effects_of=reads_of, summarize=summary)
+    def read_code(
+        path: MountPath,
+        start_line: Line = 1,
+        end_line: Line | None = None,
+        max_lines: Annotated[int, Field(ge=1, le=10_000)] = 500,
+        syntax_highlight: bool = False,
+        include_metadata: bool = True,
+        include_lines: bool = False,
+        include_outline: bool = True,
+    ) -> ReadResult:
+        """Read a text file or some of its lines, counted from 1. `truncated` says that `max_lines` cut it."""
+        if end_line is not None and end_line < start_line:
+            raise InvalidArgs(
+                f"end_line {end_line} is before start_line {start_line}", "give the smaller number first"
+            )
+        loaded = load(mounts, path)
+        total = len(loaded.lines)
+        if start_line > max(total, 1):
+            raise InvalidArgs(
+                f"{path.shown!r} has {total} lines, there is no line {start_line}", "begin earlier"
+            )
+        wanted = total if end_line is None else min(end_line, total)
+        last = min(wanted, start_line + max_lines - 1)
+        lines = loaded.lines[start_line - 1 : last]
+        result: ReadResult = {"path": path.shown, "content": "\n".join(lines), "truncated": last < wanted}
+        if include_lines:
+            result["lines"] = lines
+        if include_metadata:
+            result["metadata"] = _metadata(loaded, start_line, last, len(lines))
+        if syntax_highlight:
+            result["syntax_tokens"] = syntax_tokens(path.relative, lines, start_line)
+        defined = _defined(path, loaded, start_line, last) if include_outline else []
+        if defined:
+            result["outline"] = defined
+        return result
+
+    return [read_code]
+
+
+def _metadata(loaded: Loaded, first: int, last: int, count: int) -> Metadata:
+    return {
+        "total_lines": len(loaded.lines),
+        "lines_returned": count,
+        "start_line": first,
+        "end_line": last,
+        "last_modified": datetime.fromtimestamp(loaded.status.st_mtime, UTC).isoformat(timespec="seconds"),
+        "size": loaded.status.st_size,
+        "encoding": loaded.encoding,
+    }
+
+
+def _defined(path: MountPath, loaded: Loaded, first: int, last: int) -> list[Defined]:
+    """What the lines that were read define or are part of, outermost first."""
+    language = language_of(path.relative, loaded.lines[0] if loaded.lines else "")
+    if language is None:
+        return []
+    try:
+        symbols = outline("\n".join(loaded.lines), language).symbols
+    except Unavailable:  # an outline is a help, not what was asked for
+        return []
+    found: list[Defined] = []
+    _collect(symbols, "", first, last, found)
+    return found
+
+
+def _collect(symbols: list[Symbol], prefix: str, first: int, last: int, found: list[Defined]) -> None:
+    for symbol in symbols:
+        if len(found) >= MAX_OUTLINE or symbol.end_line < first or symbol.start_line > last:
+            continue
+        name = prefix + symbol.name
+        found.append(
+            {"name": name, "kind": symbol.kind, "start_line": symbol.start_line, "end_line": symbol.end_line}
+        )
+        _collect(symbol.children, name + ".", first, last, found)
+
+
+def summary(data: Any) -> str:
+    count = data["content"].count("\n") + 1 if data["content"] else 0
+    if "metadata" in data:
+        count = data["metadata"]["lines_returned"]
+    return f"Read {count} {'line' if count == 1 else 'lines'} from {data['path']}"

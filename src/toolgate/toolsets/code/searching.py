@@ -1,0 +1,113 @@
+"""`code.search`, and `fs.search` with fewer words: lines that match a regular expression."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
+
+from toolgate.core.context import Context
+from toolgate.core.paths import MountPath
+from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.code.effects import reads_of
+from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.search.query import EXCLUDED, Found, Match, Query
+from toolgate.workspace.search.search import ROOT, search
+
+DEFAULT_EXCLUDED = list(EXCLUDED)
+TIMEOUT = 15.0
+"""A little more than the search gives itself, so that it can still say what it found."""
+Pattern = Annotated[str, Field(min_length=1, max_length=4096)]
+Globs = Annotated[list[Annotated[str, Field(max_length=512)]], Field(max_length=100)]
+Paths = Annotated[list[MountPath], Field(max_length=100)]
+Most = Annotated[int, Field(ge=1, le=1000)]
+
+
+class FoundLine(TypedDict):
+    file: str
+    line: NotRequired[int]
+    column: NotRequired[int]
+    matched_text: str
+    line_text: str
+    context_before: list[str]
+    context_after: list[str]
+
+
+class SearchResult(TypedDict):
+    pattern: str
+    matches: list[FoundLine]
+    total_matches: int
+    files_searched: int
+    truncated: bool
+
+
+def tools(mounts: Mounts) -> list[Tool]:
+    @tool("code.search", reads=["project"], effects_of=reads_of, timeout=TIMEOUT, summarize=summary)
+    def search_code(
+        ctx: Context,
+        pattern: Pattern,
+        paths: Paths = [],  # noqa: B006 - pydantic copies it
+        file_pattern: Annotated[str, Field(max_length=512)] = "",
+        exclude_patterns: Globs = DEFAULT_EXCLUDED,
+        context_lines: Annotated[int, Field(ge=0, le=20)] = 2,
+        case_sensitive: bool = False,
+        max_matches: Most = 100,
+        include_line_numbers: bool = True,
+    ) -> SearchResult:
+        """Search files for a regular expression, line by line. `paths` default to the whole project."""
+        query = Query(pattern, case_sensitive, max_matches, context_lines)
+        found = search(mounts, query, paths, file_pattern, exclude_patterns, progress=_telling(ctx))
+        return _result(pattern, found, include_line_numbers)
+
+    @tool("fs.search", reads=["project"], effects_of=reads_of, timeout=TIMEOUT, summarize=summary)
+    def search_files(
+        ctx: Context,
+        pattern: Pattern,
+        path: MountPath = ROOT,
+        file_pattern: Annotated[str, Field(max_length=512)] = "",
+        case_sensitive: bool = False,
+        max_matches: Most = 100,
+    ) -> SearchResult:
+        """Search one file or directory for a regular expression. `code.search` can do more."""
+        query = Query(pattern, case_sensitive, max_matches, 0)
+        return _result(pattern, search(mounts, query, (path,), file_pattern, progress=_telling(ctx)), True)
+
+    return [search_code, search_files]
+
+
+def _telling(ctx: Context) -> Any:
+    return lambda message: ctx.progress(0.0, message)
+
+
+def _result(pattern: str, found: Found, numbers: bool) -> SearchResult:
+    return {
+        "pattern": pattern,
+        "matches": [_line(match, numbers) for match in found.matches],
+        "total_matches": found.total_matches,
+        "files_searched": found.files_searched,
+        "truncated": found.truncated,
+    }
+
+
+def _line(match: Match, numbers: bool) -> FoundLine:
+    line: FoundLine = {
+        "file": match.file,
+        "line": match.line,
+        "column": match.column,
+        "matched_text": match.matched_text,
+        "line_text": match.line_text,
+        "context_before": list(match.context_before),
+        "context_after": list(match.context_after),
+    }
+    if not numbers:
+        del line["line"], line["column"]
+    return line
+
+
+def summary(data: Any) -> str:
+    files = len({match["file"] for match in data["matches"] if isinstance(match, dict)})
+    shown = f", {len(data['matches'])} shown" if data["truncated"] else ""
+    total = data["total_matches"]
+    more = " or more" if data["truncated"] else ""
+    return f"Found {total} {'match' if total == 1 else 'matches'} in {files} {'file' if files == 1 else 'files'}{more}{shown}"

@@ -1,0 +1,1 @@
+"""What a source file defines: names, kinds, lines, nesting."""

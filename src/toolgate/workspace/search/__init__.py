@@ -1,0 +1,1 @@
+"""Searching text in mounts: two engines, one answer."""

@@ -1,0 +1,112 @@
+"""The engine in process: for single files and small trees, where starting a program would cost most of the time."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from toolgate.core.errors import CallError
+from toolgate.workspace.confine import held, open_file
+from toolgate.workspace.search.content import Matcher, search_content
+from toolgate.workspace.search.query import Found, Match, Query
+from toolgate.workspace.search.starts import Start
+from toolgate.workspace.search.tree import TooMany, Walk
+
+MAX_FILES = 200
+MAX_NAMES = 1000
+MAX_BYTES = 4 << 20
+"""Beyond any of these, rg is faster."""
+
+
+class TooMuch(Exception):
+    """More than this engine should do."""
+
+
+@dataclass(slots=True)
+class Local:
+    matcher: Matcher
+    query: Query
+    deadline: float
+    room: int = MAX_BYTES
+    names: int = MAX_NAMES
+    matches: list[Match] = field(default_factory=list)
+    total: int = 0
+    searched: int = 0
+
+    def search(self, starts: Sequence[Start]) -> Found:
+        """Everything, or TooMuch; Unequal where a file's content is not plainly the same to rg."""
+        for start in starts:
+            if start.directory:
+                self._tree(start)
+            else:
+                self._file(start.handle, start.shown(start.relative), start.hard_links)
+        return Found(self.matches, self.total, self.searched, self.total > len(self.matches))
+
+    def _tree(self, start: Start) -> None:
+        walk = Walk(start.selection, self.names)
+        found: list[str] = []
+        try:
+            for entry in walk.entries(start.handle, start.relative):
+                found.append(entry.relative)
+                if len(found) > MAX_FILES:  # before any of them is read
+                    raise TooMuch
+        except TooMany:
+            raise TooMuch from None
+        for relative in found:
+            with (
+                suppress(CallError, OSError),
+                held(open_file(start.root, relative, relative, follow=False)) as handle,
+            ):
+                self._file(handle, start.shown(relative), start.hard_links)
+        self.names = walk.room
+
+    def _file(self, handle: int, shown: str, hard_links: bool) -> None:
+        status = os.fstat(handle)
+        if not may_search(status, hard_links):
+            return
+        if status.st_size > self.room or time.monotonic() > self.deadline:
+            raise TooMuch
+        data = read_up_to(handle, self.room, status.st_size)
+        self.room -= len(data)
+        self.searched += 1
+        found, total = search_content(
+            self.matcher, data, shown, self.query, self.query.max_matches - len(self.matches)
+        )
+        self.matches += found
+        self.total += total
+
+
+def may_search(status: os.stat_result, hard_links: bool) -> bool:
+    """Regular files; one with several names may be a file outside."""
+    return stat.S_ISREG(status.st_mode) and (hard_links or status.st_nlink == 1)
+
+
+def read_up_to(handle: int, room: int, size: int) -> bytes:
+    data = os.read(handle, size + 1)
+    if len(data) <= size and len(data) == size:
+        return data
+    parts: list[bytes] = [data]
+    left = room - len(data)
+    while left >= 0 and (chunk := os.read(handle, 1 << 20)):
+        parts.append(chunk)
+        left -= len(chunk)
+    if left < 0:
+        raise TooMuch
+    return b"".join(parts)
+
+
+def join(parts: Iterable[Found], most: int) -> Found:
+    """The answers of several mounts as one."""
+    matches: list[Match] = []
+    total = searched = 0
+    truncated = False
+    for part in parts:
+        matches += part.matches
+        total += part.total_matches
+        searched += part.files_searched
+        truncated = truncated or part.truncated
+    return Found(matches[:most], total, searched, truncated or total > most)

@@ -1,0 +1,89 @@
+"""What is searched for and what is found: the values that both engines share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+EXCLUDED = (
+    "node_modules", ".git", ".hg", ".svn", ".toolgate", "dist", "build", "target", ".venv", "venv", "__pycache__",
+    ".tox", ".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".cache", ".next", ".idea",
+)  # fmt: skip
+"""Directories that hold what others made; searched only when named or when the caller gives its own list."""
+MAX_TEXT = 500
+"""Characters of a line that are shown; a longer one is cut around its match."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    pattern: str
+    case_sensitive: bool = False
+    max_matches: int = 100
+    context_lines: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One line that matches, with the first place where it does."""
+
+    file: str
+    line: int
+    column: int
+    matched_text: str
+    line_text: str
+    context_before: tuple[str, ...]
+    context_after: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    matches: list[Match]
+    total_matches: int
+    files_searched: int
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A matching line as an engine finds it: its number from 1, and the bytes of the line that match."""
+
+    line: int
+    start: int
+    end: int
+
+
+def make_match(file: str, hit: Hit, line_at: Callable[[int], bytes | None], context: int) -> Match:
+    """The same words whichever engine found it. `line_at` gives a line of the file, None beyond its ends."""
+    raw = line_at(hit.line) or b""
+    before = [line_at(number) for number in range(max(hit.line - context, 1), hit.line)]
+    after = [line_at(number) for number in range(hit.line + 1, hit.line + context + 1)]
+    return Match(
+        file,
+        hit.line,
+        len(raw[: hit.start].decode("utf-8", "replace")) + 1,
+        _short(_text(raw[hit.start : hit.end])),
+        _window(raw, hit),
+        tuple(_short(_text(line)) for line in before if line is not None),
+        tuple(_short(_text(line)) for line in after if line is not None),
+    )
+
+
+def _text(line: bytes) -> str:
+    """Without the carriage return of a foreign line ending; broken UTF-8 shows as a replacement character."""
+    return line.removesuffix(b"\r").decode("utf-8", "replace")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
+
+
+def _window(raw: bytes, hit: Hit) -> str:
+    """The line, or of a very long one the part around its match."""
+    if len(raw) <= MAX_TEXT:
+        return _text(raw)
+    begin = max(hit.start - MAX_TEXT // 4, 0)
+    while begin and begin < len(raw) and raw[begin] & 0xC0 == 0x80:  # not in the middle of a character
+        begin -= 1
+    part = _text(raw[begin : begin + 5 * MAX_TEXT])
+    cut = len(part) > MAX_TEXT or begin + 5 * MAX_TEXT < len(raw)
+    return ("…" if begin else "") + part[:MAX_TEXT] + ("…" if cut else "")

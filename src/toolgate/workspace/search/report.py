@@ -1,0 +1,73 @@
+"""What `rg --json` says about files that were handed to it open."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from toolgate.workspace.search.query import Hit, Match, Query, make_match
+
+MAX_BYTES = 128 << 20
+"""A line with millions of matches could fill any memory; such a file's lines are left out, its count stays."""
+
+
+@dataclass(slots=True)
+class Report:
+    query: Query
+    handles: list[int] = field(default_factory=list)
+    matches: dict[str, list[Match]] = field(default_factory=dict)
+    _files: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _rest: list[bytes] = field(default_factory=list)
+    _size: int = 0
+    _lines: dict[int, bytes] = field(default_factory=dict)
+    _hits: list[Hit] = field(default_factory=list)
+
+    def expect(self, handle: int, name: str, shown: str) -> None:
+        self.handles.append(handle)
+        self._files[f"/proc/self/fd/{handle}"] = (name, shown)
+
+    @property
+    def paths(self) -> list[str]:
+        return list(self._files)
+
+    @property
+    def options(self) -> list[str]:
+        return [
+            "--json", "--threads=1", f"--context={self.query.context_lines}",
+            f"--max-count={self.query.max_matches}",
+        ]  # fmt: skip
+
+    def take(self, chunk: bytes) -> bool:
+        self._size += len(chunk)
+        if self._size > MAX_BYTES:
+            return False
+        head, newline, tail = chunk.rpartition(b"\n")
+        if newline:
+            for message in b"".join([*self._rest, head]).split(b"\n"):
+                self._hear(orjson.loads(message))
+            self._rest = []
+        self._rest.append(tail)
+        return True
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        data = message["data"]
+        if message["type"] in ("match", "context"):
+            number = data["line_number"]
+            self._lines[number] = _bytes(data["lines"]).removesuffix(b"\n")
+            if message["type"] == "match":
+                found = data["submatches"] or [{"start": 0, "end": 0}]  # it matches only beyond its end
+                self._hits.append(Hit(number, found[0]["start"], found[0]["end"]))
+        elif message["type"] == "end":
+            name, shown = self._files[_bytes(data["path"]).decode()]
+            context = self.query.context_lines
+            if data["binary_offset"] is None:
+                self.matches[name] = [make_match(shown, hit, self._lines.get, context) for hit in self._hits]
+            self._lines, self._hits = {}, []
+
+
+def _bytes(value: dict[str, str]) -> bytes:
+    text = value.get("text")
+    return text.encode() if text is not None else base64.b64decode(value["bytes"])

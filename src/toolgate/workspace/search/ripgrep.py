@@ -1,0 +1,167 @@
+"""The engine for large trees: rg counts, many files at once; what is shown is then taken from the first files.
+
+rg walks by path, so a directory swapped for a link under its feet could lead it out. Therefore the walk only
+yields names and counts; every line that is shown comes from a handle that the mount's confinement opened.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+from toolgate.core.errors import CallError, TimedOut
+from toolgate.workspace.confine import open_file
+from toolgate.workspace.search.content import Matcher, Unequal, search_content
+from toolgate.workspace.search.local import TooMuch, may_search, read_up_to
+from toolgate.workspace.search.program import run, run_quietly
+from toolgate.workspace.search.query import Found, Match, Query
+from toolgate.workspace.search.report import Report
+from toolgate.workspace.search.rgglobs import exactly, options
+from toolgate.workspace.search.starts import Start
+from toolgate.workspace.search.tree import path_order
+
+_COMMON = (
+    "--no-config",
+    "--color=never",
+    "--no-mmap",
+    "--no-messages",
+    "--engine=default",
+    "--encoding=auto",
+)
+_WALK = ("--no-ignore", "--hidden", "--no-follow", "--count", "--null", "--stats")
+_SEARCHED = re.compile(rb"^(\d+) files searched$", re.MULTILINE)
+MAX_BYTES = 64 << 20
+"""The largest file that is read here; a larger one is left to rg."""
+Progress = Callable[[str], None]
+
+
+def _counts(said: bytes) -> tuple[dict[str, int], int]:
+    """What `rg --count --null --stats` says: lines by file, and how many files it looked at."""
+    counts: dict[str, int] = {}
+    at = 0
+    while (zero := said.find(b"\0", at)) >= 0 and (end := said.find(b"\n", zero)) >= 0:
+        counts[os.fsdecode(said[at:zero]).removeprefix("./")] = int(said[zero + 1 : end])
+        at = end + 1
+    searched = _SEARCHED.search(said, at)
+    return counts, int(searched.group(1)) if searched else len(counts)
+
+
+@dataclass(slots=True)
+class Ripgrep:
+    query: Query
+    matcher: Matcher | None
+    deadline: float
+    progress: Progress | None = None
+
+    def search(self, starts: Sequence[Start]) -> Found:
+        """All starts are of one mount."""
+        trees = [start for start in starts if start.directory]
+        files = [start for start in starts if not start.directory]
+        counts: dict[str, int] = {}
+        searched, complete = 0, True
+        for group in (trees, files):
+            if group:
+                found, more, ended = self._count(group)
+                counts |= found
+                searched += more
+                complete = complete and ended
+        if not complete and not counts:
+            raise TimedOut(
+                f"searching {searched:,} files found nothing before the time was up",
+                "name fewer paths, or give a file_pattern",
+            )
+        return self._show(starts[0], counts, searched, complete)
+
+    def _count(self, starts: list[Start]) -> tuple[dict[str, int], int, bool]:
+        begun = time.monotonic()
+
+        def tick() -> None:
+            if self.progress is not None:
+                self.progress(f"searching for {time.monotonic() - begun:.0f} s")
+
+        args = [*_COMMON, *_WALK, *self._pattern(), *_where(starts)]
+        said, complete = run_quietly(args, starts[0].root.handle, self.deadline, tick)
+        counts, searched = _counts(said)
+        return {name: count for name, count in counts.items() if _reached(starts, name)}, searched, complete
+
+    def _pattern(self) -> list[str]:
+        case = "--case-sensitive" if self.query.case_sensitive else "--ignore-case"
+        return [case, "-e", self.query.pattern]
+
+    def _show(self, start: Start, counts: dict[str, int], searched: int, complete: bool) -> Found:
+        total = sum(counts.values())
+        matches: list[Match] = []
+        ordered = sorted(counts, key=path_order)
+        most = self.query.max_matches
+        at = 0
+        while at < len(ordered) and len(matches) < most:
+            batch: list[str] = []
+            room = most - len(matches)
+            while at < len(ordered) and room > 0:
+                batch.append(ordered[at])
+                room -= counts[ordered[at]]
+                at += 1
+            found = self._lines(start, batch)
+            for name in batch:
+                seen = found.get(name, [])
+                if len(seen) < counts[name] and len(seen) < most:  # it has changed since it was counted
+                    total -= counts[name] - len(seen)
+                matches += seen
+        matches = matches[:most]
+        return Found(matches, total, searched, not complete or total > len(matches))
+
+    def _lines(self, start: Start, names: list[str]) -> dict[str, list[Match]]:
+        """The matches of some files: here where RE2 may answer, else from rg, which is given the open handles."""
+        found: dict[str, list[Match]] = {}
+        with ExitStack() as stack:
+            report = Report(self.query)
+            for name in names:
+                with suppress(CallError, OSError):
+                    handle = open_file(start.root, name, name, follow=False)
+                    stack.callback(os.close, handle)
+                    try:
+                        found[name] = self._here(handle, start.shown(name))
+                    except (Unequal, TooMuch):
+                        report.expect(handle, name, start.shown(name))
+            if report.handles:
+                args = [*_COMMON, *report.options, *self._pattern(), "--", *report.paths]
+                run(args, start.root.handle, report.handles, self.deadline, report.take)
+                found |= report.matches
+        return found
+
+    def _here(self, handle: int, shown: str) -> list[Match]:
+        size = os.fstat(handle).st_size
+        if self.matcher is None or size > MAX_BYTES:
+            raise TooMuch
+        data = read_up_to(handle, MAX_BYTES, size)
+        return search_content(self.matcher, data, shown, self.query, self.query.max_matches)[0]
+
+
+def _where(starts: list[Start]) -> list[str]:
+    """Directories are walked; a file is chosen by name in its directory, so that rg treats it as one it came to."""
+    if starts[0].directory:
+        return [*options(starts[0].selection), "--", *(_spelled(start.relative) for start in starts)]
+    parents = dict.fromkeys(_spelled(start.relative.rpartition("/")[0]) for start in starts)
+    return ["--max-depth=1", *exactly(start.relative for start in starts), "--", *parents]
+
+
+def _spelled(directory: str) -> str:
+    return "." if directory in ("", ".") else f"./{directory}"
+
+
+def _reached(starts: list[Start], name: str) -> bool:
+    """Whether the rules let it be shown, however rg came to it."""
+    for start in starts:
+        if start.directory:
+            if not start.selection.reaches(start.relative, name):
+                continue
+        elif start.relative != name:
+            continue
+        with suppress(OSError, ValueError):
+            status = os.stat(name, dir_fd=start.root.handle, follow_symlinks=False)
+            return may_search(status, start.hard_links)
+    return False

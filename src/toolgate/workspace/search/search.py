@@ -1,0 +1,100 @@
+"""One search, whichever engine runs: in process where that is plainly equal and quicker, else rg."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from toolgate.core.errors import InvalidArgs
+from toolgate.core.paths import MountPath
+from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.search.content import Unequal, matcher
+from toolgate.workspace.search.local import Local, TooMuch, join
+from toolgate.workspace.search.query import EXCLUDED, Found, Query
+from toolgate.workspace.search.ripgrep import Ripgrep
+from toolgate.workspace.search.starts import Start, opened
+
+Engine = Literal["auto", "local", "rg"]
+TIME_LIMIT = 10.0
+ROOT = MountPath("project:.")
+_LARGE_FOR = 60.0
+_large: dict[tuple[int, int], float] = {}
+"""Directories that were too much for the engine in process, and until when that is believed without looking."""
+
+
+def search(
+    mounts: Mounts,
+    query: Query,
+    paths: Sequence[MountPath] = (),
+    files: str = "",
+    excluded: Sequence[str] = EXCLUDED,
+    *,
+    seconds: float = TIME_LIMIT,
+    progress: Callable[[str], None] | None = None,
+    engine: Engine = "auto",
+) -> Found:
+    """`engine` is for comparing the two; a named one that cannot answer raises."""
+    _check(query.pattern)
+    deadline = time.monotonic() + seconds
+    with opened(mounts, paths or (ROOT,), files, excluded) as groups:
+        parts = [_search_mount(starts, query, deadline, progress, engine) for starts in groups]
+    return parts[0] if len(parts) == 1 else join(parts, query.max_matches)
+
+
+def _search_mount(
+    starts: Sequence[Start],
+    query: Query,
+    deadline: float,
+    progress: Callable[[str], None] | None,
+    engine: Engine,
+) -> Found:
+    matched = matcher(query.pattern, query.case_sensitive)
+    if engine != "rg":
+        try:
+            if matched is None:
+                raise Unequal
+            if engine == "auto" and _known_large(starts):
+                raise Unequal
+            return Local(matched, query, deadline).search(starts)
+        except Unequal:
+            if engine == "local":
+                raise
+        except TooMuch:
+            if engine == "local":
+                raise
+            _remember_large(starts)
+    return Ripgrep(query, matched, deadline, progress).search(starts)
+
+
+def _known_large(starts: Sequence[Start]) -> bool:
+    """Only a hint about speed: both engines give the same answer."""
+    now = time.monotonic()
+    return any(_large.get(_identity(start), 0.0) > now for start in starts)
+
+
+def _remember_large(starts: Sequence[Start]) -> None:
+    if len(starts) != 1:
+        return  # which of them it was is not known
+    if len(_large) > 256:
+        _large.clear()
+    _large[_identity(starts[0])] = time.monotonic() + _LARGE_FOR
+
+
+def _identity(start: Start) -> tuple[int, int]:
+    status = os.fstat(start.handle)
+    return status.st_dev, status.st_ino
+
+
+def _check(pattern: str) -> None:
+    if not pattern:
+        raise InvalidArgs("an empty pattern matches every line", "say what to look for")
+    if any(char in pattern for char in "\n\r\0"):
+        raise InvalidArgs(
+            "the pattern has a line ending or a NUL", "search for what is within one line; `$` is its end"
+        )
+    try:
+        pattern.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgs("the pattern has half a character (a lone surrogate)", "remove it") from None

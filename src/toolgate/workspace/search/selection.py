@@ -1,0 +1,98 @@
+"""Which files of a mount a search or a listing may show: the caller's globs, and above them the mount's rules.
+
+The same decision serves both engines: the walk in process asks it for every name, what rg found is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from toolgate.core.errors import ConfigError, InvalidArgs
+from toolgate.core.paths import MountPath
+from toolgate.policy.dotfiles import hidden
+from toolgate.policy.globs import Glob, PathGlob, path_glob, text_glob
+from toolgate.policy.hard import MountRules, is_blocked
+
+
+class NameGlobs:
+    """Globs without a slash are about a name at any depth, those with one about the path from the mount."""
+
+    def __init__(self, texts: Sequence[str], mount: str) -> None:
+        self.texts = tuple(texts)
+        try:
+            self._names: tuple[Glob, ...] = tuple(text_glob(text) for text in texts if "/" not in text)
+            self._paths: tuple[PathGlob, ...] = tuple(path_glob(text, mount) for text in texts if "/" in text)
+        except ConfigError as error:
+            raise InvalidArgs(error.message, error.fix) from None
+        self._plain = {glob.text for glob in self._names if not set("*?[{") & set(glob.text)}
+        self._wild = tuple(glob for glob in self._names if glob.text not in self._plain)
+
+    def match(self, mount: str, relative: str, name: str) -> bool:
+        if name in self._plain or any(glob.matches(name) for glob in self._wild):
+            return True
+        if not self._paths:
+            return False
+        path = MountPath(f"{mount}:{relative}")
+        return any(glob.matches(path) for glob in self._paths)
+
+
+@lru_cache(maxsize=256)
+def name_globs(texts: tuple[str, ...], mount: str) -> NameGlobs:
+    """Compiled once: most calls give none of their own."""
+    return NameGlobs(texts, mount)
+
+
+class Selection:
+    """Decides about one name after the other; of a directory that was refused nothing is asked any more."""
+
+    def __init__(
+        self, rules: MountRules, files: str = "", excluded: Sequence[str] = (), *, dotfiles: bool = False
+    ) -> None:
+        self.rules = rules
+        self.mount = rules.name
+        self.files = name_globs((files,), rules.name) if files else None
+        self.excluded = name_globs(tuple(excluded), rules.name)
+        self._dotfiles = dotfiles
+        self._directories: dict[str, bool] = {}
+
+    def enters(self, relative: str, name: str) -> bool:
+        """Whether a directory is walked into, given that the walk came to it."""
+        return self._shows(relative, name) and not self.excluded.match(self.mount, relative, name)
+
+    def takes(self, relative: str, name: str) -> bool:
+        """Whether a file is looked at, given that the walk came to it."""
+        if self.files is not None and not self.files.match(self.mount, relative, name):
+            return False
+        return self._shows(relative, name) and not self.excluded.match(self.mount, relative, name)
+
+    def reaches(self, start: str, relative: str) -> bool:
+        """Whether a walk from `start` would have come to this file and taken it."""
+        parent, _, name = relative.rpartition("/")
+        return self._walked(start, parent) and self.takes(relative, name)
+
+    def _walked(self, start: str, directory: str) -> bool:
+        if directory == start or (not directory and start == "."):
+            return True
+        if not directory:
+            return False  # above the start: not ours
+        known = self._directories.get(directory)
+        if known is None:
+            parent, _, name = directory.rpartition("/")
+            known = self._walked(start, parent) and self.enters(directory, name)
+            self._directories[directory] = known
+        return known
+
+    def _shows(self, relative: str, name: str) -> bool:
+        """The rules of the mount, asked in full only where the name alone does not settle it."""
+        if not self.rules.hidden and not is_blocked(name) and not _dotted(relative):
+            return True
+        refusal = self.rules.refuse(MountPath(f"{self.mount}:{relative}"), written=False)
+        return refusal is None or (self._dotfiles and refusal.rule == "hard:dotfile")
+
+
+def _dotted(relative: str) -> bool:
+    """Whether any name on the way begins with a dot: an open directory may still show only some of its files."""
+    if relative.isascii():
+        return relative.startswith(".") or "/." in relative
+    return any(hidden(part) for part in relative.split("/"))

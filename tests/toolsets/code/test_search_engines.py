@@ -1,0 +1,143 @@
+"""Whichever engine runs, `code.search` says what a plain rg says."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from toolgate.core.errors import InvalidArgs, TimedOut
+from toolgate.core.paths import MountPath
+from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.search import local, program
+from toolgate.workspace.search.content import Unequal
+from toolgate.workspace.search.query import Found, Query
+from toolgate.workspace.search.search import search
+from toolgate.workspace.search.subset import plan
+
+from . import random_search as made
+
+ROUNDS = 12
+PATTERNS = 50
+
+
+def _places(found: Found) -> set[tuple[object, ...]]:
+    return {(each.file, each.line, each.column, each.matched_text) for each in found.matches}
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_both_engines_and_a_plain_rg_agree_on_random_patterns_and_trees(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    here = 0
+    for number in range(PATTERNS):
+        if number % 10 == 0:
+            root = tmp_path / str(number)
+            root.mkdir()
+            made.grow(dice, root)
+        query = Query(made.pattern(dice), dice.random() < 0.5, 10_000, dice.randint(0, 3))
+        with Mounts({"project": root}) as mounts:
+            expected = made.plain_rg(root, query.pattern, query.case_sensitive)
+            try:
+                ours = search(mounts, query, engine="local")
+                here += 1
+            except Unequal:
+                ours = None
+            if expected is None:
+                assert ours is None, query
+                with pytest.raises(InvalidArgs):
+                    search(mounts, query, engine="rg")
+                continue
+            theirs = search(mounts, query, engine="rg")
+            assert _places(theirs) == expected, query
+            assert len(theirs.matches) == len(expected) == theirs.total_matches
+            assert ours is None or ours == theirs, query
+    assert here >= PATTERNS // 10  # the engine in process took part
+
+
+def test_the_first_matches_in_path_order_are_shown_whichever_engine_runs(
+    project: Path, mounts: Mounts
+) -> None:
+    for name in ("b/1", "a-b/2", "a/3", "a.b/4", "Z/5", "c"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text("hit\nno\nhit\n")
+    for most in (1, 3, 5, 12, 100):
+        query = Query("hit", max_matches=most, context_lines=1)
+        here, there = (search(mounts, query, engine=engine) for engine in ("local", "rg"))
+        assert here == there
+        order = ["Z/5", "a/3", "a-b/2", "a.b/4", "b/1", "c"]
+        assert [match.file for match in here.matches] == [name for name in order for _ in range(2)][:most]
+        assert (here.total_matches, here.files_searched, here.truncated) == (12, 6, most < 12)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a+)+$", "(a|a)*b", "(a*)*c", "(x+x+)+y", r"(\w+\s?)+$", "(.*)(.*)(.*)(.*)Z"]
+)
+def test_patterns_that_ruin_others_end_in_time(project: Path, mounts: Mounts, pattern: str) -> None:
+    (project / "long.txt").write_text(("a" * 5000 + "!\n") * 200)
+    begun = time.monotonic()
+    for engine in ("auto", "rg"):
+        search(mounts, Query(pattern), engine=engine)
+    assert time.monotonic() - begun < 20
+
+
+@pytest.mark.parametrize("engine", ["auto", "rg"])
+def test_a_file_of_one_line_of_ten_megabytes_gives_a_short_answer(
+    project: Path, mounts: Mounts, engine: str
+) -> None:
+    (project / "one.js").write_bytes(b"x" * 6_000_000 + b"needle" + b"y" * 4_000_000)
+    found = search(mounts, Query("needle"), engine=engine)  # type: ignore[arg-type]
+    (match,) = found.matches
+    assert (match.line, match.column, match.matched_text) == (1, 6_000_001, "needle")
+    assert "needle" in match.line_text
+    assert len(match.line_text) < 600
+
+
+def test_large_trees_and_unequal_patterns_go_to_rg(
+    project: Path, mounts: Mounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(local.MAX_FILES + 1):
+        (project / f"{number}.txt").write_text("needle\n")
+    query = Query("needle", max_matches=3)
+    with pytest.raises(local.TooMuch):
+        search(mounts, query, engine="local")
+    found = search(mounts, query)
+    assert (found.total_matches, found.files_searched, found.truncated) == (201, 201, True)
+    assert search(mounts, Query(r"\p{Ll}eedle"), [MountPath("project:7.txt")]).total_matches == 1
+    monkeypatch.setattr(program, "find_rg", lambda: None)
+    with pytest.raises(program.Unavailable, match="not installed"):
+        search(mounts, query)
+    assert search(mounts, query, [MountPath("project:7.txt")]).total_matches == 1
+
+
+def test_a_search_whose_time_is_up_kills_rg_and_says_so(
+    project: Path, tmp_path: Path, mounts: Mounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "rg"
+    slow.write_text("#!/bin/sh\necho $$ > " + str(tmp_path / "pid") + "\nexec /bin/sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(program, "find_rg", lambda: str(slow))
+    begun = time.monotonic()
+    with pytest.raises(TimedOut):
+        search(mounts, Query("a"), engine="rg", seconds=1.0)
+    assert time.monotonic() - begun < 30
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"(?i)a", r"\p{L}", "[a&&b]", "(|a)*", "a**", "a{51}", "(?x)a b", r"\B", "[[:alpha:]]", "[]a]", "a{,3}", "{",
+     "^*", "(a", "a)", r"\1", "[z-a]", "é"],
+)  # fmt: skip
+def test_what_the_engines_could_read_differently_is_left_to_rg(pattern: str) -> None:
+    assert plan(pattern, case_sensitive=False) is None
+
+
+@pytest.mark.parametrize(
+    "pattern", ["foo", r"def \w+\(", "^import .*$", "a|b", "[^a-c]+x{2,5}", r"\bclass\b"]
+)
+def test_what_people_usually_search_for_is_answered_in_process(pattern: str) -> None:
+    assert plan(pattern, case_sensitive=False) is not None
