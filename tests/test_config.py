@@ -68,7 +68,7 @@ def test_what_init_writes_loads_and_is_roomy() -> None:
     }
     assert config.limits.profile == "roomy"
     assert len(config.policy_spec.rules) == 2
-    assert config.policy(trusted=True).persona("reviewer").mounts == {"project", "scratch"}
+    assert config.policy(trusted=True).persona("reviewer").mounts == {"project", "scratch", "garden"}
 
 
 def test_absent_sections_have_their_documented_values() -> None:

@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from toolgate.core.errors import SetupError
@@ -60,6 +61,8 @@ def make_project_id(root: Path) -> str:
     directory = root / ".toolgate"
     directory.mkdir(mode=0o700, exist_ok=True)
     ident = secrets.token_hex(16)
+    with suppress(FileExistsError), (directory / ".gitignore").open("x") as ignore:
+        ignore.write("*\n")  # nothing in here belongs into a commit
     _replace(directory / ID_FILE, ident + "\n")
     return ident
 

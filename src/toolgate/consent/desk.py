@@ -157,7 +157,8 @@ class Desk:
 
     async def grants(self) -> list[Grant]:
         def read(state: State, now: int) -> list[Grant]:
-            return [grant for grant in state.grants.values() if grant.expires > now]
+            live = [grant for grant in state.grants.values() if grant.expires > now]
+            return [grant for grant in live if not 0 < grant.body.get("max_uses", 0) <= grant.uses]
 
         return await self.ledger.look(read)
 

@@ -252,5 +252,6 @@ def paused(stopped: Mapping[str, str], line: Sequence[str]) -> Decision | None:
         if name in stopped:
             why = f": {stopped[name]}" if stopped[name] else ""
             who = f"{name} is" if name else "everybody is"
-            return Decision(Verdict.DENY, f"{who} paused{why}; `toolgate resume` lifts it", "hard:paused", 1)
+            lift = f"`toolgate resume {name}`" if name else "`toolgate resume`"
+            return Decision(Verdict.DENY, f"{who} paused{why}; {lift} lifts it", "hard:paused", 1)
     return None

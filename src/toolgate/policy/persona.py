@@ -15,7 +15,7 @@ from toolgate.policy.model import PersonaSpec
 from toolgate.policy.phases import cell
 from toolgate.policy.rules import Rule
 
-DEFAULT_MOUNTS = ("project", "scratch")
+DEFAULT_MOUNTS = ("project", "scratch", "garden")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,14 @@ def init(
     root: Annotated[
         Path, typer.Argument(metavar="[ROOT]", help="The project; default: this directory.")
     ] = Path("."),
+    at: Annotated[Path | None, typer.Option("--root", help="The same, as an option.")] = None,
     json: options.Json = False,
 ) -> None:
     """Set up a project: toolgate.yaml, .gitignore, key, trust. Never overwrites; can be repeated.
 
     A project that was there already and is not trusted yet stays so: read it, then `toolgate trust`.
     """
-    root = root.resolve()
+    root = (at or root).resolve()
     if not root.is_dir():
         raise SetupError(f"there is no directory {str(root)!r}", "create it first, or name another")
     before = trust.is_trusted(root, config.state_dir())

@@ -44,12 +44,12 @@ async def verify_file(export: Path, files: list[Path], public_key: str) -> int:
     known = _read_all(files, public_key)
     with export.open(encoding="utf-8", errors="surrogateescape") as lines:
         report = verify_export(lines, known)
-    if not known:
+    if not known and report.ok:
         speech.note(
             "no checkpoint given: the chain is whole in itself, but nobody vouches for where it ends",
             "yellow",
         )
-    elif not public_key:
+    elif known and not public_key:
         signers = {item.public_key for item in known}
         speech.note(f"signed by {', '.join(sorted(signers))}; --public-key compares it", "yellow")
     return _tell(report)

@@ -26,12 +26,13 @@ def trust(
     root: Annotated[
         Path | None, typer.Argument(metavar="[ROOT]", help="The project; default: the nearest one.")
     ] = None,
+    at: Annotated[Path | None, typer.Option("--root", help="The same, as an option.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the trust back.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask at a terminal.")] = False,
     json: options.Json = False,
 ) -> None:
     """Show what a project would start, then record that you trust it. Nothing of it is run."""
-    place = project.locate(root)
+    place = project.locate(at or root)
     if remove:
         removed = trusted.distrust(place, configuration.state_dir())
         if not speech.finish({"root": str(place), "trusted": False, "changed": removed}):
