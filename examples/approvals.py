@@ -43,7 +43,7 @@ async def human(gate: toolgate.Gate, inbox: Inbox) -> None:
     await gate.answer(question.id, "deny", reason="not at night", channel=inbox.name)
 
     question = await inbox.questions.get()
-    scope = toolgate.Scope(args={"room": {"equals": "lab"}}, seconds=600, uses=1)
+    scope = toolgate.Scope(args={"room": {"equals": "lab"}}, seconds=600, uses=2)
     await gate.answer(question.id, "approve", scope=scope, channel=inbox.name)
 
 
@@ -55,7 +55,7 @@ async def main() -> None:
             result = await gate.call("door.open", {"room": room})
             print(room, "→", result.data if result.ok else result.error and result.error.message)
         await answering
-        # The third answer was also a grant: one more call like it runs without a question.
+        # The third answer was also a grant: calls like it run without a question until it is used up.
         print("granted →", (await gate.call("door.open", {"room": "lab"})).data)
         for grant in await gate.grants():
             print(f"used {grant.uses} of {grant.body['max_uses']}")

@@ -20,7 +20,7 @@ lab → the door of lab is open
 vault → Access denied by creator. {getpass.getuser()} refused door.open: not at night
 lab → the door of lab is open
 granted → the door of lab is open
-used 1 of 1
+used 1 of 2
 grants left: 0
 """,
     "fakes.py": "Access denied by creator. script refused door.open: at night\n",

@@ -14,6 +14,8 @@ from toolgate.core.errors import Unavailable
 from toolgate.workspace.outline.languages import Language
 
 MAX_NAME = 200
+MAX_DEPTH = 200
+"""Levels of the syntax tree that are looked into: the cost of looking grows with the square of the depth."""
 _KEPT = 128
 _FUNCTIONS = ("arrow_function", "function_expression", "generator_function", "function")
 _TYPES = {"struct_type": "struct", "interface_type": "interface"}
@@ -63,7 +65,9 @@ def _make(data: bytes, language: Language) -> Outline:
 
     grammar, query = _grammar(language.name, language)
     root = tree_sitter.Parser(grammar).parse(data).root_node
-    found = tree_sitter.QueryCursor(query).captures(root).get("defined", [])
+    cursor = tree_sitter.QueryCursor(query)
+    cursor.set_max_start_depth(MAX_DEPTH)
+    found = cursor.captures(root).get("defined", [])
     found.sort(key=lambda node: (node.start_byte, -node.end_byte))
     top: list[Symbol] = []
     open_: list[tuple[int, Symbol]] = []
