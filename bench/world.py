@@ -59,15 +59,15 @@ async def write_file(path: MountPath, text: str) -> str:
 
 READ = toolgate.tool("bench.look", reads=["system"], description="Look, and change nothing.")(look)
 EFFECT = toolgate.tool("bench.send", writes=["outside"], description="Send, and change the world.")(send)
-# names and effects that a realistic policy has rules about
-RULED_READ = toolgate.tool("code.read", reads=["project"], description="Read a file.")(read_file)
-RULED_WRITE = toolgate.tool("fs.write", writes=["project"], description="Write a file.")(write_file)
+# names and effects that a realistic policy has rules about; the file tools of that name do real work
+RULED_READ = toolgate.tool("code.peek", reads=["project"], description="Read a file.")(read_file)
+RULED_WRITE = toolgate.tool("fs.put", writes=["project"], description="Write a file.")(write_file)
 TOOLS: tuple[Tool, ...] = (READ, EFFECT, RULED_READ, RULED_WRITE)
 
 
 def realistic() -> dict[str, Any]:
     """The policy of 30 rules that the tests explain, with limits that a benchmark does not reach."""
-    config: dict[str, Any] = yaml.safe_load(REALISTIC.read_text())
+    config: dict[str, Any] = yaml.safe_load(REALISTIC.read_text().replace("fs.write", "fs.put"))
     config["personas"]["builder"]["limits"] = ROOMY
     return config | {"limits": LIMITS, "default_persona": "builder"}
 

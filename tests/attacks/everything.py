@@ -16,7 +16,7 @@ from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.verify import Report, verify
-from toolgate.storage.schema import JOURNAL, PROJECTIONS
+from toolgate.storage.schema import HEAD, JOURNAL, PROJECTIONS
 from toolgate.storage.sqlite import SqliteBackend
 
 ROTATED = Keys({1: b"k" * 32, 2: b"n" * 32}, KEYS.signing)
@@ -179,7 +179,7 @@ class Thief:
 
 def columns(table: str) -> tuple[str, ...]:
     if table == "head":
-        return ("seq", "at", "key", "hash", "mac")
+        return HEAD
     return JOURNAL if table == "journal" else PROJECTIONS[table]
 
 
@@ -208,5 +208,5 @@ async def rehead(thief: Thief, keys: Keys) -> None:
     state = State(keep_claims=True)
     for row in thief.rows():
         state.apply(Row(**row))
-    head = make_head(Row(**thief.rows()[-1]), keys, state.standing())
-    thief.db.execute("UPDATE head SET seq = ?, at = ?, key = ?, hash = ?, mac = ?", head[:5])
+    head = make_head(Row(**thief.rows()[-1]), keys, state.running(), state.standing())
+    thief.db.execute("UPDATE head SET seq = ?, at = ?, key = ?, hash = ?, mac = ?, live = ?", head[:6])

@@ -13,10 +13,10 @@ from servers.postgres import Server
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Head, Row
 from toolgate.storage.postgres import PostgresBackend
-from toolgate.storage.schema import JOURNAL, PROJECTIONS
+from toolgate.storage.schema import HEAD, JOURNAL, PROJECTIONS
 from toolgate.storage.sqlite import SqliteBackend
 
-TABLES = {"journal": JOURNAL, "head": ("seq", "at", "key", "hash", "mac"), **PROJECTIONS}
+TABLES = {"journal": JOURNAL, "head": HEAD, **PROJECTIONS}
 NEWER = 99
 Dump = dict[str, list[tuple[Any, ...]]]
 
@@ -99,7 +99,7 @@ class Memory(Database):
         if table == "journal":
             return [tuple(row) for row in self.backend.journal]
         if table == "head":
-            return [tuple(self.backend._head[:5])]
+            return [tuple(self.backend._head[:6])]
         return sorted(self.backend._tables[table].values())
 
     async def replace(self, table: str, key: Any, *rows: tuple[Any, ...]) -> None:

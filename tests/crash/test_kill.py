@@ -43,7 +43,9 @@ class Journal:
         return [dict(zip(names, row, strict=True)) for row in found]
 
     def live(self) -> dict[str, str]:
-        return dict(self.db.execute("SELECT call, owner FROM live").fetchall())
+        (text,) = self.db.execute("SELECT live FROM head").fetchone()
+        found = self.db.execute(f"SELECT call, body FROM journal WHERE seq IN ({text})")
+        return {call: json.loads(body)["owner"] for call, body in found}
 
     def questions(self) -> set[str]:
         return {row[0] for row in self.db.execute("SELECT id FROM questions WHERE state = 'open'")}
@@ -72,7 +74,9 @@ class PostgresJournal:
         return self._all(f"SELECT {columns} FROM journal WHERE seq > {after} ORDER BY seq")
 
     def live(self) -> dict[str, str]:
-        return {row["call"]: row["owner"] for row in self._all("SELECT call, owner FROM live")}
+        text = self._all("SELECT live FROM head")[0]["live"] or "0"
+        found = self._all(f"SELECT call, body FROM journal WHERE seq IN ({text})")
+        return {row["call"]: json.loads(row["body"])["owner"] for row in found}
 
     def questions(self) -> set[str]:
         return {row["id"] for row in self._all("SELECT id FROM questions WHERE state = 'open'")}

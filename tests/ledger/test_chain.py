@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from toolgate.core.errors import LedgerBroken
-from toolgate.ledger.chain import check_head, fault_of, make_head, seal
+from toolgate.ledger.chain import check_head, fault_of, make_head, running_of, seal
 from toolgate.ledger.keys import Keys
 from toolgate.storage.schema import EMPTY_HASH
 
@@ -38,9 +38,20 @@ def test_a_row_sealed_with_a_key_we_lack_says_which() -> None:
 
 @pytest.mark.parametrize("mac", ["0" * 128, "é" * 128, ""])
 def test_a_head_with_a_foreign_seal_is_refused(mac: str) -> None:
-    head = make_head(ROW, KEYS, "")
-    check_head(head, KEYS, "")
+    head = make_head(ROW, KEYS, "1", "")
+    check_head(head, KEYS, "1", "")
     with pytest.raises(LedgerBroken, match="not what was sealed"):
-        check_head(head._replace(mac=mac), KEYS, "")
+        check_head(head._replace(mac=mac), KEYS, "1", "")
     with pytest.raises(LedgerBroken, match="not what was sealed"):
-        check_head(head, KEYS, "pauses ada 1")
+        check_head(head, KEYS, "1", "pauses ada 1")
+    for running in ("", "2", "1,2"):
+        with pytest.raises(LedgerBroken, match="not what was sealed"):
+            check_head(head._replace(live=running), KEYS, running, "")
+        with pytest.raises(LedgerBroken, match="not what was sealed"):
+            check_head(head._replace(live=running), KEYS, "1", "")
+
+
+@pytest.mark.parametrize("live", ["x", "1,,2", "1,", "-1", "١", " 1"])
+def test_a_head_that_names_no_events_is_refused(live: str) -> None:
+    with pytest.raises(LedgerBroken, match="which calls run"):
+        running_of(make_head(ROW, KEYS, live, ""))

@@ -39,15 +39,26 @@ def seal(columns: tuple[Any, ...], keys: Keys) -> Row:
     return Row._make((*columns, digest, keys.mac(columns[9], digest)))
 
 
-def head_text(seq: int, at: int, digest: str, standing: str) -> str:
-    """Where the journal ends and what stands there (live calls, questions, grants, pauses, doubts). Sealed apart
+def head_text(seq: int, at: int, digest: str, live: str, standing: str) -> str:
+    """Where the journal ends and what stands there (running calls, questions, grants, pauses, doubts). Sealed apart
     from the rows, so that an older row's mac cannot stand in for a cut-off head."""
-    return f"head\n{seq}\n{at}\n{digest}\n{standing}"
+    return f"head\n{seq}\n{at}\n{digest}\n{live}\n{standing}"
 
 
-def make_head(row: Row, keys: Keys, standing: str) -> Head:
-    mac = keys.mac(row[9], head_text(row[0], row[1], row[12], standing))
-    return Head(row[0], row[1], row[9], row[12], mac)
+def make_head(row: Row, keys: Keys, live: str, standing: str) -> Head:
+    mac = keys.mac(row[9], head_text(row[0], row[1], row[12], live, standing))
+    return Head(row[0], row[1], row[9], row[12], mac, live)
+
+
+def running_of(head: Head) -> list[int]:
+    """The events that started what ran when the head was written."""
+    numbers = head.live.split(",") if head.live else []
+    if not all(number.isascii() and number.isdigit() for number in numbers):
+        raise LedgerBroken(
+            "the head does not say which calls run",
+            "run `toolgate ledger verify`; somebody changed the database",
+        )
+    return [int(number) for number in numbers]
 
 
 def sound(row: Row, seq: int, prev: str, keys: Keys | None) -> bool:
@@ -100,13 +111,14 @@ def check_key(head: Head, keys: Keys) -> None:
         )
 
 
-def check_head(head: Head, keys: Keys, standing: str) -> None:
+def check_head(head: Head, keys: Keys, live: str, standing: str) -> None:
     """Refuse an end that was not sealed by us: a cut tail, the wrong key, tables that are not what stood there (a
     used approval or a revoked grant put back, a pause taken out). Rows that are missing cannot speak for themselves."""
-    if head.seq == 0 and head.hash == EMPTY_HASH and not standing:
+    if head.seq == 0 and head.hash == EMPTY_HASH and not (head.live or live or standing):
         return
     check_key(head, keys)
-    if not _same(keys.mac(head.key, head_text(head.seq, head.at, head.hash, standing)), head.mac):
+    made = keys.mac(head.key, head_text(head.seq, head.at, head.hash, live, standing))
+    if head.live != live or not _same(made, head.mac):
         raise LedgerBroken(
             f"the ledger's end (event {head.seq}) and tables are not what was sealed with the key in {keys.source}",
             "run `toolgate ledger verify`; if it is the wrong key, restore the one that belongs to this ledger",

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from toolgate.core.clock import SECOND, Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.core.event import Event, Rotated
-from toolgate.ledger.chain import check_head, check_key, fault_of, make_head, seal
+from toolgate.ledger.chain import check_head, check_key, fault_of, make_head, running_of, seal
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.state import HORIZON, State, Windows
 from toolgate.storage.port import (
@@ -137,9 +137,8 @@ class Ledger:
                     durable |= job.durable
             if rows:
                 changes, state.changes = state.changes, {}
-                yield Write(
-                    rows, changes, make_head(rows[-1], self.keys, state.standing()), durable, _notice(rows)
-                )
+                head = make_head(rows[-1], self.keys, state.running(), state.standing())
+                yield Write(rows, changes, head, durable, _notice(rows))
         except BaseException:
             self._state = None  # it may hold what was never written
             raise
@@ -206,7 +205,7 @@ class Ledger:
             )
         else:
             self._follow(state, (yield RowsAfter(state.seq)), head)
-        check_head(head, self.keys, state.standing())
+        check_head(head, self.keys, state.running(), state.standing())
         self._state = state
         return state
 
@@ -234,7 +233,13 @@ class Ledger:
                     self._trust(row, row.seq, row.prev)
                     state.follow_ref(row)
                 _compare(state, table, stored)
-        for table in ("live", "pauses", "doubts"):
+        for seq in running_of(head):
+            row = yield RowAt(seq)
+            if row is None or row.kind != "started":
+                raise _broken(seq, "the head says that it started a call which runs")
+            self._trust(row, row.seq, row.prev)
+            state.adopt(row)
+        for table in ("pauses", "doubts"):
             for stored in tables[table].values():
                 row = yield RowAt(stored[1])
                 if row is not None:

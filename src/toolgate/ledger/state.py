@@ -122,7 +122,6 @@ class State:
     def tables(self) -> dict[str, dict[Any, tuple[Any, ...]]]:
         """The projections as the database should hold them."""
         return {
-            "live": {call: (call, item.row.seq, owner_of(item)) for call, item in self.live.items()},
             "questions": {q.id: (q.id, q.row.seq, q.state, q.expires) for q in self.questions.values()},
             "grants": {g.id: (g.id, g.row.seq, g.uses, g.expires) for g in self.grants.values()},
             "pauses": {persona: (persona, seq) for persona, seq in self.pauses.items()},
@@ -130,18 +129,19 @@ class State:
             "claims": dict(self.claims),
         }
 
+    def running(self) -> str:
+        """The numbers of the events that started what runs now, in order: the head carries them."""
+        return ",".join([str(item.row[0]) for item in self.live.values()])
+
     def standing(self) -> str:
-        """What stands now, in one spelling, for the head's seal."""
-        lines = [
-            f"live {call} {item.row[0]} {item.owner or owner_of(item)}" for call, item in self.live.items()
-        ]
-        if self.questions or self.grants or self.pauses or self.doubts:
-            lines += [f"questions {q.id} {q.row.seq} {q.state} {q.expires}" for q in self.questions.values()]
-            lines += [f"grants {g.id} {g.row.seq} {g.uses} {g.expires}" for g in self.grants.values()]
-            lines += [f"pauses {persona} {seq}" for persona, seq in self.pauses.items()]
-            lines += [f"doubts {call} {seq}" for call, seq in self.doubts.items()]
-        if len(lines) > 1:
-            lines.sort()
+        """What else stands now, in one spelling, for the head's seal."""
+        if not (self.questions or self.grants or self.pauses or self.doubts):
+            return ""
+        lines = [f"questions {q.id} {q.row.seq} {q.state} {q.expires}" for q in self.questions.values()]
+        lines += [f"grants {g.id} {g.row.seq} {g.uses} {g.expires}" for g in self.grants.values()]
+        lines += [f"pauses {persona} {seq}" for persona, seq in self.pauses.items()]
+        lines += [f"doubts {call} {seq}" for call, seq in self.doubts.items()]
+        lines.sort()
         return "\n".join(lines)
 
     def _claim(self, row: tuple[Any, ...]) -> None:
@@ -178,8 +178,6 @@ class State:
             item = Live(row, known["owner"], request_of(known))
         else:
             item = Live(row, "", "")  # verify: most are settled a row later, so nothing is parsed
-        if item.owner:
-            self.changes["live", row.call] = (row.call, row.seq, item.owner)
         self.live[row.call] = item
         if row.claim:
             self._claim((row.claim, row.call, item.request, "started", row.seq, row.at + KEY_LIFETIME))
@@ -192,7 +190,6 @@ class State:
         item = self.live.pop(row.call, None)
         if item is None:
             return
-        self.changes["live", row.call] = None
         if row.kind == "unknown":
             self.doubts[row.call] = row.seq
             self.changes["doubts", row.call] = (row.call, row.seq)
@@ -263,10 +260,6 @@ def standing_of(tables: Tables) -> str:
     return "\n".join(
         sorted(f"{name} {' '.join(map(str, row))}" for name in IN_MEMORY for row in tables[name].values())
     )
-
-
-def owner_of(item: Live) -> str:
-    return item.owner or str(parsed(item.row)["owner"])
 
 
 _HANDLERS: dict[str, Callable[[State, Row, Event | None], None]] = {

@@ -136,6 +136,8 @@ async def verify(
             _check_end(chain, head)
             if chain.report.ok and keys is not None:
                 _check_seal(chain, head, keys)
+            if chain.report.ok and head.live != chain.state.running():
+                chain.fail(head.seq, "the head does not say which calls run")
             if chain.report.ok:
                 _check_tables(chain, await snapshot.tables(), now)
     return chain.report
@@ -162,7 +164,7 @@ def _check_end(chain: Chain, head: Head) -> None:
 
 def _check_seal(chain: Chain, head: Head, keys: Keys) -> None:
     try:
-        check_head(head, keys, chain.state.standing())
+        check_head(head, keys, chain.state.running(), chain.state.standing())
     except LedgerBroken as error:
         chain.fail(head.seq, error.message, error.fix)
 

@@ -42,6 +42,8 @@ class Head(NamedTuple):
     key: int
     hash: str
     mac: str
+    live: str = ""
+    """The numbers of the events that started the calls which are running, in order, with commas."""
     now: int = 0
     """The database's own clock, where it has one that all hosts share."""
 

@@ -30,11 +30,12 @@ from toolgate.storage.port import (
 CHANNEL = "toolgate"
 COLUMNS = ", ".join(schema.JOURNAL)
 NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-HEAD = f"SELECT seq, at, key, hash, mac, {NOW} FROM head WHERE id = 1"
+_HEAD = ", ".join(schema.HEAD)
+HEAD = f"SELECT {_HEAD}, {NOW} FROM head WHERE id = 1"
 # the clock is read after the lock was waited for, not before
 LOCK = f"""
-  WITH held AS MATERIALIZED (SELECT seq, at, key, hash, mac FROM head WHERE id = 1 FOR UPDATE)
-  SELECT seq, at, key, hash, mac, {NOW} FROM held"""
+  WITH held AS MATERIALIZED (SELECT {_HEAD} FROM head WHERE id = 1 FOR UPDATE)
+  SELECT {_HEAD}, {NOW} FROM held"""
 # our own sessions only; answered with nothing once it is gone
 END_SESSION = """
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -105,7 +106,7 @@ def write_statement(write: Write, head: Head) -> tuple[str, list[Any]]:
         else:
             puts.setdefault(table, []).append(row)
     commit = "on" if write.durable else "off"  # off survives kill -9 but not a power cut: for reads
-    values: list[Any] = [*write.head[:5], head.seq, head.hash, commit, write.notify]
+    values: list[Any] = [*write.head[:6], head.seq, head.hash, commit, write.notify]
     values += zip(*write.rows, strict=True)
     for rows in puts.values():
         values += zip(*rows, strict=True)
@@ -116,7 +117,7 @@ def write_statement(write: Write, head: Head) -> tuple[str, list[Any]]:
 @cache
 def _statement(puts: tuple[str, ...], drops: tuple[str, ...]) -> str:
     """One text for each set of tables that is touched, so that each is prepared once."""
-    given = 9
+    given = 10
     parts = []
 
     def arrays(columns: Sequence[str]) -> str:
@@ -144,9 +145,9 @@ def _statement(puts: tuple[str, ...], drops: tuple[str, ...]) -> str:
             f"drop_{table} AS (DELETE FROM {table} USING moved WHERE {table}.{key} = ANY({arrays((key,))}))"
         )
     return (
-        "WITH moved AS (UPDATE head SET seq = $1, at = $2, key = $3, hash = $4, mac = $5 "
-        "WHERE id = 1 AND seq = $6 AND hash = $7 RETURNING id), "
+        "WITH moved AS (UPDATE head SET seq = $1, at = $2, key = $3, hash = $4, mac = $5, live = $6 "
+        "WHERE id = 1 AND seq = $7 AND hash = $8 RETURNING id), "
         + ", ".join(parts)
-        + f" SELECT {NOW}, set_config('synchronous_commit', $8, true), "
-        f"CASE WHEN $9::text <> '' THEN pg_notify('{CHANNEL}', $9) END FROM moved"
+        + f" SELECT {NOW}, set_config('synchronous_commit', $9, true), "
+        f"CASE WHEN $10::text <> '' THEN pg_notify('{CHANNEL}', $10) END FROM moved"
     )

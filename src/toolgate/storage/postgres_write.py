@@ -117,7 +117,7 @@ class Writer:
                 if isinstance(query, Lock):
                     head = answer
                     known = self._left
-                    self._calm = self._calm + 1 if known is not None and known[:5] == head[:5] else 0
+                    self._calm = self._calm + 1 if known is not None and known[:6] == head[:6] else 0
                     answer = head if self._server_clock else head._replace(now=0)
                 query = transaction.send(answer)
         except StopIteration:
@@ -184,7 +184,7 @@ class Writer:
     async def _still(self, db: Any, head: Head) -> Head:
         """Nothing was written: what was decided holds if nobody else has written either."""
         found = await postgres_sql.read_head(db)
-        if found[:5] != head[:5]:
+        if found[:6] != head[:6]:
             raise Elsewhere
         return found
 

@@ -12,16 +12,16 @@ JOURNAL = (
     "seq", "at", "kind", "call", "persona", "tool", "conversation", "ref", "claim", "key", "body", "prev", "hash", "mac",
 )  # fmt: skip
 PROJECTIONS: dict[str, tuple[str, ...]] = {
-    "live": ("call", "seq", "owner"),
     "questions": ("id", "seq", "state", "expires"),
     "grants": ("id", "seq", "uses", "expires"),
     "pauses": ("persona", "seq"),
     "doubts": ("call", "seq"),
     "claims": ("scope", "call", "digest", "state", "seq", "expires"),
 }
-IN_MEMORY = ("live", "questions", "grants", "pauses", "doubts")
+IN_MEMORY = ("questions", "grants", "pauses", "doubts")
 """Small by nature; every process holds them and follows the journal. Claims are looked up one by one."""
 
+HEAD = ("seq", "at", "key", "hash", "mac", "live")
 NUMBERS = frozenset({"seq", "at", "key", "expires", "uses"})
 EMPTY_HASH = "0" * 64
 

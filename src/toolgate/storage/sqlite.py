@@ -30,7 +30,7 @@ MAX_BATCH = 256
 POLL = 0.05
 GRACE = 0.5
 """How long news stays news: for waiters that looked just before it came and wait just after."""
-TURN = 0.002
+TURN = 0.005
 """Seconds after which the event loop gets a turn, however fast the commits are."""
 FOLD_EVERY = 200
 SLOW = 0.003

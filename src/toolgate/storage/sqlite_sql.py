@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from toolgate.core.errors import LedgerBroken
 from toolgate.storage import schema
 from toolgate.storage.port import (
     ClaimsOf,
@@ -29,11 +30,8 @@ from toolgate.storage.select import select_rows
 _NORMAL, _FULL = 1, 2
 COLUMNS = ", ".join(schema.JOURNAL)
 _INSERT = f"INSERT INTO journal ({COLUMNS}) VALUES ({', '.join('?' * len(schema.JOURNAL))})"
-_HEAD = "SELECT seq, at, key, hash, mac FROM head WHERE id = 1"
-_SET_HEAD = (
-    "INSERT INTO head (id, seq, at, key, hash, mac) VALUES (1, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-    "seq = excluded.seq, at = excluded.at, key = excluded.key, hash = excluded.hash, mac = excluded.mac"
-)
+_HEAD = f"SELECT {', '.join(schema.HEAD)} FROM head WHERE id = 1"
+_SET_HEAD = f"UPDATE head SET {', '.join(f'{name} = ?' for name in schema.HEAD)} WHERE id = 1"
 
 
 class Writer:
@@ -42,6 +40,10 @@ class Writer:
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
         self._synchronous = _FULL
+        self._left: Head | None = None
+        """Where this connection left the head, and the file's version when it knew so: while that is the same,
+        nobody else has written."""
+        self._version = -1
 
     def begin(self, durable: bool) -> None:
         """FULL syncs the log at each commit; NORMAL survives kill -9 but not a power cut, which is enough for reads."""
@@ -53,21 +55,33 @@ class Writer:
 
     def drive(self, transaction: Transaction) -> None:
         """Answer the ledger's questions until it has no more."""
+        head, self._left = self._head(), None
         try:
             query = next(transaction)
             while True:
-                query = transaction.send(_answer(self.db, query))
+                if type(query) is Lock:
+                    query = transaction.send(head)
+                elif type(query) is Write:
+                    _write(self.db, query)
+                    head = query.head
+                    query = transaction.send(None)
+                else:
+                    query = transaction.send(_answer(self.db, query))
         except StopIteration:
             if self.db.in_transaction:
                 self.db.execute("COMMIT")  # nothing was to be recorded
+            self._left = head
+
+    def _head(self) -> Head:
+        version = int(self.db.execute("PRAGMA data_version").fetchone()[0])
+        if self._left is not None and version == self._version:
+            return self._left
+        self._version = version
+        return read_head(self.db)
 
 
 def _answer(db: sqlite3.Connection, query: Query) -> Any:
     match query:
-        case Lock():
-            return read_head(db)
-        case Write():
-            return _write(db, query)
         case ClaimsOf(scopes):
             sql = f"SELECT {COLUMNS} FROM journal WHERE claim = ? AND claim <> '' ORDER BY seq"
             return [Row(*row) for scope in dict.fromkeys(scopes) for row in db.execute(sql, (scope,))]
@@ -94,6 +108,8 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
             return None
         case LoadTables():
             return load(db, schema.IN_MEMORY)
+        case Lock() | Write():
+            raise TypeError("these are the transaction itself")
 
 
 def first_since(db: sqlite3.Connection, at: int) -> int:
@@ -151,5 +167,6 @@ def _write(db: sqlite3.Connection, write: Write) -> None:
         db.executemany(_UPSERT[table], rows)
     for table, keys in drops.items():
         db.executemany(_DROP[table], keys)
-    db.execute(_SET_HEAD, write.head[:5])
+    if db.execute(_SET_HEAD, write.head[:6]).rowcount != 1:
+        raise LedgerBroken("the ledger has no head", "restore a backup; `toolgate ledger verify` says more")
     db.execute("COMMIT")

@@ -21,11 +21,12 @@ from toolgate.app import Setup
 from toolgate.core.clock import SECOND, iso
 from toolgate.facade import Gate
 from toolgate.faces.cli.question import now
-from toolgate.ledger.chain import check_head
+from toolgate.ledger.chain import check_head, running_of
 from toolgate.ledger.state import standing_of
 from toolgate.policy.examples import run_examples
 from toolgate.policy.facts import facts_from
 from toolgate.record import Record
+from toolgate.storage.port import Filter
 
 LOW_DISK = 200 * 1024 * 1024
 SKEW = 60 * SECOND
@@ -123,7 +124,8 @@ async def database(patient: Patient) -> AsyncIterator[Finding]:
         yield Finding("bad", "head", record.key_problem.message, record.key_problem.fix)
         return
     async with record.backend.snapshot() as snapshot:
-        check_head(await snapshot.head(), record.keys, standing_of(await snapshot.tables()))
+        end = await snapshot.head()
+        check_head(end, record.keys, end.live, standing_of(await snapshot.tables()))
     yield Finding("ok", "head", f"sealed with key version {head.key}, last event {iso(head.at)}")
     behind = head.at - now()
     if behind > SKEW:
@@ -183,7 +185,11 @@ async def gate(patient: Patient) -> AsyncIterator[Finding]:
     if patient.record is None:
         return
     async with patient.record.backend.snapshot() as snapshot:
-        before = set((await snapshot.tables())["live"])
+        head = await snapshot.head()
+    before = set()
+    for seq in running_of(head):
+        rows = await patient.record.backend.rows(Filter(after=seq - 1, before=seq + 1))
+        before |= {row.call for row in rows}
     await patient.open_gate()
     assert patient.gate is not None
     yield Finding("ok", "gate", f"opens, with {len(patient.gate.services.registry)} tools")

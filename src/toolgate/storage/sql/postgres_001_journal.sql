@@ -16,11 +16,10 @@ CREATE TRIGGER journal_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON journal
 ALTER TABLE journal ENABLE ALWAYS TRIGGER journal_no_change;
 CREATE TABLE head (
   id INTEGER PRIMARY KEY CHECK (id = 1), seq BIGINT NOT NULL, at BIGINT NOT NULL, key BIGINT NOT NULL,
-  hash TEXT NOT NULL, mac TEXT NOT NULL
+  hash TEXT NOT NULL, mac TEXT NOT NULL, live TEXT NOT NULL
 ) WITH (fillfactor = 10);
 -- There from the start: a row is what writers lock.
-INSERT INTO head (id, seq, at, key, hash, mac) VALUES (1, 0, 0, 0, repeat('0', 64), '');
-CREATE TABLE live (call TEXT PRIMARY KEY, seq BIGINT NOT NULL, owner TEXT NOT NULL);
+INSERT INTO head (id, seq, at, key, hash, mac, live) VALUES (1, 0, 0, 0, repeat('0', 64), '', '');
 CREATE TABLE questions (id TEXT PRIMARY KEY, seq BIGINT NOT NULL, state TEXT NOT NULL, expires BIGINT NOT NULL);
 CREATE TABLE grants (id TEXT PRIMARY KEY, seq BIGINT NOT NULL, uses BIGINT NOT NULL, expires BIGINT NOT NULL);
 CREATE TABLE pauses (persona TEXT PRIMARY KEY, seq BIGINT NOT NULL);
