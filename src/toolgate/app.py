@@ -16,10 +16,9 @@ from toolgate.config import Config
 from toolgate.consent.desk import Desk, Settings
 from toolgate.consent.notify import notifiers
 from toolgate.core.clock import Clock
-from toolgate.core.decision import Decision
 from toolgate.core.errors import LedgerBroken, SetupError
 from toolgate.core.names import Registry
-from toolgate.core.ports import Channel, Facts, Window
+from toolgate.core.ports import Channel, Window
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
 from toolgate.gate.flow import Budget, Services, Timeouts
@@ -153,7 +152,7 @@ async def _assemble(
     )
     stack.push_async_callback(desk.close)
     services = Services(
-        Registry(), live.current, ledger, desk, owners, NameMask(), _files(setup, stack, live),
+        Registry(), live.current, ledger, desk, owners, NameMask(ledger.keys.derived("secret arguments")), _files(setup, stack, live),
         Budget(setup.config.budget.tokens, setup.config.budget.bytes),
         Timeouts(setup.config.timeouts.default_s, setup.config.timeouts.max_s, setup.config.timeouts.tool),
     )  # fmt: skip
@@ -361,11 +360,8 @@ def _history(setup: Setup, stack: AsyncExitStack, services: Services, live: Live
 def _register(
     setup: Setup, services: Services, gate: Gate, own: Sequence[Tool], more: Sequence[plugins.Plugin]
 ) -> None:
-    def standing(persona: str, tool: Tool) -> Decision:
-        return services.rules().decide(Facts(persona, tool, {}, tool.effects))
-
     built_in = [
-        *tools.toolset(services.registry, standing),
+        *tools.toolset(services.registry, lambda who, tool: services.rules().outlook(who, tool)),
         *events.toolset(services.ledger),
         *system.toolset(gate.ledger_state, setup.root, setup.local / "log" / "toolgate.jsonl", VERSION),
     ]

@@ -97,7 +97,7 @@ class Gate:
         who = self._persona(persona)
         seen = []
         for tool in self.services.registry:
-            decision = self.policy.decide(Facts(who, tool, {}, tool.effects))
+            decision = self.policy.outlook(who, tool)
             if decision.verdict != "deny":
                 seen.append((tool, decision))
         return ToolSpecs.of(seen)

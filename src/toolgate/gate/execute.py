@@ -10,7 +10,7 @@ import orjson
 
 from toolgate.core.errors import CallError, Cancelled, Code, Conflict, Failed, TimedOut, UnknownOutcome
 from toolgate.gate.deadline import Deadline, Late
-from toolgate.gate.flow import Broke, Done, Flow, Lost, Outcome, Services, arguments, invoke
+from toolgate.gate.flow import Broke, Done, Flow, Lost, Outcome, Services, arguments, invoke, tell
 from toolgate.gate.reconcile import what_happened
 
 log = logging.getLogger("toolgate.gate")
@@ -94,7 +94,7 @@ async def _raised(services: Services, flow: Flow, error: Exception) -> Outcome:
     if isinstance(error, UnknownOutcome):
         return Lost(error.code, error.message, error.fix)
     if not isinstance(error, CallError):
-        log.exception("%s raised", tool.name, extra={"call": flow.call_id})
+        tell(flow, services, "%s raised", tool.name)
         error = Failed(
             f"{tool.name} failed: {type(error).__name__}: {error}",
             "check the arguments; the trace is in the log",

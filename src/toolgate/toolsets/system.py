@@ -51,11 +51,12 @@ def toolset(
         level: Literal["debug", "info", "warning", "error"] = "info",
         contains: str = "",
     ) -> list[dict[str, Any]]:
-        """The newest log lines of this project, oldest first."""
+        """The newest log lines of this project, oldest first. Traces stay in the file: they are for people."""
         wanted = ("debug", "info", "warning", "error", "critical")
         floor = wanted.index(level)
         found = [entry for entry in _tail(logfile) if wanted.index(entry.get("level", "info")) >= floor]
-        return [entry for entry in found if contains in str(entry.get("message", ""))][-lines:]
+        kept = [entry for entry in found if contains in str(entry.get("message", ""))][-lines:]
+        return [{name: value for name, value in entry.items() if name != "trace"} for entry in kept]
 
     return [ping, monitor, logs]
 
