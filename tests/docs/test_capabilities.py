@@ -88,7 +88,9 @@ async def test_the_system_tools_answer(project: Path) -> None:
         assert failed.error is not None
         assert "Traceback" not in failed.error.message
         (entry,) = (await gate.call("system.logs", {"level": "error"})).data
-        assert "broken glass" in entry["trace"]
+        assert entry["message"] == "glass.break raised"
+        assert "trace" not in entry
+    assert "RuntimeError: broken glass" in (project / ".toolgate" / "log" / "toolgate.jsonl").read_text()
 
 
 async def test_tools_are_listed_and_described_without_permission(project: Path) -> None:
