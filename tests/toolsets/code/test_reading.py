@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 import toolgate
 from toolgate.workspace.outline.languages import LANGUAGES, language_of
-from toolgate.workspace.outline.outline import Symbol, outline
+from toolgate.workspace.outline.outline import Outliner, Symbol
 
 from .test_search import CONFIG, call
 
@@ -155,11 +157,11 @@ def _flat(symbols: list[Symbol]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_each_language_gives_its_definitions(name: str) -> None:
+def test_each_language_gives_its_definitions(name: str, outliner: Outliner) -> None:
     text, expected = SAMPLES[name]
     language = language_of(name, text.partition("\n")[0])
     assert language is not None
-    made = outline(text, language)
+    made = outliner.outline(text, language)
     assert "/".join(_flat(made.symbols)) == expected
 
 
@@ -181,12 +183,48 @@ async def test_a_file_cut_in_the_middle_still_has_an_outline(project: Path) -> N
     assert (cut.data["truncated"], len(cut.data["symbols"])) == (True, 1)
 
 
-async def test_deep_nonsense_does_no_harm(project: Path) -> None:
+async def test_deep_nonsense_does_no_harm(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolgate.workspace.outline.worker.CPU_SECONDS", 0.3)
     (project / "deep.py").write_text("(" * 200_000 + "def f(): pass\n")
     (project / "nest.py").write_text("".join(" " * depth + f"def f{depth}():\n" for depth in range(900)))
-    for name in ("deep.py", "nest.py"):
+    for name, complete in (("deep.py", False), ("nest.py", True)):
+        begun = time.monotonic()
         result = await call(project, "code.outline", path=name)
         assert result.ok, (name, result.error)
+        assert time.monotonic() - begun < 10
+        if not complete:
+            assert (result.data["symbols"], result.data["complete"]) == ([], False)
+            assert "takes longer" in result.data["note"]
+
+
+HOSTILE = [("a.js", '"' * 100_000), ("b.py", "<a>" * 33_000), ("c.py", "(" * 200_000)]
+
+
+@pytest.mark.parametrize(("name", "text"), HOSTILE)
+async def test_a_hostile_file_holds_up_nobody_else(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    """In process each of them would hold the interpreter for more than 20 seconds."""
+    monkeypatch.setattr("toolgate.workspace.outline.worker.CPU_SECONDS", 0.3)
+    (project / name).write_text(text)
+    (project / "good.py").write_text("def good(): pass\n")
+    async with toolgate.open(project, CONFIG, "memory") as gate:
+        reading = asyncio.ensure_future(gate.call("code.read", {"path": name}))
+        longest, last = 0.0, time.monotonic()
+        while not reading.done():
+            await asyncio.wait((reading,), timeout=0.01)
+            longest, last = max(longest, time.monotonic() - last), time.monotonic()
+        result = reading.result()
+        assert longest < 2
+        assert result.ok
+        assert result.data["content"].startswith(text[:1000])
+        assert "outline" not in result.data
+        assert "takes longer" in result.data["outline_note"]
+        begun = time.monotonic()
+        assert (await gate.call("code.read", {"path": name})).data["outline_note"]
+        assert time.monotonic() - begun < 0.3, "that it takes too long is remembered"
+        good = await gate.call("code.read", {"path": "good.py"})
+        assert [each["name"] for each in good.data["outline"]] == ["good"]
 
 
 async def test_a_language_without_a_grammar_is_refused_with_what_there_is(project: Path) -> None:

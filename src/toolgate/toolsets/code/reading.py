@@ -16,7 +16,7 @@ from toolgate.toolsets.code.loading import Loaded, load
 from toolgate.toolsets.code.tokens import SyntaxToken, syntax_tokens
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.outline.languages import language_of
-from toolgate.workspace.outline.outline import Symbol, outline
+from toolgate.workspace.outline.outline import Outliner, Symbol
 
 MAX_OUTLINE = 40
 Line = Annotated[int, Field(ge=1)]
@@ -46,10 +46,11 @@ class ReadResult(TypedDict):
     metadata: NotRequired[Metadata]
     syntax_tokens: NotRequired[list[SyntaxToken]]
     outline: NotRequired[list[Defined]]
+    outline_note: NotRequired[str]
     truncated: bool
 
 
-def tools(mounts: Mounts) -> list[Tool]:
+def tools(mounts: Mounts, outliner: Outliner) -> list[Tool]:
     @tool("code.read", reads=["project"], effects_of=reads_of, summarize=summary)
     def read_code(
         path: MountPath,
@@ -81,10 +82,9 @@ def tools(mounts: Mounts) -> list[Tool]:
         if include_metadata:
             result["metadata"] = _metadata(loaded, start_line, last, len(lines))
         if syntax_highlight:
-            result["syntax_tokens"] = syntax_tokens(path.relative, lines, start_line)
-        defined = _defined(path, loaded, start_line, last) if include_outline else []
-        if defined:
-            result["outline"] = defined
+            result["syntax_tokens"] = syntax_tokens(outliner, path.relative, lines, start_line)
+        if include_outline:
+            _add_outline(result, outliner, path, loaded, (start_line, last))
         return result
 
     return [read_code]
@@ -102,18 +102,23 @@ def _metadata(loaded: Loaded, first: int, last: int, count: int) -> Metadata:
     }
 
 
-def _defined(path: MountPath, loaded: Loaded, first: int, last: int) -> list[Defined]:
+def _add_outline(
+    result: ReadResult, outliner: Outliner, path: MountPath, loaded: Loaded, lines: tuple[int, int]
+) -> None:
     """What the lines that were read define or are part of, outermost first."""
     language = language_of(path.relative, loaded.lines[0] if loaded.lines else "")
     if language is None:
-        return []
+        return
     try:
-        symbols = outline("\n".join(loaded.lines), language).symbols
+        made = outliner.outline("\n".join(loaded.lines), language)
     except Unavailable:  # an outline is a help, not what was asked for
-        return []
+        return
     found: list[Defined] = []
-    _collect(symbols, "", first, last, found)
-    return found
+    _collect(made.symbols, "", *lines, found)
+    if found:
+        result["outline"] = found
+    if made.note:
+        result["outline_note"] = made.note
 
 
 def _collect(symbols: list[Symbol], prefix: str, first: int, last: int, found: list[Defined]) -> None:
