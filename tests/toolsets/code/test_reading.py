@@ -25,6 +25,9 @@ async def test_a_file_comes_with_its_metadata_and_an_outline(project: Path) -> N
     data = (await call(project, "code.read", path="shop.py")).data
     assert data == {
         "path": "shop.py",
+        "summary": "10 lines (10 total)",
+        "line_range": "1-10",
+        "imports": ["import os"],
         "content": SOURCE.removesuffix("\n"),
         "truncated": False,
         "metadata": {
@@ -43,11 +46,16 @@ async def test_lines_can_be_chosen_and_are_limited(project: Path) -> None:
     (project / "n.txt").write_text("".join(f"{number}\n" for number in range(1, 2001)))
     data = (await call(project, "code.read", path="n.txt")).data
     assert (data["metadata"]["lines_returned"], data["truncated"]) == (500, True)
+    assert (data["summary"], data["line_range"]) == ("500 lines (2,000 total)", "1-500")
+    assert data["next"] == "go on with start_line=501"
     chosen = await call(project, "code/read", path="n.txt", startLine=10, endLine=12, include_lines=True)
     assert (chosen.data["content"], chosen.data["lines"]) == ("10\n11\n12", ["10", "11", "12"])
     assert chosen.data["truncated"] is False
     few = (await call(project, "code.read", path="n.txt", start_line=1999, include_metadata=False)).data
-    assert few == {"path": "n.txt", "content": "1999\n2000", "truncated": False}
+    assert few == {
+        "path": "n.txt", "summary": "2 lines (2,000 total)", "line_range": "1999-2000", "content": "1999\n2000",
+        "truncated": False,
+    }  # fmt: skip
     for wrong in ({"start_line": 5, "end_line": 4}, {"start_line": 2001}, {"start_line": 0}):
         refused = await call(project, "code.read", path="n.txt", **wrong)
         assert refused.error is not None

@@ -30,14 +30,17 @@ async def test_a_match_says_file_line_column_text_and_context(project: Path) -> 
     (project / "a.py").write_text("one\ntwo\nä Needle x\nfour\nfive\nsix\n")
     result = await call(project, "code.search", pattern="needle")
     assert result.data == {
+        "summary": "Found 1 match in 1 file",
         "pattern": "needle",
+        "top_files": [{"file": "a.py", "count": 1}],
+        "matches_by_file": {"a.py": [3]},
         "matches": [
             {
                 "file": "a.py", "line": 3, "column": 3, "matched_text": "Needle", "line_text": "ä Needle x",
                 "context_before": ["one", "two"], "context_after": ["four", "five"],
             }
         ],
-        "total_matches": 1, "files_searched": 1, "truncated": False,
+        "total_matches": 1, "files_matched": 1, "files_searched": 1, "truncated": False,
     }  # fmt: skip
     assert (await call(project, "code/search", pattern="needle", caseSensitive=True)).data["matches"] == []
     bare = await call(project, "code.search", pattern="needle", include_line_numbers=False, context_lines=0)
@@ -55,7 +58,7 @@ async def test_the_journal_gets_one_sentence(project: Path) -> None:
         await gate.call("code.search", {"pattern": "x", "max_matches": 1})
         bodies = [row.body for row in await gate.events() if row.kind == "committed"]
     assert '"Found 2 matches in 1 file"' in bodies[1]
-    assert '"Found 2 matches in 1 file or more, 1 shown"' in bodies[0]
+    assert '"Found 2 matches in 1 file, the first 1 shown"' in bodies[0]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

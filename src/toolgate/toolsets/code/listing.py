@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
@@ -13,6 +13,7 @@ from typing_extensions import TypedDict  # typing's own, before 3.12, is not eno
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.toolsets.code.effects import reads_of
+from toolgate.toolsets.code.fits import fit_list
 from toolgate.workspace.confine import held
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.reading import open_to_list
@@ -37,13 +38,14 @@ class ListResult(TypedDict):
     files: list[FileEntry]
     total_files: int
     truncated: bool
+    next: NotRequired[str]
 
 
 _Seen = tuple[str, str, os.stat_result, bool]
 
 
 def tools(mounts: Mounts) -> list[Tool]:
-    @tool("code.list", reads=["project"], effects_of=reads_of, summarize=summary)
+    @tool("code.list", reads=["project"], effects_of=reads_of, summarize=summary, fit=fit_list)
     def list_files(
         pattern: Annotated[str, Field(min_length=1, max_length=512)] = "**",
         directory: MountPath = ROOT,
@@ -58,11 +60,14 @@ def tools(mounts: Mounts) -> list[Tool]:
         with held(handle):
             seen, complete = _seen(mounts, handle, real, pattern, max_depth, include_hidden)
         seen.sort(key=_ORDERS[sort_by])
-        return {
+        result: ListResult = {
             "files": [_entry(directory.mount, each) for each in seen[:limit]],
             "total_files": len(seen),
             "truncated": len(seen) > limit or not complete,
         }
+        if result["truncated"]:
+            result["next"] = "raise `limit` (at most 5,000), or give `directory` or a narrower `pattern`"
+        return result
 
     return [list_files]
 

@@ -11,6 +11,7 @@ from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.toolsets.code.effects import reads_of
+from toolgate.toolsets.code.fits import fit_outline
 from toolgate.toolsets.code.loading import load
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.outline.languages import LANGUAGES, language_of
@@ -25,10 +26,11 @@ class OutlineResult(TypedDict):
     complete: bool
     truncated: bool
     note: NotRequired[str]
+    next: NotRequired[str]
 
 
 def tools(mounts: Mounts, outliner: Outliner) -> list[Tool]:
-    @tool("code.outline", reads=["project"], effects_of=reads_of, summarize=summary)
+    @tool("code.outline", reads=["project"], effects_of=reads_of, summarize=summary, fit=fit_outline)
     def outline_file(path: MountPath, limit: Annotated[int, Field(ge=1, le=5000)] = 500) -> OutlineResult:
         """List what a source file defines: name, kind, lines and nesting. Works on files that are cut or wrong."""
         loaded = load(mounts, path)
@@ -49,6 +51,8 @@ def tools(mounts: Mounts, outliner: Outliner) -> list[Tool]:
         }
         if made.note:
             result["note"] = made.note
+        if total > limit:
+            result["next"] = "raise `limit` (at most 5,000)"
         return result
 
     return [outline_file]

@@ -19,6 +19,7 @@ from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.policy.globs import path_glob, text_glob
 from toolgate.toolsets.fs.effects import by_mount
+from toolgate.toolsets.fs.fits import fit_find, fit_list
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.tree import Entry, walk_tree
 
@@ -41,6 +42,7 @@ class Listing(TypedDict):
     count: int
     truncated: bool
     details: NotRequired[list[Details]]
+    next: NotRequired[str]
 
 
 class Finds(TypedDict):
@@ -49,10 +51,11 @@ class Finds(TypedDict):
     files: list[str]
     count: int
     truncated: bool
+    next: NotRequired[str]
 
 
 def tools(files: WorkspaceFiles) -> list[Tool]:
-    @tool("fs.list", reads=["project"], effects_of=by_mount("path", writes=False))
+    @tool("fs.list", reads=["project"], effects_of=by_mount("path", writes=False), fit=fit_list)
     async def list_directory(
         path: MountPath = MountPath("project:."),  # noqa: B008 - a constant
         glob: Pattern | None = None,
@@ -69,13 +72,15 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
                 path=path.shown, entries=[one.name for one in picked.rows], count=len(picked.rows),
                 truncated=picked.truncated,
             )  # fmt: skip
+            if picked.truncated:
+                found["next"] = "raise `limit` (at most 10,000), or give a `glob` or a directory in it"
             if details:
                 found["details"] = [one.details for one in picked.rows]
             return found
 
         return await files.run(work)
 
-    @tool("fs.find", reads=["project"], effects_of=by_mount("base", writes=False))
+    @tool("fs.find", reads=["project"], effects_of=by_mount("base", writes=False), fit=fit_find)
     async def find(base: MountPath, pattern: Pattern, limit: Limit = 1000) -> Finds:
         """Find files below `base`. A pattern without `/` is about names (`*.ts`), one with it about paths (`src/**/*.ts`)."""
         wanted = _matcher(pattern)
@@ -84,9 +89,12 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
             walk = walk_tree(files.mounts, base)
             picked = _first(walk, wanted, limit, files_only=True)
             names = [one.details["path"] for one in picked.rows]
-            return Finds(
+            found = Finds(
                 base=base.shown, pattern=pattern, files=names, count=len(names), truncated=picked.truncated
             )
+            if picked.truncated:
+                found["next"] = "raise `limit` (at most 10,000), or give a narrower `pattern` or `base`"
+            return found
 
         return await files.run(work)
 

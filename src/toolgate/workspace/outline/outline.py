@@ -22,6 +22,7 @@ from toolgate.workspace.outline.worker import CPU_SECONDS, Unanswered, Why, Work
 
 _KEPT = 128
 _KEPT_SYMBOLS = 100_000
+_KEPT_LINES = 200
 _MANY_LINES = 1 << 31
 PATIENCE = 2.0
 """How long to wait for others that are being outlined."""
@@ -50,6 +51,9 @@ class Outline:
     complete: bool
     """False where the text is broken or cut somewhere, so that something may be missing."""
     count: int = 0
+    imports: tuple[tuple[int, str], ...] = ()
+    """Line and text."""
+    exports: tuple[tuple[int, str], ...] = ()
     note: str = ""
     """Why there is less than there might be, if it is not the text."""
 
@@ -123,7 +127,8 @@ class Outliner:
                 "do": "outline", "text": text, "paths": paths,
                 "language": {
                     "name": language.name, "module": module, "function": language.function,
-                    "kinds": language.kinds, "bodies": list(language.bodies),
+                    "kinds": language.kinds, "bodies": list(language.bodies), "imports": language.imports,
+                    "exports": language.exports,
                 },
             },
             PATIENCE,
@@ -136,7 +141,8 @@ class Outliner:
         symbols, count = _nested(flat)
         note = f"only the first {MAX_SYMBOLS:,} definitions" if said.get("more") is True else ""
         whole = said.get("complete") is True and count == len(flat)
-        return Outline(language.name, symbols, whole, count, note)
+        brought, given = (_lines(said.get(name)) for name in ("imports", "exports"))
+        return Outline(language.name, symbols, whole, count, brought, given, note)
 
 
 def _nested(flat: Sequence[Any]) -> tuple[list[Symbol], int]:
@@ -155,6 +161,11 @@ def _nested(flat: Sequence[Any]) -> tuple[list[Symbol], int]:
         levels[depth + 1 :] = [symbol.children]
         count += 1
     return top, count
+
+
+def _lines(said: Any) -> tuple[tuple[int, str], ...]:
+    each = said[:_KEPT_LINES] if isinstance(said, list) else []
+    return tuple((one[0], one[1][:MAX_NAME]) for one in each if _is(one, int, str))
 
 
 def _is(value: Any, *types: type) -> bool:

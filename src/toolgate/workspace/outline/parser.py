@@ -97,7 +97,10 @@ def outline(request: dict[str, Any]) -> dict[str, Any]:
     root = tree_sitter.Parser(grammar).parse(request["text"].encode("utf-8", "replace")).root_node
     cursor = tree_sitter.QueryCursor(query)
     cursor.set_max_start_depth(MAX_DEPTH)
-    found = cursor.captures(root).get("defined", [])
+    captured = cursor.captures(root)
+    about: dict[str, Any] = {name: _lines_of(captured.get(name, [])) for name in ("imports", "exports")}
+    about["complete"] = not root.has_error
+    found = captured.get("defined", [])
     found.sort(key=lambda node: (node.start_byte, -node.end_byte))
     symbols: list[tuple[int, str, str, int, int]] = []
     open_: list[tuple[int, str]] = []
@@ -108,10 +111,20 @@ def outline(request: dict[str, Any]) -> dict[str, Any]:
         if symbol is None:
             continue
         if len(symbols) >= MAX_SYMBOLS:
-            return {"symbols": symbols, "complete": False, "more": True}
+            return {**about, "symbols": symbols, "complete": False, "more": True}
         symbols.append((len(open_), *symbol))
         open_.append((node.end_byte, symbol[1]))
-    return {"symbols": symbols, "complete": not root.has_error}
+    return {**about, "symbols": symbols}
+
+
+def _lines_of(nodes: list[Any]) -> list[tuple[int, str]]:
+    """Where each begins and how: an import whole, of anything longer the start."""
+    nodes.sort(key=lambda node: node.start_byte)
+    found = []
+    for node in nodes[:MAX_SYMBOLS]:
+        said = node.text[: 4 * MAX_NAME].decode("utf-8", "replace").partition("{\n")[0]
+        found.append((node.start_point[0] + 1, " ".join(said.split())[:MAX_NAME]))
+    return found
 
 
 def _grammar(language: dict[str, Any]) -> tuple[Any, Any]:
@@ -121,8 +134,15 @@ def _grammar(language: dict[str, Any]) -> tuple[Any, Any]:
     if known is None:
         module = importlib.import_module(language["module"])
         grammar = tree_sitter.Language(getattr(module, language["function"])())
-        wanted = " ".join(f"({node})" for node in language["kinds"])
-        known = _grammars[language["name"]] = grammar, tree_sitter.Query(grammar, f"[{wanted}] @defined")
+        wanted = (
+            ("defined", language["kinds"]),
+            ("imports", language["imports"]),
+            ("exports", language["exports"]),
+        )
+        query = "\n".join(
+            f"[{' '.join(f'({node})' for node in nodes)}] @{name}" for name, nodes in wanted if nodes
+        )
+        known = _grammars[language["name"]] = grammar, tree_sitter.Query(grammar, query)
     return known
 
 
