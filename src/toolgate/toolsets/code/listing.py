@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
 
+from toolgate.core.context import Context
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.toolsets.code.effects import reads_of
@@ -24,6 +25,7 @@ from toolgate.workspace.search.tree import TooMany, Walk, path_order
 ROOT = MountPath("project:.")
 MAX_NAMES = 1_000_000
 TIME_LIMIT = 10.0
+TELL_AFTER = 0.5
 
 
 class FileEntry(TypedDict):
@@ -47,6 +49,7 @@ _Seen = tuple[str, str, os.stat_result, bool]
 def tools(mounts: Mounts) -> list[Tool]:
     @tool("code.list", reads=["project"], effects_of=reads_of, summarize=summary, fit=fit_list)
     def list_files(
+        ctx: Context,
         pattern: Annotated[str, Field(min_length=1, max_length=512)] = "**",
         directory: MountPath = ROOT,
         max_depth: Annotated[int, Field(ge=1, le=100)] = 10,
@@ -58,7 +61,8 @@ def tools(mounts: Mounts) -> list[Tool]:
         if sorted by that."""
         handle, real = open_to_list(mounts, directory)
         with held(handle):
-            seen, complete = _seen(mounts, handle, real, pattern, max_depth, include_hidden)
+            walk = _walk(mounts, real, max_depth, include_hidden)
+            seen, complete = _seen(walk, handle, real, pattern, ctx)
         seen.sort(key=_ORDERS[sort_by])
         result: ListResult = {
             "files": [_entry(directory.mount, each) for each in seen[:limit]],
@@ -72,15 +76,16 @@ def tools(mounts: Mounts) -> list[Tool]:
     return [list_files]
 
 
-def _seen(
-    mounts: Mounts, handle: int, real: MountPath, pattern: str, max_depth: int, hidden: bool
-) -> tuple[list[_Seen], bool]:
+def _walk(mounts: Mounts, real: MountPath, max_depth: int, hidden: bool) -> Walk:
+    chosen = Selection(mounts.rules(real), "", EXCLUDED, dotfiles=hidden)
+    return Walk(chosen, MAX_NAMES, max_depth, directories=True)
+
+
+def _seen(walk: Walk, handle: int, real: MountPath, pattern: str, ctx: Context) -> tuple[list[_Seen], bool]:
     wanted = name_globs((pattern,), real.mount)
-    rules = mounts.rules(real)
-    walk = Walk(Selection(rules, "", EXCLUDED, dotfiles=hidden), MAX_NAMES, max_depth, directories=True)
     start = len(real.relative) + 1 if real.relative != "." else 0
     seen: list[_Seen] = []
-    deadline = time.monotonic() + TIME_LIMIT
+    begun = told = time.monotonic()
     try:
         for entry in walk.entries(handle, real.relative):
             if wanted.match(real.mount, entry.relative[start:], entry.name):
@@ -88,8 +93,12 @@ def _seen(
                     seen.append((entry.relative, entry.name, entry.status(), entry.directory))
                 except OSError:
                     continue  # gone meanwhile
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if now > begun + TIME_LIMIT:
                 return seen, False
+            if now > told + TELL_AFTER:
+                told = now
+                ctx.progress(0.0, f"looked at {MAX_NAMES - walk.room:,} names, {len(seen):,} match")
     except TooMany:
         return seen, False
     return seen, True

@@ -202,6 +202,9 @@ def _marks(file: FileDiff) -> dict[str, Any]:
         marks["submodule"] = True
     if "0" * 6 not in file.modes and file.modes[0] != file.modes[1]:
         marks["mode"] = f"{file.modes[0]} → {file.modes[1]}"
+    there = next((mode for mode in file.modes if mode.strip("0")), "")
+    if "0" * 6 in file.modes and there != "100644":
+        marks["file_mode"] = there
     if file.encoding != "utf-8":
         marks["encoding"] = file.encoding
     return marks

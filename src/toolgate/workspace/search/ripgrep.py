@@ -79,9 +79,9 @@ class Ripgrep:
     def _count(self, starts: list[Start]) -> tuple[dict[str, int], int, bool]:
         begun = time.monotonic()
 
-        def tick() -> None:
+        def tick(files: int) -> None:
             if self.progress is not None:
-                self.progress(f"searching for {time.monotonic() - begun:.0f} s")
+                self.progress(f"searching for {time.monotonic() - begun:.1f} s: matches in {files:,} files")
 
         args = [*_COMMON, *_WALK, *self._pattern(), *_where(starts)]
         said, complete = run_quietly(args, starts[0].root.handle, self.deadline, tick)
