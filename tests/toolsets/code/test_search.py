@@ -192,3 +192,28 @@ def test_ignore_files_of_the_project_hide_nothing(project: Path, mounts: Mounts)
 def test_a_pattern_that_nobody_can_compile_says_why(project: Path, mounts: Mounts) -> None:
     with pytest.raises(InvalidArgs, match="unclosed group"):
         search(mounts, Query("(a"))
+
+
+async def test_a_long_search_says_how_far_it_is(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An rg that goes on until it has been heard of."""
+    heard, slow = tmp_path / "heard", tmp_path / "rg"
+    os.mkfifo(heard)
+    slow.write_text(f"#!/bin/sh\nprintf 'a.txt\\0001\\n'\nread word < {heard}\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr("toolgate.workspace.search.program.find_rg", lambda: str(slow))
+    monkeypatch.setattr("toolgate.workspace.search.search._known_large", lambda starts: True)
+    (project / "a.txt").write_text("x\n")
+    told: list[str] = []
+
+    def progress(fraction: float, message: str) -> None:
+        told.append(message)
+        if len(told) == 1:
+            heard.write_text("enough\n")
+
+    async with toolgate.open(project, CONFIG, "memory") as gate:
+        result = await gate.call("code.search", {"pattern": "x"}, progress=progress)
+    assert result.ok, result.error
+    assert told[0].endswith("files that match so far: 1")
+    assert told[0].startswith("searching for 0.")

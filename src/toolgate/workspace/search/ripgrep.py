@@ -81,7 +81,9 @@ class Ripgrep:
 
         def tick(files: int) -> None:
             if self.progress is not None:
-                self.progress(f"searching for {time.monotonic() - begun:.1f} s: matches in {files:,} files")
+                self.progress(
+                    f"searching for {time.monotonic() - begun:.1f} s, files that match so far: {files:,}"
+                )
 
         args = [*_COMMON, *_WALK, *self._pattern(), *_where(starts)]
         said, complete = run_quietly(args, starts[0].root.handle, self.deadline, tick)
