@@ -41,6 +41,7 @@ from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.git.repositories import Repositories
 from toolgate.workspace.images import Images
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.outline.outline import Outliner
 
 STATE = ".toolgate"
 
@@ -354,7 +355,8 @@ def _history(setup: Setup, stack: AsyncExitStack, services: Services, live: Live
         services.files.mounts, setup.local / "cache" / "git", lambda: live.current().mounts
     )
     stack.push_async_callback(repositories.close)
-    return code_git.toolset(repositories)
+    outliner = stack.enter_context(Outliner())
+    return [*code.toolset(services.files.mounts, outliner), *code_git.toolset(repositories)]
 
 
 def _register(
@@ -369,7 +371,6 @@ def _register(
         built_in += undo.toolset(services.registry, services.ledger, services.files)
         built_in += fs.toolset(services.files)
         built_in += fs_patch.toolset(services.files)
-        built_in += code.toolset(services.files.mounts)
     for tool in (*built_in, *own):
         services.registry.add(tool)
     named = [plugins.load(spec, setup.root) for spec in setup.config.plugins] if setup.trusted else []

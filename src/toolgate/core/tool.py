@@ -67,6 +67,8 @@ class Tool:
     paths_of: Callable[[BaseModel], Iterable[MountPath]] | None = None
     """Paths that arguments hold inside a text, such as those of a diff: policy judges them before anything is read."""
     summarize: Callable[[Any], str] | None = None
+    fit: Callable[[Any, int], Any] | None = None
+    """Shortens a result to so many characters of JSON, and says in it what was cut and how to get it."""
     aliases: tuple[str, ...] = ()
     origin: Literal["native", "imported"] = "native"
     free: bool = False

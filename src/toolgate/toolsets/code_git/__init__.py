@@ -12,6 +12,7 @@ from pydantic import Field
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.code_git.fits import fit_blame, fit_diff, fit_log, fit_show
 from toolgate.toolsets.code_git.shapes import MAX_DIFF, Room, blamed, commit_shape, counted, diff_shape
 from toolgate.toolsets.code_git.times import check_time
 from toolgate.workspace.git.blame import blame as find_blame
@@ -38,7 +39,7 @@ def toolset(repositories: Repositories) -> list[Tool]:
 
 
 def _diff(repositories: Repositories) -> Tool:
-    @tool("code.diff", reads=["project"], timeout=5.0)
+    @tool("code.diff", reads=["project"], timeout=5.0, fit=fit_diff)
     async def diff(
         base: Revision = "HEAD",
         compare: Revision | None = None,
@@ -81,7 +82,7 @@ async def _compared(
 
 
 def _log(repositories: Repositories) -> Tool:
-    @tool("code.log", reads=["project"], timeout=10.0)
+    @tool("code.log", reads=["project"], timeout=10.0, fit=fit_log)
     async def history(
         path: MountPath = PROJECT,
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
@@ -130,7 +131,7 @@ def _log_summary(commits: list[dict[str, Any]], more: bool) -> str:
 
 
 def _blame(repositories: Repositories) -> Tool:
-    @tool("code.blame", reads=["project"], timeout=10.0)
+    @tool("code.blame", reads=["project"], timeout=10.0, fit=fit_blame)
     async def blame(
         path: MountPath, start_line: Line = 1, end_line: Line | None = None, include_content: bool = True
     ) -> dict[str, Any]:
@@ -155,7 +156,7 @@ def _blame(repositories: Repositories) -> Tool:
 
 
 def _show(repositories: Repositories) -> Tool:
-    @tool("code.show", reads=["project"], timeout=5.0)
+    @tool("code.show", reads=["project"], timeout=5.0, fit=fit_show)
     async def show_commit(commit: Revision, include_diff: bool = True) -> dict[str, Any]:
         """A commit: who, when, why, which files, and the diff (of a merge, against its first parent)."""
         repository = await repositories.at(PROJECT)
@@ -165,11 +166,14 @@ def _show(repositories: Repositories) -> Tool:
         shape = commit_shape(found, changed, room, include_diff, whole=True)
         title = found.message.partition("\n")[0]
         files = counted(len(changed.files), "file")
-        return {
+        result: dict[str, Any] = {
             "summary": f"{found.short} {title} ({files})",
             "commit": shape,
             "truncated": room.full or not changed.whole,
         }
+        if result["truncated"]:
+            result["next"] = "ask code.diff with `paths`, base the first parent, compare this commit"
+        return result
 
     return show_commit
 

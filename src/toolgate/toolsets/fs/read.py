@@ -18,6 +18,7 @@ from toolgate.core.paths import MountPath
 from toolgate.core.text import canonical_text
 from toolgate.core.tool import Tool, tool
 from toolgate.toolsets.fs.effects import by_mount
+from toolgate.toolsets.fs.fits import fit_read
 from toolgate.workspace.confine import held
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.lines import Range, lines_of
@@ -48,6 +49,9 @@ class Content(TypedDict):
     hash: NotRequired[str]
     content: NotRequired[str]
     range_slices: NotRequired[list[Slice]]
+    truncated: NotRequired[bool]
+    """Only where it was shortened to its budget; then `next` says how to go on."""
+    next: NotRequired[str]
 
 
 class Hashes(TypedDict):
@@ -59,7 +63,7 @@ class Hashes(TypedDict):
 
 
 def tools(files: WorkspaceFiles) -> list[Tool]:
-    @tool("fs.read", reads=["project"], effects_of=by_mount("path", writes=False))
+    @tool("fs.read", reads=["project"], effects_of=by_mount("path", writes=False), fit=fit_read)
     async def read(path: MountPath, ranges: Ranges | None = None) -> Content:
         """Read a text file, whole or as `ranges` of lines: `[[1, 20], [90, 120]]`, counted from 1, both ends included."""
         wanted = _checked(ranges) if ranges else []
