@@ -33,7 +33,7 @@ from toolgate.policy.policy import Policy
 from toolgate.storage.port import Filter, Row
 from toolgate.toolsets import artifacts
 from toolgate.toolsets.artifacts import Listed
-from toolgate.undoing import Asked
+from toolgate.undoing import Wanted
 
 
 class PolicySource(Protocol):
@@ -182,8 +182,8 @@ class Gate:
 
         All files as one, or nothing; itself a recorded call, and undoable. `preview` only says what it would do.
         """
-        asked = Asked(events, conversation, since, reason, wait)
-        return await (undoing.preview(self, asked) if preview else undoing.undo(self, asked))
+        wanted = Wanted(events, conversation, since, reason, wait)
+        return await (undoing.preview(self, wanted) if preview else undoing.undo(self, wanted))
 
     async def artifacts(self, conversation: str = "", limit: int = 1000) -> Listed:
         """The files that calls changed, from the ledger, and whether they still are as it says."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Wanted:
     events: tuple[int | str, ...]
     conversation: str = ""
     since: str = ""
@@ -26,20 +26,20 @@ class Asked:
     wait: bool = True
 
 
-async def preview(gate: Gate, asked: Asked) -> Result:
+async def preview(gate: Gate, wanted: Wanted) -> Result:
     """What undoing would do. Nothing is touched and nothing recorded."""
     try:
         planner = _planner(gate)
-        choice = await _choice(gate, planner, asked)
+        choice = await _choice(gate, planner, wanted)
         return Result(True, UNDO, await choose.preview(planner, choice))
     except CallError as error:
         return Result.refused(UNDO, error, Meta())
 
 
-async def undo(gate: Gate, asked: Asked) -> Result:
+async def undo(gate: Gate, wanted: Wanted) -> Result:
     """Files first, as one call that may be refused with nothing touched; then what each tool takes back itself."""
     try:
-        choice = await _choice(gate, _planner(gate), asked)
+        choice = await _choice(gate, _planner(gate), wanted)
     except CallError as error:
         return Result.refused(UNDO, error, Meta())
     groups = [[effect.event for effect in choice.files]] if choice.files else []
@@ -48,7 +48,7 @@ async def undo(gate: Gate, asked: Asked) -> Result:
     for events in groups:
         done.append(
             await gate.call(
-                UNDO, {"events": events}, persona=HUMAN, reason=asked.reason, wait=asked.wait,
+                UNDO, {"events": events}, persona=HUMAN, reason=wanted.reason, wait=wanted.wait,
                 conversation=choice.conversation,
             )
         )  # fmt: skip
@@ -80,6 +80,6 @@ def _planner(gate: Gate) -> Planner:
     return Planner(services.registry, services.ledger, services.files)
 
 
-async def _choice(gate: Gate, planner: Planner, asked: Asked) -> Choice:
+async def _choice(gate: Gate, planner: Planner, wanted: Wanted) -> Choice:
     now = gate.services.ledger.clock.now()
-    return await choose.choose(planner, asked.events, asked.conversation, asked.since, now)
+    return await choose.choose(planner, wanted.events, wanted.conversation, wanted.since, now)

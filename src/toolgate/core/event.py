@@ -77,6 +77,8 @@ class Asked(Event):
     again: str = ""
     trail: Json = field(default_factory=dict)
     findings: list[Any] = field(default_factory=list)
+    repeats: list[str] = field(default_factory=list)
+    """Arguments that the preview shows already."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -129,7 +129,7 @@ def page(data: Mapping[str, Any]) -> Iterator[Any]:
         yield Text()
         yield speech.safe("which would do", "bold")
         yield Text()
-        yield drawn(data["diff"])
+        yield drawn(data["diff"], is_diff=True)
     elif any(one["files"] for one in calls):
         yield speech.safe("which changes no file: they are as they were before", "dim")
     yield Text()
