@@ -97,7 +97,9 @@ async def test_a_patch_is_left_alone_where_somebody_else_went_on_after_the_crash
 
 
 @pytest.mark.parametrize("files", [1, 7])
-async def test_an_undo_of_several_calls_killed_midway_is_finished_and_counts(project: Path, files: int) -> None:
+async def test_an_undo_of_several_calls_killed_midway_is_finished_and_counts(
+    project: Path, files: int
+) -> None:
     killed_after(project, files, "undo")
     async with toolgate.open(project, CONFIG, keys=KEYS) as gate:
         assert on_disk(project) == before()
