@@ -142,9 +142,7 @@ async def test_a_conversation_is_undone_and_what_cannot_be_is_said(
     assert ((tmp_path / "a").exists(), (tmp_path / "other").exists(), sent) == (False, True, ["BOB"])
     assert {row.conversation for row in await gate.events(Filter(tool="ledger.undo"))} == {"c-1"}
     assert "nothing to undo" in refused(await gate.undo(conversation="c-1"))
-    assert (
-        await gate.undo(*reversed(result.data["redo"][1:]))
-    ).ok  # the files are redone; a mail stays unsent
+    assert (await gate.undo(*result.data["redo"])).ok  # the file is back; the mail stays unsent
     assert (tmp_path / "a").read_text() == "1"
     assert (await gate.undo(other)).ok
 

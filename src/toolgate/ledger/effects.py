@@ -6,7 +6,7 @@ Nothing here looks at files. Every row is checked against its seal before it is 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -69,11 +69,12 @@ class Effects:
         """The effect of a call, by its id or by the number of one of its events."""
         call = await self._call(str(ident))
         rows = await self._rows(Filter(call=call))
-        found = _paired(rows)
-        if not found:
+        started = next((row for row in rows if row.kind == "started"), None)
+        settled = next((row for row in rows if _happened(row)), None)
+        if started is None or settled is None:
             last = next((row.kind for row in reversed(rows) if row.kind != "expired"), "unknown")
             raise Conflict(f"event {ident} had no effect: its call is {last}", "there is nothing to undo")
-        return found[0]
+        return Effect(started, settled)
 
     async def first(self, ident: str) -> int:
         """The event with which a call began, given by its id or by any of its events."""
@@ -82,16 +83,27 @@ class Effects:
 
     async def among(self, wanted: Filter) -> list[Effect]:
         """All calls that had an effect and began among these rows, in the order in which they settled."""
-        rows: list[Row] = []
-        after = wanted.after
-        while True:
-            page = await self._rows(replace(wanted, kinds=_COURSE, after=after, limit=_BATCH))
-            rows += [row for row in page if row.kind != "started" or '"effectful":true' in row.body]
-            if len(rows) > 2 * MAX_CALLS:
-                raise TooLarge(f"these are more than {MAX_CALLS:,} calls", "choose a shorter time")
-            if len(page) < _BATCH:
-                return [effect for effect in _paired(rows) if effect.effectful]
+        found, all_of_it = await self.latest(wanted)
+        if not all_of_it:
+            raise TooLarge(f"these are more than {MAX_CALLS:,} calls", "choose a shorter time")
+        return found
+
+    async def latest(self, wanted: Filter) -> tuple[list[Effect], bool]:
+        """The same, or the last of them where there are very many; and whether it is all."""
+        found: list[Effect] = []
+        begun: dict[str, Row] = {}
+        after, all_of_it = wanted.after, True
+        while page := await self._rows(replace(wanted, kinds=_COURSE, after=after, limit=_BATCH)):
+            for row in page:
+                if row.kind == "started":
+                    if '"effectful":true' in row.body:
+                        begun[row.call] = row
+                elif row.call in begun and _happened(row):
+                    found.append(Effect(begun.pop(row.call), row))
+            if len(found) > MAX_CALLS:
+                found, all_of_it = found[-MAX_CALLS:], False
             after = page[-1].seq
+        return found, all_of_it
 
     async def undone(self, without: Collection[str] = ()) -> dict[int, int]:
         """Every event that is undone now, and the event of the undo that is in force.
@@ -134,17 +146,6 @@ class Effects:
                     f"event {row.seq} cannot be relied on: {fault}", "run `toolgate ledger verify`"
                 )
         return rows
-
-
-def _paired(rows: Iterable[Row]) -> list[Effect]:
-    started: dict[str, Row] = {}
-    found: dict[str, Effect] = {}
-    for row in rows:
-        if row.kind == "started":
-            started[row.call] = row
-        elif row.call in started and row.call not in found and _happened(row):
-            found[row.call] = Effect(started[row.call], row)
-    return sorted(found.values(), key=lambda effect: effect.event)
 
 
 def _happened(row: Row) -> bool:

@@ -78,7 +78,7 @@ def toolset(ledger: Ledger, files: Files) -> list[Tool]:
 
 async def listed(ledger: Ledger, files: Files | None, conversation: str, limit: int) -> Listed:
     effects = Effects(ledger)
-    found = await effects.among(Filter(conversation=conversation))
+    found, all_of_it = await effects.latest(Filter(conversation=conversation))
     undone = await effects.undone()
     steps: dict[Place, list[Step]] = {}
     for effect in found:
@@ -87,7 +87,7 @@ async def listed(ledger: Ledger, files: Files | None, conversation: str, limit: 
     newest = sorted(steps.items(), key=lambda item: -item[1][-1]["event_id"])
     made = [_artifact(place, each) for place, each in newest[:limit]]
     await _look(files, made, steps.keys())
-    return Listed(conversation=conversation, artifacts=made, more=len(newest) > limit)
+    return Listed(conversation=conversation, artifacts=made, more=not all_of_it or len(newest) > limit)
 
 
 def _step(effect: Effect, entry: Mapping[str, Any], undone: Mapping[int, int]) -> Step:

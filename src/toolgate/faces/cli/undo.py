@@ -155,7 +155,8 @@ def told(done: Result) -> Iterator[str]:
     ]
     what = ", ".join(parts) or f"{_count(len(data['events']), 'call')} taken back"
     yield f"Undone: {what} (call {meta.call_id}, event {meta.event_id})."
-    yield f"Redo with: toolgate undo {' '.join(map(str, data['redo']))}"
+    if data["redo"]:
+        yield f"Redo with: toolgate undo {' '.join(map(str, data['redo']))}"
 
 
 def _count(number: int, word: str) -> str:

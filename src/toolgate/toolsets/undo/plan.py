@@ -12,7 +12,7 @@ from toolgate.core.errors import CallError, Conflict
 from toolgate.core.names import Registry
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files
-from toolgate.ledger.effects import Effect, Effects
+from toolgate.ledger.effects import UNDO, Effect, Effects
 from toolgate.ledger.ledger import Ledger
 from toolgate.secrets.mask import MASK
 from toolgate.storage.port import Filter
@@ -59,6 +59,8 @@ class Planner:
         if effect.manifest:
             return ""
         name = effect.started.tool
+        if name == UNDO:
+            return "it brought back no file, so there is none to change again"
         try:
             tool = self._registry.resolve(name)
         except CallError:
