@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from toolgate.faces.cli import undo
+
 from .driving import Cli, Terminal
 
 RULES = """\
@@ -61,15 +63,30 @@ def test_a_file_that_moved_on_is_refused_with_its_name(project: Path, cli: Cli, 
     assert (project / "hours.md").read_text() == "mine\n"
 
 
-def test_a_person_is_asked_and_only_yes_is_yes(
-    project: Path, terminal: Callable[..., Terminal], written: list[int]
+def test_a_person_is_asked(project: Path, terminal: Callable[..., Terminal], written: list[int]) -> None:
+    screen = terminal("undo", str(written[1]))
+    assert "would undo this call" in screen.expect("undo this? [y/N] > ")
+    screen.type("y")
+    code, rest = screen.end()
+    assert (code, (project / "hours.md").read_text()) == (0, "one\n"), rest
+
+
+@pytest.mark.parametrize("answer", ["", "yes please\n"])
+def test_only_yes_is_yes(
+    project: Path, cli: Cli, written: list[int], answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for answer, content in (("yes please", "two\n"), ("y", "one\n")):
-        screen = terminal("undo", str(written[1]))
-        assert "would undo this call" in screen.expect("undo this? [y/N] > ")
-        screen.type(answer)
-        code, rest = screen.end()
-        assert (code, (project / "hours.md").read_text()) == (0 if answer == "y" else 3, content), rest
+    class Typed:
+        def forget(self) -> None:
+            return None
+
+        async def line(self) -> str:
+            return answer
+
+    monkeypatch.setattr(undo, "Keyboard", Typed)
+    monkeypatch.setattr(undo, "_somebody_there", lambda: True)
+    done = cli("undo", str(written[1]))
+    assert (done.code, "nothing was touched" in done.err) == (3, True)
+    assert (project / "hours.md").read_text() == "two\n"
 
 
 def test_ids_may_be_shortened_to_what_tells_them_apart(cli: Cli, written: list[int]) -> None:

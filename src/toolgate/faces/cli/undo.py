@@ -99,7 +99,7 @@ def _only_shown(planned: Result) -> int:
 
 async def _confirmed(planned: Result) -> bool:
     """Only a person at a terminal can say yes; anybody else needs --yes."""
-    if speech.mode.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if speech.mode.json or not _somebody_there():
         why = Problem(Code.PENDING, "nothing was undone: nobody confirmed it", "add --yes to undo this")
         if speech.mode.json:
             speech.write_json(Result(False, planned.tool, planned.data, why, planned.meta).as_dict())
@@ -114,6 +114,10 @@ async def _confirmed(planned: Result) -> bool:
         return True
     speech.note("nothing was touched", "")
     return False
+
+
+def _somebody_there() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def page(data: Mapping[str, Any]) -> Iterator[Any]:
