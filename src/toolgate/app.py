@@ -35,7 +35,7 @@ from toolgate.secrets.mask import NameMask
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter, Job, Transaction
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.toolsets import code, code_git, events, fs, fs_patch, system, tools, undo
+from toolgate.toolsets import artifacts, code, code_git, events, fs, fs_patch, system, tools, undo
 from toolgate.version import VERSION
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.git.repositories import Repositories
@@ -369,6 +369,7 @@ def _register(
     ]
     if isinstance(services.files, WorkspaceFiles):
         built_in += undo.toolset(services.registry, services.ledger, services.files)
+        built_in += artifacts.toolset(services.ledger, services.files)
         built_in += fs.toolset(services.files)
         built_in += fs_patch.toolset(services.files)
     for tool in (*built_in, *own):

@@ -119,6 +119,8 @@ class Question:
     rationale: str = ""
     channels: tuple[str, ...] = ()
     again: str = ""
+    repeats: tuple[str, ...] = ()
+    """Arguments that the preview shows already."""
 
 
 class Channel(Protocol):
