@@ -92,13 +92,13 @@ def test_only_yes_is_yes(
 def test_ids_may_be_shortened_to_what_tells_them_apart(cli: Cli, written: list[int]) -> None:
     events = cli("ledger", "tail", "--kind", "committed", "--json").data
     first, second = (row["call"] for row in events[-2:])
-    assert cli("ledger", "show", second[-8:], "--json").data[0]["call"] == second
+    assert cli("ledger", "show", second[-12:], "--json").data[0]["call"] == second
     both = cli("undo", second[:8])
     assert both.code == 2
     assert first in both.err
     assert second in both.err
-    assert cli("undo", second[-6:], "--dry-run").code == 0
-    assert cli("undo", second[-3:]).code == 1
+    assert cli("undo", second[-12:], "--dry-run").code == 0
+    assert cli("undo", f"x{second[-3:]}").code == 1
     opened = cli("call", "notes.append", "-a", "path=hours.md", "-a", "text=x", "--no-wait", "--json")
     question = opened.data["question"]
     assert question in cli("approvals", question[-6:]).out

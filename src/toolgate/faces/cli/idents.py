@@ -21,7 +21,8 @@ async def whole(find: Find, ident: str, kinds: str = "cqg", among: Iterable[str]
 
     `kinds` are the first letters of the ids that are meant; `among` are those a person is likely to mean.
     """
-    if ident.isdigit() or len(ident) >= _WHOLE or not _PART.fullmatch(ident):
+    event = ident.isdigit() and not ident.startswith("0") and "c" in kinds
+    if event or len(ident) >= _WHOLE or not _PART.fullmatch(ident):
         return ident
     fitting = {name for name in among if _fits(name, ident, kinds)}
     if len(ident) < SHORTEST:
