@@ -97,6 +97,8 @@ def prepare(
         trusted = True  # the program that opens the gate vouches for what it hands in
         if isinstance(config, str | Path):
             source = Path(config)
+            if not source.is_file():
+                raise SetupError(f"there is no configuration file {source}", "check the path")
             loaded = configuration.loads(source.read_text(), str(source))
         else:
             loaded = config if isinstance(config, Config) else Config.from_dict(config)
