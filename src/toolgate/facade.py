@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -31,6 +32,7 @@ from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.policy.explain import Explanation
 from toolgate.policy.policy import Policy
 from toolgate.storage.port import Filter, Row
+from toolgate.workspace.files import WorkspaceFiles
 
 
 class PolicySource(Protocol):
@@ -225,3 +227,11 @@ class Gate:
             "running": live,
             "open_questions": open_questions,
         }
+
+    async def stores(self) -> dict[str, Any]:
+        """How large the ledger and the images are."""
+        files = self.services.files
+        found: dict[str, Any] = {"ledger": await self.ledger_state()}
+        if isinstance(files, WorkspaceFiles):
+            found["images"] = asdict(await files.run(files.images.usage))
+        return found

@@ -41,7 +41,10 @@ def toolset(registry: Registry, ledger: Ledger, files: Files) -> list[Tool]:
                     "undo it by hand",
                 )
             return Change((), f"take back {started.tool} {canonical(args)}", settled.seq)
-        done = await files.load(manifest)
+        try:
+            done = await files.load(manifest)
+        except NotFound as error:
+            raise NotFound(f"event {event} can no longer be undone: {error.message}", error.fix) from None
         now = await files.hashes([file.path for file in done.files])
         moved = [file.path.shown for file, found in zip(done.files, now, strict=True) if _moved(file, found)]
         if moved:

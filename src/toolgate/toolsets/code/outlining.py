@@ -27,7 +27,7 @@ class OutlineResult(TypedDict):
 
 
 def tools(mounts: Mounts) -> list[Tool]:
-    @tool("code.outline", reads=["project"], effects_of=reads_of, summarize=summary)
+    @tool("code.outline", reads=["project"], effects_of=reads_of, cache_s=300, summarize=summary)
     def outline_file(path: MountPath, limit: Annotated[int, Field(ge=1, le=5000)] = 500) -> OutlineResult:
         """List what a source file defines: name, kind, lines and nesting. Works on files that are cut or wrong."""
         loaded = load(mounts, path)

@@ -50,7 +50,7 @@ class ReadResult(TypedDict):
 
 
 def tools(mounts: Mounts) -> list[Tool]:
-    @tool("code.read", reads=["project"], effects_of=reads_of, summarize=summary)
+    @tool("code.read", reads=["project"], effects_of=reads_of, cache_s=300, summarize=summary)
     def read_code(
         path: MountPath,
         start_line: Line = 1,
