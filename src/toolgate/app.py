@@ -304,7 +304,8 @@ def _files(setup: Setup, stack: AsyncExitStack, live: LivePolicy) -> WorkspaceFi
         if name in roots:
             roots[name].mkdir(parents=True, exist_ok=True)
     there = {name: path for name, path in roots.items() if path.is_dir()}
-    mounts = stack.enter_context(Mounts(there, rules=lambda: live.current().mounts))
+    watch = setup.config.cache.watch
+    mounts = stack.enter_context(Mounts(there, rules=lambda: live.current().mounts, watch=watch))
     budget = setup.config.images
     images = Images(setup.local / "images", budget.total_bytes, budget.change_bytes)
     return WorkspaceFiles(mounts, images, setup.local)

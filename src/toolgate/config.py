@@ -71,6 +71,8 @@ class CacheSpec(Strict):
 
     bytes: Annotated[int, Field(ge=0, le=1 << 32, strict=True)] = 32 << 20
     """For all of them, in memory, in each process; 0 keeps none."""
+    watch: Flag = True
+    """Whether trees are watched, so that searches and listings of them can be served too."""
 
 
 class ImagesSpec(Strict):

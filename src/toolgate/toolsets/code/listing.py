@@ -10,11 +10,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
 
+from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.toolsets.code.effects import reads_of
 from toolgate.workspace.confine import held
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.proof import note_tree
 from toolgate.workspace.reading import open_to_list
 from toolgate.workspace.search.query import EXCLUDED
 from toolgate.workspace.search.selection import Selection, name_globs
@@ -43,7 +45,7 @@ _Seen = tuple[str, str, os.stat_result, bool]
 
 
 def tools(mounts: Mounts) -> list[Tool]:
-    @tool("code.list", reads=["project"], effects_of=reads_of, summarize=summary)
+    @tool("code.list", reads=["project"], effects_of=reads_of, cache_s=60, summarize=summary)
     def list_files(
         pattern: Annotated[str, Field(min_length=1, max_length=512)] = "**",
         directory: MountPath = ROOT,
@@ -56,7 +58,11 @@ def tools(mounts: Mounts) -> list[Tool]:
         if sorted by that."""
         handle, real = open_to_list(mounts, directory)
         with held(handle):
-            seen, complete = _seen(mounts, handle, real, pattern, max_depth, include_hidden)
+            selection = Selection(mounts.rules(real), "", EXCLUDED, dotfiles=include_hidden)
+            note_tree(mounts, directory, handle, real, selection.enters)
+            seen, complete = _seen(selection, handle, real, pattern, max_depth)
+        if not complete or any(status.st_nlink > 1 and not is_dir for _, _, status, is_dir in seen):
+            spoil()  # where it stopped was a matter of time; a file with other names changes unseen
         seen.sort(key=_ORDERS[sort_by])
         return {
             "files": [_entry(directory.mount, each) for each in seen[:limit]],
@@ -68,11 +74,10 @@ def tools(mounts: Mounts) -> list[Tool]:
 
 
 def _seen(
-    mounts: Mounts, handle: int, real: MountPath, pattern: str, max_depth: int, hidden: bool
+    selection: Selection, handle: int, real: MountPath, pattern: str, max_depth: int
 ) -> tuple[list[_Seen], bool]:
     wanted = name_globs((pattern,), real.mount)
-    rules = mounts.rules(real)
-    walk = Walk(Selection(rules, "", EXCLUDED, dotfiles=hidden), MAX_NAMES, max_depth, directories=True)
+    walk = Walk(selection, MAX_NAMES, max_depth, directories=True)
     start = len(real.relative) + 1 if real.relative != "." else 0
     seen: list[_Seen] = []
     deadline = time.monotonic() + TIME_LIMIT

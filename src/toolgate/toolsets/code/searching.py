@@ -43,7 +43,9 @@ class SearchResult(TypedDict):
 
 
 def tools(mounts: Mounts) -> list[Tool]:
-    @tool("code.search", reads=["project"], effects_of=reads_of, timeout=TIMEOUT, summarize=summary)
+    @tool(
+        "code.search", reads=["project"], effects_of=reads_of, timeout=TIMEOUT, cache_s=60, summarize=summary
+    )
     def search_code(
         ctx: Context,
         pattern: Pattern,
@@ -60,7 +62,7 @@ def tools(mounts: Mounts) -> list[Tool]:
         found = search(mounts, query, paths, file_pattern, exclude_patterns, progress=_telling(ctx))
         return _result(pattern, found, include_line_numbers)
 
-    @tool("fs.search", reads=["project"], effects_of=reads_of, timeout=TIMEOUT, summarize=summary)
+    @tool("fs.search", reads=["project"], effects_of=reads_of, timeout=TIMEOUT, cache_s=60, summarize=summary)
     def search_files(
         ctx: Context,
         pattern: Pattern,

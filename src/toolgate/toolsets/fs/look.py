@@ -15,6 +15,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from toolgate.core.errors import ConfigError, InvalidArgs
+from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.policy.globs import path_glob, text_glob
@@ -52,7 +53,7 @@ class Finds(TypedDict):
 
 
 def tools(files: WorkspaceFiles) -> list[Tool]:
-    @tool("fs.list", reads=["project"], effects_of=by_mount("path", writes=False))
+    @tool("fs.list", reads=["project"], effects_of=by_mount("path", writes=False), cache_s=60)
     async def list_directory(
         path: MountPath = MountPath("project:."),  # noqa: B008 - a constant
         glob: Pattern | None = None,
@@ -75,7 +76,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
 
         return await files.run(work)
 
-    @tool("fs.find", reads=["project"], effects_of=by_mount("base", writes=False))
+    @tool("fs.find", reads=["project"], effects_of=by_mount("base", writes=False), cache_s=60)
     async def find(base: MountPath, pattern: Pattern, limit: Limit = 1000) -> Finds:
         """Find files below `base`. A pattern without `/` is about names (`*.ts`), one with it about paths (`src/**/*.ts`)."""
         wanted = _matcher(pattern)
@@ -144,6 +145,8 @@ def _first(
 
 def _row(entry: Entry, details: bool) -> _Row:
     status = entry.status() if details else None
+    if status is not None and status.st_nlink > 1 and entry.kind == "file":
+        spoil()  # it may be changed under its other name, where no watch is
     modified = None if status is None else datetime.fromtimestamp(status.st_mtime, UTC).isoformat()
     size = status.st_size if status is not None and entry.kind == "file" else None
     name = entry.relative + ("/" if entry.kind == "directory" else "")
