@@ -25,7 +25,9 @@ CONFIG: dict[str, Any] = {
     "default_persona": "bob",
     "personas": {"bob": {"phase": "contribute"}},
     "images": {"total_bytes": TOTAL, "change_bytes": 500_000},
-    "policy": {"rules": [{"persona": "bob", "tools": ["fs.*", "t.*"], "decision": "allow", "reason": "the test"}]},
+    "policy": {
+        "rules": [{"persona": "bob", "tools": ["fs.*", "t.*"], "decision": "allow", "reason": "the test"}]
+    },
 }
 
 
