@@ -57,8 +57,7 @@ def spoil() -> None:
 
 @contextmanager
 def gather(again: bool = False) -> Iterator[Evidence]:
-    """Collect what is read within. A call made by another call hides its reading from that one, and spoils it."""
-    spoil()
+    """Collect what is read within."""
     found = Evidence(again)
     token = _gathering.set(found)
     try:

@@ -8,6 +8,7 @@ import time
 from contextlib import nullcontext
 
 from toolgate.core.errors import CallError, Cancelled, Code, Conflict, Failed, TimedOut, UnknownOutcome
+from toolgate.core.evidence import spoil
 from toolgate.gate.deadline import Deadline, Late
 from toolgate.gate.flow import Broke, Done, Flow, Lost, Outcome, Services, arguments, invoke
 from toolgate.gate.reconcile import what_happened
@@ -22,6 +23,7 @@ GRACE = 10.0
 async def execute(services: Services, flow: Flow) -> None:
     tool = flow.tool
     assert tool is not None
+    spoil()  # within another call: what this one reads is no evidence there
     seconds = services.timeouts.of(tool)
     serving = Serving.of(services, flow) if tool.cache_s and not flow.effectful else None
     flow.begun_at = time.perf_counter()  # what came before may have been a human reading
