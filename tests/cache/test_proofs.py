@@ -128,6 +128,18 @@ async def test_a_tree_of_too_many_directories_is_not_kept(
     assert [(await ask(gate, "code.list")).meta.cached for _ in range(4)] == [False] * 4
 
 
+async def test_a_search_that_was_cut_is_not_kept_and_its_tree_is_watched_in_vain_only_once(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[int] = []
+    begin = inotify.begin
+    monkeypatch.setattr(inotify, "begin", lambda: begun.append(1) or begin())
+    for _ in range(5):
+        result = await ask(gate, "code.search", pattern="return", max_matches=1)
+        assert (result.data["truncated"], result.meta.cached) == (True, False)
+    assert len(begun) == 1
+
+
 def test_an_overflowing_queue_ends_the_watch(tmp_path: Path) -> None:
     watches = watch.Watches()
     handle = os.open(tmp_path, os.O_RDONLY)

@@ -18,6 +18,7 @@ MAX_BYTES = 32 << 20
 _SHARE = 8
 """No result may take more than this part of the whole."""
 _SEEN = 2048
+_IN_VAIN = float("-inf")
 
 Key = tuple[str, str]
 """The digest of the call (tool, definition, arguments, persona), and the fingerprint of the policy."""
@@ -70,10 +71,14 @@ class Cache:
         """Note that this is asked; whether it was asked before, within so many seconds."""
         now = time.monotonic()
         before = self._asked.pop(key, None)
-        self._asked[key] = now
+        self._asked[key] = now if before != _IN_VAIN else before
         if len(self._asked) > _SEEN:
             self._asked.popitem(last=False)
         return before is not None and now - before < seconds
+
+    def in_vain(self, key: Key) -> None:
+        """A dear proof was made, and the result could not be kept for another reason: not again."""
+        self._asked[key] = _IN_VAIN
 
     def forget_unproven(self) -> None:
         """After any effect: what nothing proves may have changed with it."""

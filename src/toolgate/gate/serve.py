@@ -56,7 +56,11 @@ class Serving:
     def keep(self, value: object) -> None:
         """As text: whoever gets it may do with it what they like."""
         tool, evidence = self.flow.tool, self.evidence
-        if tool is None or evidence is None or evidence.spoiled:
+        if tool is None or evidence is None:
+            return
+        if evidence.spoiled:
+            if evidence.again:
+                self.services.cache.in_vain(self.key)
             return
         if not all(proof.stood() for proof in evidence.proofs):
             return
