@@ -13,6 +13,7 @@ from toolgate.core.decision import Decision
 from toolgate.core.effects import Effects
 from toolgate.core.errors import Conflict, InvalidArgs, NotAllowed, NotFound, RateLimited
 from toolgate.core.event import Approved, Asked, Expired, Granted, Refused, Revoked
+from toolgate.core.finding import recorded
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.state import Grant, Open, State
 
@@ -67,7 +68,7 @@ class AskWork(Work[str]):
                 rule=self.decision.rule, rights=self.rights, reason=self.decision.reason,
                 expires=view.now + round(self.expires_s * SECOND), preview=self.preview,
                 undoable=self.undoable, channels=list(self.decision.channels), again=self.again,
-                trail=call.trail.words(),
+                trail=call.trail.words(), findings=recorded(call.change.findings) if call.change else [],
             )
         )  # fmt: skip
         return ident

@@ -18,12 +18,13 @@ from toolgate.core.decision import Decision
 from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code
 from toolgate.core.names import Registry
-from toolgate.core.ports import Facts, Files, Redactor, Rules
+from toolgate.core.ports import Facts, Files, Redactor, Rules, Scan, Scanner
 from toolgate.core.result import Meta, Result
 from toolgate.core.tool import DEFAULT_TIMEOUT, Handler, Tool
 from toolgate.gate.cache import Cache
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.owners import Owners
+from toolgate.secrets.scan import ContentScanner
 from toolgate.storage.port import Row
 
 
@@ -63,6 +64,7 @@ class Services:
     budget: Budget = field(default_factory=Budget)
     timeouts: Timeouts = field(default_factory=Timeouts)
     cache: Cache = field(default_factory=Cache)
+    scanner: Scanner = field(default_factory=ContentScanner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ class Flow:
     rules: Rules | None = None
     """The policy that made the decision."""
     preview: str = ""
+    scan: Scan = field(default_factory=Scan)
     asked_again: str = ""
     question: str = ""
     started: Row | None = None

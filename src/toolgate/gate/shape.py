@@ -1,4 +1,4 @@
-"""Stage 9: the result within its token budget, and the truth about what was cut."""
+"""Stage 10: the result within its token budget, and the truth about what was cut."""
 
 from __future__ import annotations
 

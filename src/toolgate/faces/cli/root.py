@@ -33,6 +33,7 @@ COMMANDS = {
     "pause": Entry("pause", "Stop a persona, or everything, at once.", HUMANS),
     "resume": Entry("pause", "Lift a pause.", HUMANS),
     "undo": Entry("undo", "Take back what an event did.", HUMANS),
+    "scan": Entry("scan", "Look for secrets and payloads in files.", RECORD),
     "ledger": Entry("ledger", "Read, verify and export the ledger.", RECORD),
     "stats": Entry("stats", "Calls per persona and period.", RECORD),
     "policy": Entry("policy", "Check, test, explain and replay the policy.", PROJECT),
