@@ -96,6 +96,8 @@ class Scan:
     findings: tuple[Finding, ...] = ()
     values: tuple[str, ...] = field(default=(), repr=False)
     """The secrets themselves, old ones too: only to be masked in what is recorded and shown."""
+    opaque: bool = False
+    """There are too many to mask one by one: no text of the call is recorded or shown."""
 
 
 class Scanner(Protocol):

@@ -21,11 +21,12 @@ from toolgate.core.ports import Scan, Scanner
 from toolgate.gate.authorize import refused
 from toolgate.gate.flow import Flow, Services
 from toolgate.secrets.mask import MASK
-from toolgate.secrets.scan.scanner import MAX_VALUES
 
 log = logging.getLogger("toolgate.gate")
 SMALL = 16 << 10
 """Bytes that are scanned where we stand; more would hold up everybody else."""
+SHORT = 8
+"""Where all texts are left out: what is too short to hold a secret."""
 
 
 async def scan(services: Services, flow: Flow) -> None:
@@ -48,7 +49,7 @@ async def scan(services: Services, flow: Flow) -> None:
         if flow.decision.verdict is Verdict.DENY:
             raise refused(flow.facts, flow.decision)
     if flow.decision is not None and flow.decision.verdict is Verdict.ASK:
-        flow.preview = masked(flow.preview or diff.render(call.change), flow.scan.values)
+        flow.preview = masked(flow.preview or diff.render(call.change), flow.scan)
 
 
 async def _scanned(scanner: Scanner, change: Change) -> Scan:
@@ -71,22 +72,23 @@ def recorded_args(services: Services, flow: Flow) -> Mapping[str, Any]:
     assert flow.tool is not None
     assert flow.call is not None
     args = services.redactor.mask(flow.tool, flow.call.args)
-    values = flow.scan.values
-    return {name: _masked(value, values) for name, value in args.items()} if values else args
+    if not flow.scan.values and not flow.scan.opaque:
+        return args
+    return {name: _masked(value, flow.scan) for name, value in args.items()}
 
 
-def _masked(value: Any, values: tuple[str, ...]) -> Any:
+def _masked(value: Any, seen: Scan) -> Any:
     if isinstance(value, str):
-        return masked(value, values)
+        return masked(value, seen)
     if isinstance(value, dict):
-        return {masked(key, values): _masked(item, values) for key, item in value.items()}
-    return [_masked(item, values) for item in value] if isinstance(value, list) else value
+        return {masked(key, seen): _masked(item, seen) for key, item in value.items()}
+    return [_masked(item, seen) for item in value] if isinstance(value, list) else value
 
 
-def masked(text: str, values: tuple[str, ...]) -> str:
-    """The longest first, so that one secret inside another leaves no rest. Too many, and nothing of it is shown."""
-    if len(values) > MAX_VALUES:
-        return MASK if len(text) > 200 or any(value in text for value in values) else text
-    for value in sorted(values, key=len, reverse=True):
+def masked(text: str, seen: Scan) -> str:
+    """The longest first, so that one secret inside another leaves no rest. Too many, and nothing long is shown."""
+    if seen.opaque:
+        return MASK if len(text) > SHORT else text
+    for value in sorted(seen.values, key=len, reverse=True):
         text = text.replace(value, MASK)
     return text

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from toolgate.secrets.scan.rules import MANY, Hit, Source, shown, token
+from toolgate.secrets.scan.rules import MANY, Hit, Source, following, shown, token
 
 MIN_ENTROPY = 3.0
 _WORD = re.compile(
@@ -35,6 +35,8 @@ def entropy(value: bytes) -> float:
 
 def random_looking(value: bytes) -> bool:
     """Letters and digits without a pattern, and none of the words that people write instead of a secret."""
+    if len(set(value)) < 2**MIN_ENTROPY:
+        return False  # it cannot have that entropy
     mixed = re.search(rb"[A-Za-z]", value) and re.search(rb"[0-9]", value)
     return bool(mixed) and _WORD.search(value) is None and entropy(value) >= MIN_ENTROPY
 
@@ -42,14 +44,14 @@ def random_looking(value: bytes) -> bool:
 _NAMES = "password passwd secret token api_key apikey api-key access_key accesskey auth_key private_key passphrase credential"
 ASSIGNED = token(
     "assigned-secret", _NAMES,
-    rf"(?:{_NAMES.replace(' ', '|')})[a-z0-9_-]{{0,20}}[\"'\]]{{0,2}}\s{{0,4}}(?:=>|:=|=|:)\s{{0,4}}"
-    r"[rbuf]{0,2}[\"'`]([^\"'`\s]{10,200})[\"'`]",
+    rf"(?:{_NAMES.replace(' ', '|')})[a-z0-9_-]{{0,20}}+[\"'\]]{{0,2}}+\s{{0,4}}+(?:=>|:=|=|:)\s{{0,4}}+"
+    r"[rbuf]{0,2}+[\"'`]([^\"'`\s]{10,200}+)[\"'`]",
     folded=True, check=random_looking,
 )  # fmt: skip
 """`api_key = "…"`, quoted, in any language."""
 ENVIRONMENT = token(
     "assigned-secret", _NAMES,
-    rf"(?:{_NAMES.replace(' ', '|')})[a-z0-9_]{{0,20}}(?:=|:\s{{1,4}})([^\"'`\s#,;()]{{12,200}})(?=\s|$)",
+    rf"(?:{_NAMES.replace(' ', '|')})[a-z0-9_]{{0,20}}+(?:=|:\s{{1,4}}+)([^\"'`\s#,;()]{{12,200}}+)(?=\s|$)",
     folded=True, check=random_looking,
 )  # fmt: skip
 """`API_KEY=…` and `api_key: …`, as settings files write it."""
@@ -64,10 +66,10 @@ def url_passwords(source: Source) -> Iterator[Hit]:
             start, end = match.span(2)
             excerpt = f"{shown(match[1])}:…({end - start} characters)"
             yield Hit("secret", "url-password", start, end, excerpt, (match[2],))
-        at = source.content.find(b"://", at + 3)
+        at = following(source.content, b"://", at + 3)
 
 
-_URL = re.compile(rb"://([^\s/:@\"'<>{}$]{0,64}):([^\s/:@\"'<>{}$*]{4,128})@(?=[A-Za-z0-9\[])")
+_URL = re.compile(rb"://([^\s/:@\"'<>{}$]{0,64}+):([^\s/:@\"'<>{}$*]{4,128}+)@(?=[A-Za-z0-9\[])")
 
 
 def _worth_hiding(source: Source, match: re.Match[bytes]) -> bool:
@@ -89,7 +91,7 @@ def private_keys(source: Source) -> Iterator[Hit]:
             pieces = tuple(match[0] for match in _PIECE.finditer(content, header.end(), end))
             yield Hit("secret", "private-key", at, header.end(), shown(header[0]), pieces, at, end)
             at = end - 1  # a key is not looked for inside another
-        at = content.find(b"-----BEGIN ", at + 1)
+        at = following(content, b"-----BEGIN ", at + 1)
 
 
 def assigned(source: Source) -> Iterator[Hit]:

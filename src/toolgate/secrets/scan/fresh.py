@@ -6,23 +6,25 @@ import io
 from collections import Counter
 from collections.abc import Sequence
 
-from toolgate.secrets.scan.rules import MANY, Hit
+from toolgate.secrets.scan.rules import Hit, Seen
 
 
-def fresh(hits: Sequence[Hit], after: bytes, old: Sequence[Hit], before: bytes | None) -> list[Hit]:
+def fresh(seen: Seen, after: bytes, old: Seen, before: bytes | None) -> list[Hit]:
     """A line counts as old if it stood there as often before: moving it about makes nothing new."""
+    hits = seen.hits
     if before is None or not hits:
-        return list(hits)
-    crowded = {rule for rule, count in Counter(hit.rule for hit in hits).items() if count >= MANY}
+        return hits
     spans = _spans(hits, after)
     wanted = {line for lines in spans for line in lines}
     now, then = _count(after, wanted), _count(before, wanted)
-    room = Counter(map(_identity, old))
+    room = Counter(map(_identity, old.hits))
     found = []
     for hit, lines in zip(hits, spans, strict=True):
-        known = room[_identity(hit)]
+        if hit.rule in seen.crowded or any(now[line] > then[line] for line in lines):
+            found.append(hit)
+            continue
         room[_identity(hit)] -= 1
-        if hit.rule in crowded or known <= 0 or any(now[line] > then[line] for line in lines):
+        if room[_identity(hit)] < 0:
             found.append(hit)
     return found
 

@@ -6,9 +6,10 @@ Joiners and marks that languages and emoji need are left alone: only what stands
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import islice
 
-from toolgate.secrets.scan.rules import Hit, Source, shown
+from toolgate.secrets.scan.rules import MANY, Hit, Source, shown
 
 
 def _run(pattern: str) -> re.Pattern[bytes]:
@@ -61,11 +62,15 @@ def hidden(source: Source) -> Iterator[Hit]:
         {match.start() + 4 for match in _FLAGS.finditer(content)} if b"\xf0\x9f\x8f\xb4" in content else ()
     )
     for pattern in (_BIDI, _TAGS, _ZERO, _SELECTORS):
-        for match in _pieces(pattern, content):
-            rule = _rule(pattern, match)
-            if rule and not (pattern is _TAGS and match.start() in flags):
-                start, end = match.span()
-                yield Hit("hidden", rule, start, end, shown(content[start : min(end, start + 24)]))
+        yield from islice(_hits(pattern, content, flags), MANY)
+
+
+def _hits(pattern: re.Pattern[bytes], content: bytes, flags: Collection[int]) -> Iterator[Hit]:
+    for match in _pieces(pattern, content):
+        rule = _rule(pattern, match)
+        if rule and not (pattern is _TAGS and match.start() in flags):
+            start, end = match.span()
+            yield Hit("hidden", rule, start, end, shown(content[start : min(end, start + 24)]))
 
 
 def _rule(pattern: re.Pattern[bytes], match: re.Match[bytes]) -> str:

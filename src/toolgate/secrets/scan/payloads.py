@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
-from toolgate.secrets.scan.rules import Around, Hit, Rule, Source, Token, token
+from toolgate.secrets.scan.rules import MANY, Around, Hit, Rule, Source, Token, token
 
 _MACH_O = (b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe")
 _FAT_OR_CLASS = b"\xca\xfe\xba\xbe"
@@ -80,10 +81,10 @@ PAYLOADS: tuple[Rule, ...] = (
         "node-web-shell", "child_process",
         r"child_process[\"'`]\)\.(?:exec|execsync|spawn)\(\s{0,4}(?:req|request|ctx)\.(?:query|body|params)\b",
     ),
-    _near("reverse-shell", "/dev/tcp/ /dev/udp/", rf"{_SHELL}\s{{1,4}}-i\b|>&\s{{0,4}}/dev/(?:tcp|udp)/", r"[<>]&", one_line=True),
+    _near("reverse-shell", "/dev/tcp/ /dev/udp/", r"[<>]&", r"sh\s{1,4}-i\b|>&\s{0,4}/dev/(?:tcp|udp)/", one_line=True),
     _bad(
         "reverse-shell", "nc ncat netcat",
-        rf"(?<![a-z0-9_./-])(?:nc|ncat|netcat)(?:\.exe|\.traditional)?\s[^\n|;&]{{0,80}}-[a-z]{{0,4}}[ec]\s{{1,4}}[\"']?(?:{_SHELL}|cmd\b|powershell)",
+        rf"(?<![a-z0-9_.-])(?:nc|ncat|netcat)(?:\.exe|\.traditional)?\s[^\n|;&]{{0,80}}-[a-z]{{0,4}}[ec]\s{{1,4}}[\"']?(?:{_SHELL}|cmd\b|powershell)",
     ),
     _near("reverse-shell", "mkfifo", r"\|\s{0,4}(?:/bin/)?(?:ba)?sh\b", r"\|\s{0,4}(?:nc|ncat|netcat|telnet|openssl)\b", reach=400),
     _near("reverse-shell", ".fileno()", r"dup2\(", r"\bsocket\b", r"/bin/(?:ba|da|z)?sh\b|pty\.spawn|\bcmd\.exe", reach=600),
@@ -102,4 +103,4 @@ PAYLOADS: tuple[Rule, ...] = (
 
 def payloads(source: Source) -> Iterator[Hit]:
     for rule in PAYLOADS:
-        yield from rule.hits(source)
+        yield from islice(rule.hits(source), MANY)

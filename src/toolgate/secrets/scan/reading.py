@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 
 from toolgate.core.ports import Vault
 from toolgate.secrets.scan.assigned import assigned, private_keys, url_passwords
 from toolgate.secrets.scan.hidden import hidden
 from toolgate.secrets.scan.payloads import magic, payloads
-from toolgate.secrets.scan.rules import MANY, Hit, Source, plain
+from toolgate.secrets.scan.rules import MANY, Hit, Seen, Source, plain
 from toolgate.secrets.scan.tokens import TOKENS
 
 _CONTROLS = bytes({*range(7), *range(14, 27), *range(28, 32), 127})
@@ -25,7 +26,7 @@ def binary(content: bytes) -> bool:
     return len(head) - len(head.translate(None, _CONTROLS)) > max(_MANY_CONTROLS * len(head), 8)
 
 
-def look(content: bytes, vault: Vault | None, *, name: bool = False) -> list[Hit]:
+def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
     """Everything in a content, old or new; of binary ones only what also harms there, and our own values."""
     text = plain(content)
     source = Source.of(text)
@@ -35,21 +36,15 @@ def look(content: bytes, vault: Vault | None, *, name: bool = False) -> list[Hit
     if not binary(text):
         for rule in TOKENS:
             hits += islice(rule.hits(source), MANY)
-        for find in (private_keys, assigned, url_passwords, hidden):
-            hits += _first(find, source)
+        for find in (private_keys, assigned, url_passwords):
+            hits += islice(find(source), MANY)
+        hits += hidden(source)
     if not name:
-        hits += _first(payloads, source)
+        hits += payloads(source)
     hits += _ours(text, vault)
-    return _apart(sorted(hits, key=lambda hit: (hit.start, hit.rule == "assigned-secret")))
-
-
-def _first(find: Callable[[Source], Iterable[Hit]], source: Source) -> Iterator[Hit]:
-    """Each rule's share, so that many hits of one do not hide those of another."""
-    counts: dict[str, int] = {}
-    for hit in find(source):
-        counts[hit.rule] = counts.get(hit.rule, 0) + 1
-        if counts[hit.rule] <= MANY:
-            yield hit
+    counts = Counter(hit.rule for hit in hits)
+    crowded = frozenset(rule for rule, count in counts.items() if count >= MANY)
+    return Seen(_apart(sorted(hits, key=lambda hit: (hit.start, hit.rule == "assigned-secret"))), crowded)
 
 
 def _ours(text: bytes, vault: Vault | None) -> Iterator[Hit]:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 from toolgate.core.display import visible
 from toolgate.core.finding import FindingKind
 
-MANY = 5000
+_NEAR = 2000
+MANY = 1000
 """Hits of one rule in one file that are told apart; with more, none of them counts as old."""
 
 
@@ -65,6 +66,14 @@ class Hit:
         return (self.start, self.end) if self.first < 0 else (self.first, self.last)
 
 
+class Seen(NamedTuple):
+    """All that is in one content, by where it stands."""
+
+    hits: list[Hit]
+    crowded: frozenset[str] = frozenset()
+    """Rules of which there may be more than was looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A secret that begins like no other text. Group 1 is the secret where it is less than the match."""
@@ -83,12 +92,12 @@ class Token:
             while at >= 0:
                 match = self.pattern.match(text, at)
                 if match is None:
-                    at = text.find(anchor, at + 1)
+                    at = following(text, anchor, at + 1)
                     continue
                 hit = self._hit(source, match, anchor)
                 if hit is not None:
                     yield hit
-                at = text.find(anchor, max(match.end(), at + 1))
+                at = following(text, anchor, max(match.end(), at + 1))
 
     def _hit(self, source: Source, match: re.Match[bytes], anchor: bytes) -> Hit | None:
         start, end = match.span(1) if self.pattern.groups else match.span()
@@ -123,18 +132,34 @@ class Around:
                     low = max(low, text.rfind(b"\n", low, at) + 1)
                     line_end = text.find(b"\n", at, high)
                     high = high if line_end < 0 else line_end
-                found = [match for need in self.needs if (match := need.search(text, low, high))]
-                if len(found) == len(self.needs):
+                found = self._found(text, low, high)
+                if found:
                     end = at + len(anchor)
                     first = min(at, *(match.start() for match in found))
                     last = max(end, *(match.end() for match in found))
                     around = shown(source.content[first : min(last, first + 120)])
                     yield Hit(self.kind, self.name, at, end, around, (), first, last)
                 # the next window overlaps this one by a half, so that many anchors do not mean many searches
-                at = text.find(anchor, at + max(len(anchor), self.reach // 2))
+                at = following(text, anchor, at + max(len(anchor), self.reach // 2))
+
+    def _found(self, text: bytes, low: int, high: int) -> list[re.Match[bytes]]:
+        """All of the needs, or nothing."""
+        found = []
+        for need in self.needs:
+            match = need.search(text, low, high)
+            if match is None:
+                return []
+            found.append(match)
+        return found
 
 
 Rule = Token | Around
+
+
+def following(text: bytes, anchor: bytes, at: int) -> int:
+    """The next anchor. Nearby first: a search of a long text is dear to begin, and hostile texts have many anchors."""
+    found = text.find(anchor, at, at + _NEAR)
+    return found if found >= 0 else text.find(anchor, at + _NEAR - len(anchor))
 
 
 def shown(piece: bytes) -> str:

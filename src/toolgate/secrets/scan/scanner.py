@@ -10,7 +10,7 @@ from toolgate.core.finding import Finding
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Scan, Vault
 from toolgate.secrets.scan.fresh import fresh
-from toolgate.secrets.scan.rules import Hit, plain
+from toolgate.secrets.scan.rules import Hit, Seen, plain
 
 SHOWN = 20
 """Findings of one rule in one file."""
@@ -19,13 +19,29 @@ MAX_VALUES = 300
 _SHORTEST = 6
 _FAR = 10_000
 _MASKED = "…"
+_ORDER = ("payload", "secret", "hidden")
 
 
-def look(content: bytes, vault: Vault | None, *, name: bool = False) -> list[Hit]:
+def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
     """Imported when something is scanned: the table of rules takes its time to compile."""
     from toolgate.secrets.scan.reading import look as found
 
     return found(content, vault, name=name)
+
+
+class _Values:
+    """The secrets that were seen, to be masked; `opaque` once it cannot be said that these are all."""
+
+    def __init__(self) -> None:
+        self.found: set[bytes] = set()
+        self.opaque = False
+
+    def add(self, seen: Seen) -> None:
+        self.opaque = self.opaque or bool(seen.crowded)
+        for hit in seen.hits:
+            self.found.update(value for value in hit.values if len(value) >= _SHORTEST)
+        if len(self.found) > MAX_VALUES:
+            self.opaque = True
 
 
 class ContentScanner:
@@ -36,57 +52,52 @@ class ContentScanner:
 
     def scan(self, change: Change) -> Scan:
         findings: list[Finding] = []
-        values: set[bytes] = set()
+        values = _Values()
         moved = _moved(change.files)
         for file in change.files:
             if file.after is None:
-                _add(values, self._values(file.before))
+                if file.kind == "file" and file.before:
+                    values.add(look(file.before, self.vault))
                 continue
             if file.before is None:
                 findings += self._name(file.path, values)
             if file.kind == "file" and file not in moved:
                 findings += self._content(file, values)
-        order = {kind: index for index, kind in enumerate(("payload", "secret", "hidden"))}
-        findings.sort(key=lambda finding: order[finding.kind])
-        return Scan(tuple(findings), tuple(value.decode("utf-8", "replace") for value in values))
+        findings.sort(key=lambda finding: _ORDER.index(finding.kind))
+        found = () if values.opaque else tuple(value.decode("utf-8", "replace") for value in values.found)
+        return Scan(tuple(findings), found, values.opaque)
 
     def read(self, path: MountPath, content: bytes) -> list[Finding]:
         """All that is in a file as it is."""
-        return [*self._name(path, set()), *self._content(FileChange(path, None, content), set())]
+        values = _Values()
+        return [*self._name(path, values), *self._content(FileChange(path, None, content), values)]
 
-    def _content(self, file: FileChange, values: set[bytes]) -> list[Finding]:
+    def _content(self, file: FileChange, values: _Values) -> list[Finding]:
         assert file.after is not None
         if file.before == file.after:
             return []
-        hits = look(file.after, self.vault)
-        old = look(file.before, self.vault) if file.before is not None else []
-        for hit in (*hits, *old):
-            _add(values, hit.values)
+        seen = look(file.after, self.vault)
+        old = look(file.before, self.vault) if file.before is not None else Seen([])
+        values.add(seen)
+        values.add(old)
         after = plain(file.after)
         before = plain(file.before) if file.before is not None else None
-        new = _limited(fresh(hits, after, old, before))
-        return list(_placed(new, after, file.path, _secret_spans(hits)))
+        new = _limited(fresh(seen, after, old, before))
+        secrets = [hit.span for hit in seen.hits if hit.kind == "secret"]
+        return list(_placed(new, after, file.path, secrets))
 
-    def _name(self, path: MountPath, values: set[bytes]) -> Iterator[Finding]:
+    def _name(self, path: MountPath, values: _Values) -> Iterator[Finding]:
         """A name that holds a secret is not repeated in the finding."""
         name = path.relative.encode("utf-8", "surrogateescape")
-        for hit in _limited(look(name, self.vault, name=True)):
-            _add(values, hit.values)
-            shown = name
+        seen = look(name, self.vault, name=True)
+        values.add(seen)
+        shown = name
+        for hit in seen.hits:
             for value in hit.values:
                 shown = shown.replace(value, _MASKED.encode())
-            where = MountPath(f"{path.mount}:{shown.decode('utf-8', 'replace')}")
+        where = MountPath(f"{path.mount}:{shown.decode('utf-8', 'replace')}")
+        for hit in _limited(seen.hits):
             yield Finding(hit.kind, hit.rule, where, 0, 0, hit.excerpt)
-
-    def _values(self, content: bytes | None) -> Iterator[bytes]:
-        for hit in look(content, self.vault) if content else ():
-            yield from hit.values
-
-
-def _add(values: set[bytes], more: Iterable[bytes]) -> None:
-    for value in more:
-        if len(value) >= _SHORTEST and len(values) <= MAX_VALUES:
-            values.add(value)
 
 
 def _moved(files: Sequence[FileChange]) -> set[FileChange]:
@@ -111,10 +122,6 @@ def _limited(hits: Iterable[Hit]) -> list[Hit]:
         if counts[hit.rule] <= SHOWN:
             kept.append(hit)
     return kept
-
-
-def _secret_spans(hits: Sequence[Hit]) -> list[tuple[int, int]]:
-    return [hit.span for hit in hits if hit.kind == "secret"]
 
 
 def _placed(

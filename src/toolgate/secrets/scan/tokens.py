@@ -11,6 +11,10 @@ from toolgate.secrets.scan.rules import Token, token
 _PLACEHOLDER = frozenset(b"xX0*.-_ ")
 
 
+_TWILIO = " ".join("SK" + digit for digit in "0123456789abcdef")
+"""So that only what can be one is looked at twice."""
+
+
 def real(value: bytes) -> bool:
     """Not a row of x: that is how people write "your token here"."""
     return not _PLACEHOLDER.issuperset(value[len(value) // 2 :])
@@ -23,9 +27,10 @@ def _plain(name: str, anchors: str, pattern: str) -> Token:
 TOKENS: tuple[Token, ...] = (
     _plain("aws-access-key", "AKIA ASIA ABIA ACCA", r"(?<![A-Za-z0-9])A(?:KI|SI|BI|CC)A[A-Z0-9]{16}(?![A-Za-z0-9])"),
     token(
-        "aws-secret-key", "aws",
-        r"aws[a-z0-9_. -]{0,30}(?:secret|key|token)[a-z0-9_.-]{0,20}[\"']?\s{0,4}(?:=>|:=|=|:)\s{0,4}[\"']?"
-        r"([a-z0-9/+]{40})(?![a-z0-9/+=])",
+        "aws-secret-key",
+        "aws_secret aws-secret awssecret secret_access_key secretaccesskey secret-access-key aws_session_token",
+        r"(?:aws[_-]?secret|secret[_-]?access[_-]?key|aws_session_token)[a-z0-9_.-]{0,30}+[\"']?\s{0,4}+(?:=>|:=|=|:)\s{0,4}+"
+        r"[\"']?([a-z0-9/+]{40})(?![a-z0-9/+=])",
         folded=True, check=real,
     ),
     _plain("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9]{36,255}"),
@@ -50,7 +55,7 @@ TOKENS: tuple[Token, ...] = (
     _plain("pypi-token", "pypi-AgEI", r"pypi-AgEI[A-Za-z0-9_-]{50,1000}"),
     _plain("docker-token", "dckr_pat_ dckr_oat_", r"dckr_[po]at_[A-Za-z0-9_-]{20,255}"),
     _plain("sendgrid-key", "SG.", r"(?<![A-Za-z0-9_])SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
-    _plain("twilio-key", "SK", r"(?<![A-Za-z0-9])SK[0-9a-f]{32}(?![A-Za-z0-9])"),
+    _plain("twilio-key", _TWILIO, r"(?<![A-Za-z0-9])SK[0-9a-f]{32}(?![A-Za-z0-9])"),
     _plain("shopify-token", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}"),
     _plain("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", r"do[opr]_v1_[a-f0-9]{64}"),
     _plain("databricks-token", "dapi", r"(?<![A-Za-z0-9])dapi[a-f0-9]{32}(?:-\d)?(?![A-Za-z0-9])"),
