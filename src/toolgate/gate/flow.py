@@ -98,6 +98,9 @@ class Lost:
 Outcome = Done | Broke | Lost
 
 
+NOTHING = Scan()
+
+
 @dataclass(slots=True)
 class Flow:
     name: str
@@ -117,7 +120,9 @@ class Flow:
     rules: Rules | None = None
     """The policy that made the decision."""
     preview: str = ""
-    scan: Scan = field(default_factory=Scan)
+    scan: Scan = NOTHING
+    masked: Mapping[str, Any] | None = None
+    """The arguments without the secrets that the scan saw, where it saw any."""
     asked_again: str = ""
     question: str = ""
     started: Row | None = None
