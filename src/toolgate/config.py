@@ -18,7 +18,7 @@ from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, folded
 from toolgate.policy.checks import Parts, first_flaw
 from toolgate.policy.hard import Named
-from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, Strict, flawed
+from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, ScanSpec, Strict, flawed
 from toolgate.policy.policy import Policy
 from toolgate.starter import DEFAULT_YAML
 
@@ -94,6 +94,7 @@ class Config(Strict):
     limits: LimitsSpec = LimitsSpec()
     consent: ConsentSpec = ConsentSpec()
     policy_spec: PolicySpec = Field(default=PolicySpec(), alias="policy")
+    scan: ScanSpec = ScanSpec()
     ledger: LedgerSpec = LedgerSpec()
     budget: BudgetSpec = BudgetSpec()
     plugins: tuple[Annotated[str, Field(pattern=r"^(\./\S+\.py|[\w.]+:\w+)$")], ...] = ()
@@ -171,6 +172,7 @@ class Config(Strict):
             self.limits,
             trusted=trusted,
             named=Named.of(files, keys),
+            scan=self.scan,
         )
 
 

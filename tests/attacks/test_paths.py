@@ -29,6 +29,7 @@ SECRET = "secret-91bc"
 ROOM = {"per_minute": 1_000_000, "per_hour": 1_000_000}
 CONFIG: dict[str, Any] = {
     "version": 1,
+    "scan": {"hidden": "allow"},  # odd names must be stopped by the mounts, or be harmless; not by a question
     "default_persona": "thief",
     "personas": {"thief": {"phase": "collaborate", "allow": ["fs.*"], "mounts": ["project", "scratch", "garden"]}},
     "mounts": {"garden": {"path": "garden"}},

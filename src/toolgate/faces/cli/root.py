@@ -33,6 +33,7 @@ COMMANDS = {
     "pause": Entry("pause", "Stop a persona, or everything, at once.", HUMANS),
     "resume": Entry("pause", "Lift a pause.", HUMANS),
     "undo": Entry("undo", "Take back what calls did.", HUMANS),
+    "scan": Entry("scan", "Look for secrets and payloads in files.", RECORD),
     "ledger": Entry("ledger", "Read, verify and export the ledger.", RECORD),
     "artifacts": Entry("artifacts", "List the files that calls changed.", RECORD),
     "stats": Entry("stats", "Calls per persona and period.", RECORD),
