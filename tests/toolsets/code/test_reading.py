@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import toolgate
+from toolgate.workspace.outline import process
 from toolgate.workspace.outline.languages import LANGUAGES, language_of
 from toolgate.workspace.outline.outline import Symbol, outline
 
@@ -187,6 +190,25 @@ async def test_deep_nonsense_does_no_harm(project: Path) -> None:
     for name in ("deep.py", "nest.py"):
         result = await call(project, "code.outline", path=name)
         assert result.ok, (name, result.error)
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.js", "'")])
+async def test_a_file_that_would_keep_a_parser_busy_for_hours_is_read_without_its_outline(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    monkeypatch.setattr(process, "SECONDS", 1)
+    (project / name).write_text(text * 900_000)
+    (project / "good.py").write_text("def f():\n    pass\n" * 1000)
+    async with toolgate.open(project, CONFIG, "memory") as gate:
+        begun = time.monotonic()
+        read = asyncio.create_task(gate.call("code.read", {"path": name, "max_lines": 1}))
+        outlined = await gate.call("code.outline", {"path": name})
+        assert (await read).ok
+        assert "outline" not in read.result().data
+        assert time.monotonic() - begun < 10
+        assert outlined.error is not None
+        assert outlined.error.code == "timeout"
+        assert (await gate.call("code.outline", {"path": "good.py"})).data["total_symbols"] == 1000
 
 
 async def test_a_language_without_a_grammar_is_refused_with_what_there_is(project: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
 
-from toolgate.core.errors import InvalidArgs, Unavailable
+from toolgate.core.errors import InvalidArgs, TimedOut, Unavailable
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.toolsets.code.effects import reads_of
@@ -109,7 +109,7 @@ def _defined(path: MountPath, loaded: Loaded, first: int, last: int) -> list[Def
         return []
     try:
         symbols = outline("\n".join(loaded.lines), language).symbols
-    except Unavailable:  # an outline is a help, not what was asked for
+    except (Unavailable, TimedOut):  # an outline is a help, not what was asked for
         return []
     found: list[Defined] = []
     _collect(symbols, "", first, last, found)
