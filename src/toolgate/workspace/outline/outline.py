@@ -60,7 +60,7 @@ def outline(text: str, language: Language) -> Outline:
 
 def _make(data: bytes, language: Language) -> Outline:
     said = _installed(language)
-    rows, complete = here.parse(data, said) if len(data) <= SMALL else PARSER.parse(data, said)
+    rows, complete = here.parse(data, said) if len(data) <= SMALL else PARSER.ask("parse", data, **said)
     return Outline(language.name, [_symbol(row) for row in rows], complete)
 
 

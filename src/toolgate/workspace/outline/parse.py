@@ -1,4 +1,4 @@
-"""One source file parsed by tree-sitter. Run as a program it serves one request after another: see `process`.
+"""Source files parsed by tree-sitter and lexed by Pygments. Run as a program it serves requests: see `process`.
 
 It imports nothing of ours, so that the program starts quickly, and it knows languages only by what a request says.
 """
@@ -10,7 +10,7 @@ import json
 import signal
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, BinaryIO
 
@@ -115,14 +115,38 @@ def _text(node: Any) -> str:
     return "" if node is None or node.text is None else " ".join(node.text.decode("utf-8", "replace").split())
 
 
+def lex(data: bytes, asked: Mapping[str, Any]) -> list[Row]:
+    """Line, column, text and type of each token that is no white space; none where the language is not known."""
+    from pygments.lexers import find_lexer_class_for_filename
+    from pygments.token import Token, Whitespace
+
+    lexer = find_lexer_class_for_filename(asked["name"])
+    if lexer is None:
+        return []
+    found: list[Row] = []
+    line, column = asked["first"], 1
+    for kind, value in lexer(stripnl=False, ensurenl=False).get_tokens(data.decode()):
+        for index, part in enumerate(value.split("\n")):
+            if index:
+                line, column = line + 1, 1
+            if part.strip() and kind not in Whitespace:
+                name = ".".join(kind) if kind is not Token else "Token"
+                found.append([line, column, part, name or "Text"])
+            column += len(part)
+    return found
+
+
+WORK: dict[str, Callable[[bytes, Mapping[str, Any]], Any]] = {"parse": parse, "lex": lex}
+
+
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
     """Each request is two lengths, a JSON header and the text. Whoever takes too long is ended by its own alarm."""
     while frame := source.read(_FRAME.size):
         head, body = _FRAME.unpack(frame)
-        language = json.loads(source.read(head))
+        asked = json.loads(source.read(head))
         data = source.read(body)
-        signal.alarm(language["seconds"])
-        answer = json.dumps(parse(data, language)).encode()
+        signal.alarm(asked["seconds"])
+        answer = json.dumps(WORK[asked["work"]](data, asked)).encode()
         signal.alarm(0)
         sink.write(struct.pack(">I", len(answer)) + answer)
         sink.flush()

@@ -1,4 +1,4 @@
-"""Parsing in a process apart: a grammar that was written for honest files may take hours over others, or crash.
+"""Parsing in a process apart: grammars and lexers were written for honest files and may take hours over others, or crash.
 
 There is one such process, started on first need, and it is given one file after another. It ends itself when a file
 takes too long, and when this process is gone.
@@ -32,12 +32,12 @@ class Parser:
         self._process: subprocess.Popen[bytes] | None = None
         self._turn = Lock()
 
-    def parse(self, data: bytes, language: Mapping[str, Any]) -> tuple[list[program.Row], bool]:
+    def ask(self, work: str, data: bytes, **about: Any) -> Any:
+        """What `parse.WORK` has under this name, carried out there."""
         if not self._turn.acquire(timeout=SECONDS):
             raise _too_long()
         try:
-            rows, complete = self._ask(data, language)
-            return rows, complete
+            return self._ask(data, {**about, "work": work, "seconds": SECONDS})
         except (OSError, EOFError):
             self._stop()
             raise _too_long() from None
@@ -48,10 +48,10 @@ class Parser:
         with self._turn:
             self._stop()
 
-    def _ask(self, data: bytes, language: Mapping[str, Any]) -> Any:
+    def _ask(self, data: bytes, about: Mapping[str, Any]) -> Any:
         process = self._running()
         assert process.stdin is not None
-        head = json.dumps({**language, "seconds": SECONDS}).encode()
+        head = json.dumps(about).encode()
         left = memoryview(struct.pack(">II", len(head), len(data)) + head + data)
         while left:  # a signal may cut one write short
             left = left[process.stdin.write(left) :]
@@ -98,8 +98,8 @@ class Parser:
 
 def _too_long() -> TimedOut:
     return TimedOut(
-        f"outlining it takes more than {SECONDS} s, or breaks the parser",
-        "read it without an outline: `include_outline: false`",
+        f"parsing it takes more than {SECONDS} s, or breaks the parser",
+        "read it without `syntax_highlight`; it has no outline",
     )
 
 
