@@ -44,7 +44,7 @@ async def _compare(root: Path, wanted: int) -> str:
     async with toolgate.open(root, CONFIG, "memory") as gate:
         while seen["identical"] < wanted:
             old = dice.randrange(len(commits))
-            new = max(0, min(len(commits) - 1, old + dice.choice((-1, 1, -3, -20, 200, -2000))))
+            new = max(0, min(len(commits) - 1, old + dice.choice((-1, 1, -3, 10, -20, 100))))
             seen[await _pair(gate, root, commits[old], commits[new], dice)] += 1
     return ", ".join(f"{count} {word}" for word, count in seen.most_common())
 
