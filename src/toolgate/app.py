@@ -99,9 +99,9 @@ def prepare(
         trusted = True  # the program that opens the gate vouches for what it hands in
         if isinstance(config, str | Path):
             source = Path(config)
-            if not source.is_file():
+            if not source.exists():
                 raise SetupError(f"there is no configuration file {source}", "check the path")
-            loaded = configuration.loads(source.read_text(), str(source))
+            loaded = configuration.read(source)
         else:
             loaded = config if isinstance(config, Config) else Config.from_dict(config)
     return Setup(root, source, loaded, trusted, database or loaded.ledger.database, state_dir)
@@ -209,10 +209,10 @@ class LivePolicy:
         source = self._setup.source
         assert source is not None
         try:
-            self.config = configuration.loads(source.read_text(), str(source))
+            self.config = configuration.read(source)
             self._policy = self.config.policy(self._setup.trusted)
             self._error = None
-        except (ConfigError, OSError, UnicodeDecodeError) as error:
+        except ConfigError as error:
             fix = getattr(error, "fix", "") or "repair the file"
             self._error = Unavailable(f"the policy cannot be read: {error}", fix)
             return

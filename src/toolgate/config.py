@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -211,7 +212,10 @@ def schema() -> dict[str, Any]:
 
 def _text(file: Path) -> str:
     try:
-        with file.open("rb") as stream:
+        # Without O_NONBLOCK, a FIFO in its place would hold us until somebody writes into it.
+        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise ConfigError("it is not a regular file", "put a file in its place", str(file))
             raw = stream.read(yamlfile.MAX_BYTES + 1)
     except FileNotFoundError:
         raise ConfigError("there is no such file", "run `toolgate init`", str(file)) from None
