@@ -17,7 +17,7 @@ from fastapi import Depends, Request
 from toolgate.core.errors import CallError, NotAllowed
 from toolgate.core.names import HUMAN
 from toolgate.faces.http.problems import Unauthenticated
-from toolgate.faces.http.sessions import COOKIE, Session
+from toolgate.faces.http.sessions import COOKIE, Session, digest
 from toolgate.faces.http.site import Site, site_of
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -31,6 +31,8 @@ class Identity:
     name: str
     """`human`, or the persona's name."""
     session: Session | None = None
+    token: str = ""
+    """The hash of the token that was shown; a long connection ends when it is replaced."""
 
     @property
     def human(self) -> bool:
@@ -87,14 +89,14 @@ async def by_token(site: Site, request: Request, token: str) -> Identity:
         raise Unauthenticated("this is nobody's token", _HOW)
     if name != HUMAN and name not in _personas(site):
         raise Unauthenticated(f"there is no persona {name!r} any more", "ask for another token")
-    return Identity(name)
+    return Identity(name, token=digest(token))
 
 
 def still(site: Site, who: Identity) -> bool:
-    """Whether a long connection may go on: its session lives, its persona exists."""
+    """Whether a long connection may go on: its session lives, its token was not replaced, its persona exists."""
     if who.session is not None:
         return site.sessions.find(who.session.id, site.tokens.of(HUMAN)) is not None
-    return who.human or who.name in _personas(site)
+    return who.token == digest(site.tokens.of(who.name)) and (who.human or who.name in _personas(site))
 
 
 def _personas(site: Site) -> frozenset[str]:
