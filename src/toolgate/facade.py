@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from toolgate import undoing
 from toolgate.config import Config
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
 from toolgate.core.context import NO_TRAIL, Trail
 from toolgate.core.errors import InvalidArgs, NotAllowed, NotFound, Unavailable
 from toolgate.core.event import Paused, Resumed
-from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
@@ -31,6 +32,10 @@ from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.policy.explain import Explanation
 from toolgate.policy.policy import Policy
 from toolgate.storage.port import Filter, Row
+from toolgate.toolsets import artifacts
+from toolgate.toolsets.artifacts import Listed
+from toolgate.undoing import Wanted
+from toolgate.workspace.files import WorkspaceFiles
 
 
 class PolicySource(Protocol):
@@ -97,7 +102,7 @@ class Gate:
         who = self._persona(persona)
         seen = []
         for tool in self.services.registry:
-            decision = self.policy.decide(Facts(who, tool, {}, tool.effects))
+            decision = self.policy.outlook(who, tool)
             if decision.verdict != "deny":
                 seen.append((tool, decision))
         return ToolSpecs.of(seen)
@@ -171,9 +176,20 @@ class Gate:
         if persona and persona not in self.policy.personas:
             raise NotAllowed(f"there is no persona {persona!r}", f"the personas are: {self.policy.listed()}")
 
-    async def undo(self, event: int, *, reason: str = "", wait: bool = True) -> Result:
-        """Take back what a recorded event did; itself a recorded call, and undoable."""
-        return await self.call("ledger.undo", {"event": event}, persona=HUMAN, reason=reason, wait=wait)
+    async def undo(
+        self, *events: int | str, conversation: str = "", since: str = "", preview: bool = False,
+        reason: str = "", wait: bool = True,
+    ) -> Result:  # fmt: skip
+        """Take back what calls did: those of these events or ids, all of a conversation, or all since a moment.
+
+        All files as one, or nothing; itself a recorded call, and undoable. `preview` only says what it would do.
+        """
+        wanted = Wanted(events, conversation, since, reason, wait)
+        return await (undoing.preview(self, wanted) if preview else undoing.undo(self, wanted))
+
+    async def artifacts(self, conversation: str = "", limit: int = 1000) -> Listed:
+        """The files that calls changed, from the ledger, and whether they still are as it says."""
+        return await artifacts.listed(self.services.ledger, self.services.files, conversation, limit)
 
     # --- the record ---------------------------------------------------------------------------------------
 
@@ -225,3 +241,11 @@ class Gate:
             "running": live,
             "open_questions": open_questions,
         }
+
+    async def stores(self) -> dict[str, Any]:
+        """How large the ledger and the images are."""
+        files = self.services.files
+        found: dict[str, Any] = {"ledger": await self.ledger_state()}
+        if isinstance(files, WorkspaceFiles):
+            found["images"] = asdict(await files.run(files.images.usage))
+        return found

@@ -66,8 +66,8 @@ class FileChange:
 class Change:
     files: tuple[FileChange, ...]
     summary: str = ""
-    undoes: int = 0
-    """The event that this change takes back, if it does."""
+    undoes: tuple[int, ...] = ()
+    """The events that this change takes back, if it does."""
     report: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """What the plan found out that the result tells; it identifies nothing and is not kept."""
 

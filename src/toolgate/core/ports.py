@@ -45,6 +45,10 @@ class Rules(Protocol):
 
     def decide(self, facts: Facts) -> Decision: ...
 
+    def outlook(self, persona: str, tool: Tool) -> Decision:
+        """What this persona may expect of a tool, before any arguments are known."""
+        ...
+
     def rights(self, persona: str) -> str:
         """Hash of what this persona is (phase, overrides, parents): an approval is bound to it."""
         ...
@@ -57,6 +61,10 @@ class Files(Protocol):
 
     async def read(self, path: MountPath, *, to_change: bool = False) -> bytes | None:
         """The content, or None where there is no file; `to_change` when a plan starts from it."""
+        ...
+
+    def check(self, change: Change) -> None:
+        """Refuse a plan that is too large to be kept for undo."""
         ...
 
     async def keep(self, change: Change) -> None:
@@ -81,9 +89,17 @@ class Files(Protocol):
 class Redactor(Protocol):
     """Takes secrets out of whatever leaves the gate."""
 
-    def redact(self, value: Any) -> Any: ...
+    def redact(self, value: Any, hidden: tuple[str, ...] = ()) -> Any:
+        """The value without any secret; `hidden` are the call's own."""
+        ...
 
-    def mask(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]: ...
+    def mask(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments as people and the journal see them; the very same mapping where nothing is secret."""
+        ...
+
+    def seal(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+        """The arguments as the digest takes them, a keyed hash for each secret, and the secrets; likewise the same."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +123,8 @@ class Question:
     rationale: str = ""
     channels: tuple[str, ...] = ()
     again: str = ""
+    repeats: tuple[str, ...] = ()
+    """Arguments that the preview shows already."""
 
 
 class Channel(Protocol):

@@ -154,7 +154,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
                 owner=self.services.owners.me, args=args,
                 rule=decision.rule, decision=decision.verdict.value, reason=decision.reason,
                 effectful=flow.effectful, change=call.change.manifest if call.change else [],
-                trail=call.trail.words(), undoes=call.change.undoes if call.change else 0,
+                trail=call.trail.words(), undoes=list(call.change.undoes) if call.change else [],
                 request=call.request if self.claim and call.change is not None else "",
             )
         )  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import replace
 from toolgate.consent.cover import grant_for
 from toolgate.consent.desk import refusal
 from toolgate.consent.works import AskWork, approval_for
+from toolgate.core import diff
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotAllowed, Pending
@@ -54,6 +55,7 @@ async def consent(services: Services, flow: Flow) -> Stage | None:
         AskWork(
             call, services.redactor.mask(tool, call.args), facts.effects, decision, rights, flow.preview,
             tool.undoable, desk.settings.expires_s, desk.settings.max_open, flow.asked_again,
+            _repeats(flow),
         )
     )  # fmt: skip
     flow.asked_again = ""
@@ -62,6 +64,13 @@ async def consent(services: Services, flow: Flow) -> Stage | None:
     await desk.wait(flow.question)
     # things may have moved on while the human was reading
     return plan if tool.plan is not None or tool.preview is not None else None
+
+
+def _repeats(flow: Flow) -> tuple[str, ...]:
+    """Only where the diff shows every byte as text: then those arguments hold nothing that is not seen."""
+    assert flow.tool is not None
+    change = flow.call.change if flow.call is not None else None
+    return flow.tool.repeats if change is not None and diff.is_all_text(change) else ()
 
 
 async def _heed_refusal(services: Services, flow: Flow) -> None:

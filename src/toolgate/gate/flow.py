@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +27,8 @@ from toolgate.gate.cache import Cache
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.owners import Owners
 from toolgate.storage.port import Row
+
+log = logging.getLogger("toolgate.gate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,8 @@ class Flow:
     tool: Tool | None = None
     args: BaseModel | None = None
     call: Call | None = None
+    hidden: tuple[str, ...] = ()
+    """The call's own secrets, which nothing that leaves the gate may repeat."""
     facts: Facts | None = None
     decision: Decision | None = None
     rules: Rules | None = None
@@ -181,6 +187,15 @@ async def invoke(flow: Flow, function: Handler, *values: Any, **named: Any) -> A
         return await function(*values, **named)
     value = await asyncio.to_thread(function, *values, **named)
     return await value if inspect.isawaitable(value) else value
+
+
+def tell(flow: Flow, services: Services, message: str, *values: object) -> None:
+    """Log the exception that is being handled, without the call's own secrets."""
+    if not flow.hidden:
+        log.exception(message, *values, extra={"call": flow.call_id})
+        return
+    trace = str(services.redactor.redact(traceback.format_exc(), flow.hidden))
+    log.error(message, *values, extra={"call": flow.call_id, "trace": trace})
 
 
 def arguments(args: BaseModel) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from toolgate.gate.deadline import Deadline
 from toolgate.gate.flow import Services
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.state import Live
+from toolgate.ledger.undone import undone_rows
 from toolgate.secrets.mask import MASK
 from toolgate.storage.port import Row
 
@@ -92,7 +93,9 @@ async def _settle(services: Services, item: Live) -> list[Row]:
         }  # fmt: skip
         gone = f"the process that ran it ended before it was settled; {how}"
         if outcome == "happened":
-            view.emit(Committed(**common, summary="settled after a crash"))
+            view.emit(Committed(**common, summary="settled after a crash", artifacts=known.get("change", [])))
+            for event in undone_rows(row):
+                view.emit(event)
         elif outcome == "not":
             view.emit(Failed(**common, code="failed", error=gone))
         else:

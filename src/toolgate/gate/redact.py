@@ -10,6 +10,6 @@ from toolgate.gate.flow import Done, Flow, Services
 def redact(services: Services, flow: Flow) -> None:
     outcome = flow.outcome
     if isinstance(outcome, Done):
-        flow.data = services.redactor.redact(outcome.value)
+        flow.data = services.redactor.redact(outcome.value, flow.hidden)
     elif outcome is not None:
-        flow.outcome = replace(outcome, message=str(services.redactor.redact(outcome.message)))
+        flow.outcome = replace(outcome, message=str(services.redactor.redact(outcome.message, flow.hidden)))

@@ -113,7 +113,7 @@ class Refusals:
         if error.code is Code.RATE_LIMITED:
             wait = round(float(data.get("retry_after_s", 0)) * 1000)
             return Limited(**common, limit=str(data.get("limit", error.message)), retry_ms=wait)
-        message = encodable(str(self._services.redactor.redact(error.message)))[:500]
+        message = encodable(str(self._services.redactor.redact(error.message, flow.hidden)))[:500]
         named = encodable(flow.name[:128]) if isinstance(flow.name, str) else ""
         return Rejected(
             **common, code=error.code.value, error=message if flow.tool else f"{named}: {message}"

@@ -140,6 +140,19 @@ class Policy:
             )
         return decision
 
+    def outlook(self, persona: str, tool: Tool) -> Decision:
+        """What this persona may expect of a tool: for lists of tools, where no arguments are known yet."""
+        facts = Facts(persona, tool, {}, tool.effects)
+        decision = self.decide(facts)
+        line = self._lines.get(persona)
+        if decision.verdict is not Verdict.DENY or line is None or decision.step == 1:
+            return decision
+        standings = self._standings.get((persona, tool.name)) or self._stand(facts, line)
+        hoped = standings[0].outlook(facts)
+        for standing in standings[1:]:
+            hoped = joined(hoped, standing.outlook(facts))
+        return self.profiled(hoped, tool)
+
     def explain(self, facts: Facts) -> Explanation:
         return explain(self, facts)
 

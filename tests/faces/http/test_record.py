@@ -103,6 +103,11 @@ async def test_a_change_is_undone(tmp_path: Path) -> None:
     async with house(root, config) as here, here.client("human") as human:
         done = await here.gate.call("fs.write", {"path": "a.txt", "content": "hello\n"})
         assert done.ok, done.error
+        shown = (await human.get(f"/api/v1/undo/{done.meta.event_id}")).json()["data"]
+        assert (shown["files"][0]["path"], "-hello" in shown["diff"]) == ("project:a.txt", True)
+        both = await human.post("/api/v1/undo", json={"events": [done.meta.event_id], "preview": True})
+        assert both.json()["data"] == shown
+        assert (root / "a.txt").exists()
         undone = await human.post(f"/api/v1/undo/{done.meta.event_id}", json={"reason": "a mistake"})
         assert (undone.status_code, undone.json()["ok"]) == (200, True)
         assert not (root / "a.txt").exists()

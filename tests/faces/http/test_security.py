@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolgate.core.errors import RateLimited
+from toolgate.faces.http import app
 from toolgate.faces.http.app import create_app
+from toolgate.faces.http.auth import persona_by_token
 from toolgate.faces.http.guard import HEADERS
+from toolgate.faces.http.site import Site
 from toolgate.faces.http.throttle import GLOBAL, PER_ADDRESS, Throttle
 
-from .serving import PATIENCE, House
+from .serving import PATIENCE, House, house
 
 PUBLIC = {
     ("GET", "/"),
@@ -41,9 +47,9 @@ FOR_PERSONAS = {
 FOREIGN = {"Origin": "http://evil.example"}
 
 
-def routes(app: FastAPI) -> Iterator[tuple[str, str]]:
+def routes(application: FastAPI) -> Iterator[tuple[str, str]]:
     """Method and path of everything the application answers."""
-    for route in iter_route_contexts(app.routes):
+    for route in iter_route_contexts(application.routes):
         yield from ((method, str(route.path)) for method in sorted((route.methods or set()) - {"HEAD"}))
 
 
@@ -294,3 +300,22 @@ async def test_tricks_in_paths_lead_nowhere(here: House) -> None:
             answer = await client.get(path)
             assert answer.status_code in (400, 404), path
             assert {"code", "message", "fix"} <= set(answer.json()), path
+
+
+async def test_what_is_mounted_at_mcp_is_behind_the_same_guard_and_told_whose_token_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def echo(site: Site) -> ASGIApp:
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            await JSONResponse({"persona": await persona_by_token(site, scope)})(scope, receive, send)
+
+        return answer
+
+    monkeypatch.setattr(app, "mcp_application", echo)
+    root = tmp_path / "project"
+    root.mkdir()
+    async with house(root) as here, here.client("helper") as agent, here.client() as nobody:
+        assert (await agent.post("/mcp", json={})).json() == {"persona": "helper"}
+        assert (await nobody.post("/mcp", json={})).json() == {"persona": None}
+        assert (await agent.post("/mcp", json={}, headers=FOREIGN)).status_code == 403
+        assert (await agent.post("/mcp", json={}, headers={"Host": "evil.example"})).status_code == 403

@@ -13,6 +13,7 @@ from typing import Annotated
 from urllib.parse import parse_qs
 
 from fastapi import Depends, Request
+from starlette.types import Scope
 
 from toolgate.core.errors import CallError, NotAllowed
 from toolgate.core.names import HUMAN
@@ -90,6 +91,16 @@ async def by_token(site: Site, request: Request, token: str) -> Identity:
     if name != HUMAN and name not in _personas(site):
         raise Unauthenticated(f"there is no persona {name!r} any more", "ask for another token")
     return Identity(name, token=digest(token))
+
+
+async def persona_by_token(site: Site, scope: Scope) -> str | None:
+    """For the MCP server: whose token this request brings; None for nobody's. Who may do what there it says itself."""
+    request = Request(scope)
+    given = request.headers.getlist("authorization")
+    try:
+        return (await by_token(site, request, _bearer(given))).name if given else None
+    except CallError:
+        return None
 
 
 def still(site: Site, who: Identity) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import uvicorn
 from toolgate.core.errors import SetupError
 from toolgate.faces.http.site import Site
 
+log = logging.getLogger("toolgate.http")
 PORT = 8721
 GRACE = 10
 """Seconds that running calls have to finish before they are cancelled and settled."""
@@ -76,7 +78,7 @@ async def serve(
         ready,
     )  # fmt: skip
     with _signals(site.closing), sock:
-        ending = asyncio.create_task(_end(server, site.closing))
+        ending = asyncio.create_task(_end(server, site))
         try:
             await server.serve([sock])
             await _settled(server)
@@ -85,9 +87,14 @@ async def serve(
             ending.cancel()
 
 
-async def _end(server: Server, closing: asyncio.Event) -> None:
-    await closing.wait()
+async def _end(server: Server, site: Site) -> None:
+    await site.closing.wait()
     server.should_exit = True
+    for close in site.closers:
+        try:
+            await close()
+        except Exception:
+            log.exception("a face could not be closed")
 
 
 async def _settled(server: Server) -> None:
