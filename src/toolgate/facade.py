@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -105,7 +106,7 @@ class Gate:
             decision = self.policy.outlook(who, tool)
             if decision.verdict != "deny":
                 seen.append((tool, decision))
-        return ToolSpecs.of(seen)
+        return ToolSpecs.of(seen, partial(self.calls, persona=who))
 
     async def explain(
         self, tool: str, args: Mapping[str, Any] | None = None, persona: str | None = None
