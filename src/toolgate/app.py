@@ -160,7 +160,7 @@ async def _assemble(
     live.ledger, live.services = ledger, services
     gate = Gate(setup.root, live, services, Pipeline(services))
     stack.push_async_callback(gate.pipeline.refusals.close)
-    _register(setup, services, gate, (*_history(setup, stack, services, live), *own), more)
+    _register(setup, services, gate, _history(setup, stack, services, live), own, more)
     await reconcile_dead(services)
     await _remember_policy(services)
     return gate
@@ -359,8 +359,9 @@ def _history(setup: Setup, stack: AsyncExitStack, services: Services, live: Live
 
 
 def _register(
-    setup: Setup, services: Services, gate: Gate, own: Sequence[Tool], more: Sequence[plugins.Plugin]
-) -> None:
+    setup: Setup, services: Services, gate: Gate, history: Sequence[Tool], own: Sequence[Tool],
+    more: Sequence[plugins.Plugin],
+) -> None:  # fmt: skip
     def standing(persona: str, tool: Tool) -> Decision:
         return services.rules().decide(Facts(persona, tool, {}, tool.effects))
 
@@ -374,12 +375,13 @@ def _register(
         built_in += fs.toolset(services.files)
         built_in += fs_patch.toolset(services.files)
         built_in += code.toolset(services.files.mounts)
-    for tool in (*built_in, *own):
+    for tool in (*built_in, *history):
         services.registry.add(tool)
     named = [plugins.load(spec, setup.root) for spec in setup.config.plugins] if setup.trusted else []
-    for plugin in (*more, *named):
-        for tool in plugin(services):
-            services.registry.add(tool)
+    brought = (tool for plugin in (*more, *named) for tool in plugin(services))
+    for tool in (*own, *brought):
+        services.registry.add(tool)
+        tool.definition  # noqa: B018 - schemas are worked out late; what is wrong with a stranger's is said now
 
 
 async def _remember_policy(services: Services) -> None:

@@ -85,7 +85,7 @@ async def _run(services: Services, flow: Flow) -> object:
 
 def _dump(flow: Flow, value: object) -> object:
     assert flow.tool is not None
-    return flow.tool.result.dump_python(value, mode="json") if flow.tool.result is not None else value
+    return flow.tool.result.dump(value) if flow.tool.result is not None else value
 
 
 async def _raised(services: Services, flow: Flow, error: Exception) -> Outcome:

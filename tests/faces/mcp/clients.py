@@ -125,9 +125,11 @@ async def over_http(server: Server, persona: str = "ada") -> AsyncIterator[Any]:
 @asynccontextmanager
 async def http_transport(url: str, persona: str = "ada") -> AsyncIterator[Any]:
     headers = {"authorization": f"Bearer {persona}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as web:
-        async with streamable_http_client(url, http_client=web) as transport:
-            yield transport
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as web,
+        streamable_http_client(url, http_client=web) as transport,
+    ):
+        yield transport
 
 
 @dataclass
@@ -159,9 +161,10 @@ MODES = {"handshake": "legacy", "stateless": "2026-07-28"}
 async def client(
     server: Server, transport: str, era: str, persona: str = "ada", **more: Any
 ) -> AsyncIterator[Client]:
-    async with TRANSPORTS[transport](server, persona) as streams, Client(
-        _ready(streams), mode=MODES[era], read_timeout_seconds=PATIENCE, **more
-    ) as connected:
+    async with (
+        TRANSPORTS[transport](server, persona) as streams,
+        Client(_ready(streams), mode=MODES[era], read_timeout_seconds=PATIENCE, **more) as connected,
+    ):
         yield connected
 
 

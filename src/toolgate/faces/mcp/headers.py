@@ -6,13 +6,13 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 from toolgate.faces.mcp.jsonrpc import HEADER_MISMATCH, INVALID_REQUEST, Message, Request, RpcError
 from toolgate.faces.mcp.protocol import MODERN, VERSION_KEY, envelope, unsupported
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?")
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=")
 _ROUTING = ("mcp-protocol-version", "mcp-method", "mcp-name")
 Pairs = Iterable[tuple[bytes, bytes]]
@@ -66,10 +66,8 @@ def check_place(found: Headers, hosts: frozenset[str], origins: frozenset[str]) 
 
 
 def _name(host: str) -> str:
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+    found = _HOST.fullmatch(host)
+    return found[1].strip("[]").lower() if found else ""
 
 
 def check_post(found: Headers) -> None:

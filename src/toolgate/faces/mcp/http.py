@@ -120,12 +120,14 @@ class McpApp:
             await plain(send, 202)
             return
         outbox = Outbox(session.connection, taken.id, found.accepts_stream)
-        more = ((b"mcp-session-id", session.id.encode()),)
         with session.busy():
             task = session.connection.receive(message, outbox.put)
+            if (
+                opening and not session.connection.version
+            ):  # the handshake failed: there is nothing to come back to
+                await self.sessions.end(session)
+            more = ((b"mcp-session-id", session.id.encode()),)
             await stream(outbox, task, receive, send, more, goes_on=True)
-        if opening and not session.connection.version:
-            await self.sessions.end(session)
 
     # --- the stateless era --------------------------------------------------------------------------------
 

@@ -18,7 +18,8 @@ class _Watcher:
     persona: str
     tell: Callable[[], None]
     seen: tuple[Any, ...]
-    names: list[str]
+    names: list[str] | None = None
+    """Not worked out until something has changed: a start should not wait for it."""
 
 
 class Watching:
@@ -30,7 +31,7 @@ class Watching:
 
     def join(self, persona: str, tell: Callable[[], None]) -> Callable[[], None]:
         """Be told of changes from now on; what comes back ends it."""
-        watcher = _Watcher(persona, tell, self._listing.stamp(persona), self._listing.names(persona))
+        watcher = _Watcher(persona, tell, self._listing.stamp(persona))
         self._watchers.add(watcher)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._watch())
