@@ -115,4 +115,13 @@ def _tools(ran: list[str], started: asyncio.Event, go: asyncio.Event) -> list[to
         ran.append(f"write {change.files[0].path.relative}")
         return "written"
 
-    return [look, act, far, secret, fail, big, slow, write]
+    @toolgate.tool("t.other", reads=["system"], origin="imported")
+    async def other(kind: str = "image") -> dict[str, Any]:
+        """What another server says."""
+        return {
+            "source": "other",
+            "untrusted": True,
+            "content": [{"type": kind, "data": "aGk=", "mimeType": "image/png"}],
+        }
+
+    return [look, act, far, secret, fail, big, slow, write, other]

@@ -196,6 +196,14 @@ async def test_resources_and_prompts_are_listed_read_and_governed(
     assert ("committed", "fs.read") in kinds
 
 
+async def test_what_another_server_answered_keeps_its_kind(world: World) -> None:
+    async with client(world.server, "stdio", "handshake") as mcp:
+        image = await mcp.call_tool("t.other", {})
+        assert (image.content[0].type, image.content[0].data) == ("image", "aGk=")
+        odd = await mcp.call_tool("t.other", {"kind": "script"})
+        assert odd.content[0].type == "text"
+
+
 @EVERYWHERE
 async def test_a_persona_does_not_see_what_it_may_not_call(world: World, transport: str, era: str) -> None:
     async with client(world.server, transport, era, persona="bob") as mcp:

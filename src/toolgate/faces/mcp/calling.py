@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 async def call(server: Server, exchange: Exchange) -> Message:
     name, args = _read(exchange.params)
     outcome = await server.consent.carry(exchange, name, args, _progress(exchange))
-    return as_mcp(outcome) if isinstance(outcome, Result) else outcome
+    return as_mcp(outcome, _blocks(server, outcome)) if isinstance(outcome, Result) else outcome
 
 
 def _read(params: Message) -> tuple[str, Message]:
@@ -32,9 +32,26 @@ def _read(params: Message) -> tuple[str, Message]:
     return name, args
 
 
-def as_mcp(result: Result) -> Message:
+def _blocks(server: Server, result: Result) -> list[Message] | None:
+    """What another MCP server answered, as it answered: its images and resources stay what they are."""
+    registry, data = server.gate.services.registry, result.data
+    if not result.ok or not isinstance(data, dict) or data.get("untrusted") is not True:
+        return None
+    if result.tool not in registry or registry.resolve(result.tool).origin != "imported":
+        return None
+    content = data.get("content")
+    whole = isinstance(content, list) and all(
+        isinstance(item, dict) and item.get("type") in _KINDS for item in content
+    )
+    return content if whole else None
+
+
+_KINDS = frozenset({"text", "image", "audio", "resource", "resource_link"})
+
+
+def as_mcp(result: Result, blocks: list[Message] | None = None) -> Message:
     message: Message = {
-        "content": [{"type": "text", "text": readable(result)}],
+        "content": [{"type": "text", "text": readable(result)}] if blocks is None else blocks,
         "structuredContent": result,
     }
     if not result.ok:

@@ -11,16 +11,24 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
 from toolgate.core.names import HUMAN
+from toolgate.facade import Gate
 from toolgate.faces.mcp import headers, jsonrpc
 from toolgate.faces.mcp.headers import Headers, HttpError
 from toolgate.faces.mcp.jsonrpc import Message, Notification, Request, RpcError, classify, id_of
 from toolgate.faces.mcp.protocol import HANDSHAKE, VERSION_KEY, Connection
-from toolgate.faces.mcp.server import Server
+from toolgate.faces.mcp.server import Options, Server
 from toolgate.faces.mcp.sessions import Session, Sessions
 from toolgate.faces.mcp.streaming import Outbox, Receive, SendEvent, plain, stream
 
 Scope = MutableMapping[str, Any]
 Authenticate = Callable[[Scope], "str | Awaitable[str | None] | None"]
+
+
+def application(
+    gate: Gate, authenticate: Authenticate, *, console: str = "", hosts: Iterable[str] = (), origins: Iterable[str] = ()
+) -> McpApp:  # fmt: skip
+    """For a site that mounts it at /mcp; `console` is where a human can answer in a browser."""
+    return McpApp(Server(gate, Options(console=console)), authenticate, hosts=hosts, origins=origins)
 
 
 class McpApp:
@@ -49,6 +57,7 @@ class McpApp:
             await plain(send, error.status, error.body, error.headers)
 
     async def close(self) -> None:
+        self.server.close()
         await self.sessions.close()
         for connection in list(self._alone):
             await connection.close()

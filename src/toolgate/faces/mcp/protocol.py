@@ -152,7 +152,9 @@ class Connection:
     def _open(self, request: Request, send: Send) -> Exchange:
         meta = request.params.get("_meta")
         enveloped = isinstance(meta, dict) and VERSION_KEY in meta
-        if request.method == "initialize":
+        if request.method == "initialize" and not (
+            self.modern and enveloped
+        ):  # which does not know that method
             self._shake_hands(request.params)
         elif self.modern or (enveloped and self.modern is None):
             return self._open_modern(request, send)
