@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -43,7 +43,14 @@ class ConsentSpec(Strict):
     """Open questions per persona."""
     unattended: Flag = False
     """Nobody answers here: what would be asked is refused at once."""
+    mcp: Flag = True
+    """Whether the user of an MCP client may answer in it; the client vouches that a person did."""
     notify: NotifySpec = NotifySpec()
+
+
+class McpSpec(Strict):
+    profile: Literal["minimal", "code", "full"] = "full"
+    """Which tools MCP clients are shown. Showing is not permission."""
 
 
 class LedgerSpec(Strict):
@@ -102,6 +109,7 @@ class Config(Strict):
     """`package.module:factory` or `./file.py`; started only in a trusted project."""
     servers: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """MCP servers behind the gate, kept as written."""
+    mcp: McpSpec = McpSpec()
     timeouts: TimeoutsSpec = TimeoutsSpec()
     cache: CacheSpec = CacheSpec()
     images: ImagesSpec = ImagesSpec()

@@ -81,7 +81,7 @@ async def _run(services: Services, flow: Flow) -> object:
 
 def _dump(flow: Flow, value: object) -> object:
     assert flow.tool is not None
-    data = flow.tool.result.dump_python(value, mode="json") if flow.tool.result is not None else value
+    data = flow.tool.result.dump(value) if flow.tool.result is not None else value
     change = flow.call.change if flow.call is not None else None
     if change is not None and isinstance(data, dict):
         data = data | {"findings": recorded(change.findings)}

@@ -28,6 +28,7 @@ COMMANDS = {
     "up": Entry("up", "Start the console, the HTTP API and MCP.", DAILY),
     "call": Entry("call", "Call a tool through the gate.", DAILY),
     "tools": Entry("tools", "List the tools, or describe one.", DAILY),
+    "mcp": Entry("mcp", "Serve the tools to an MCP client on stdio.", DAILY),
     "demo": Entry("demo", "A guided tour that leaves nothing behind.", DAILY),
     "approvals": Entry("approvals", "See and answer open questions.", HUMANS),
     "grants": Entry("grants", "See and revoke grants.", HUMANS),
