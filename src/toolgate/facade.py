@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from toolgate.config import Config
 from toolgate.consent.desk import whoami
@@ -32,6 +32,9 @@ from toolgate.policy.explain import Explanation
 from toolgate.policy.policy import Policy
 from toolgate.storage.port import Filter, Row
 
+if TYPE_CHECKING:
+    from toolgate.upstream.servers import Servers
+
 
 class PolicySource(Protocol):
     config: Config
@@ -46,6 +49,8 @@ class Gate:
         self.root = root
         self.services = services
         self.pipeline = pipeline
+        self.upstream: Servers | None = None
+        """Other MCP servers behind this gate, where toolgate.yaml names any."""
         self._policy = policy
 
     @property
@@ -111,7 +116,9 @@ class Gate:
 
     async def facts(self, tool: str, args: Mapping[str, Any], persona: str) -> Facts:
         flow = Flow(tool, args, persona, None, Trail(), False, "c_explain")
-        resolve(self.services, flow)
+        late = resolve(self.services, flow)
+        if late is not None:
+            await late
         validate(self.services, flow)
         assert flow.facts is not None
         paused = await self.services.ledger.look(lambda state, now: dict(state.paused))
@@ -174,6 +181,20 @@ class Gate:
     async def undo(self, event: int, *, reason: str = "", wait: bool = True) -> Result:
         """Take back what a recorded event did; itself a recorded call, and undoable."""
         return await self.call("ledger.undo", {"event": event}, persona=HUMAN, reason=reason, wait=wait)
+
+    # --- other servers ------------------------------------------------------------------------------------
+
+    def servers(self) -> list[dict[str, Any]]:
+        """The MCP servers behind this gate: state, health, tools, what is held and why. Starts nothing."""
+        return self.upstream.status() if self.upstream is not None else []
+
+    async def approve_server(
+        self, name: str, tools: Mapping[str, str], *, by: str = "", channel: str = "library"
+    ) -> Result:
+        """Approve what `upstream.diff(name)` showed: tools by name, each with the hash of its definition. A
+        recorded call, and a human's; a face must know that it is one."""
+        args = {"server": name, "tools": dict(tools), "by": by or whoami(), "channel": channel}
+        return await self.call("servers.approve", args, persona=HUMAN)
 
     # --- the record ---------------------------------------------------------------------------------------
 
