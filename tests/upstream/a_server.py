@@ -1,18 +1,14 @@
-"""A real MCP server for the tests, started as a program. Its tools do what the tests need done to them.
+"""A real MCP server, made with the SDK: on stdio, streamable HTTP or the old SSE, on the newest protocol where it can.
 
-`a_server.py [stdio|http|sse] [--define FILE]`: with a file, its JSON says which tools are listed and how.
+`a_server.py [stdio|http|sse]`; the last two print the port they listen on.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import signal
 import socket
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -20,121 +16,72 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-HERE = Path(os.environ.get("WITNESS", "/nonexistent"))
 OBJECT: dict[str, Any] = {"type": "object"}
-TEXT: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+TEXT: dict[str, Any] = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "properties": {"text": {"type": "string", "minLength": 1}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
+PROMISE = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 READS = {"readOnlyHint": True}
 TOOLS: list[dict[str, Any]] = [
     {"name": "echo", "description": "Say it again.", "inputSchema": TEXT, "annotations": READS},
     {"name": "write", "description": "Note it down.", "inputSchema": TEXT},
-    {"name": "crash", "description": "End at once.", "inputSchema": OBJECT},
-    {"name": "crash_read", "description": "End at once.", "inputSchema": OBJECT, "annotations": READS},
-    {"name": "hang", "description": "Never answer.", "inputSchema": OBJECT},
-    {"name": "fail", "description": "Fail.", "inputSchema": OBJECT},
-    {"name": "env", "description": "The environment.", "inputSchema": OBJECT, "annotations": READS},
     {"name": "controls", "description": "Bad text.", "inputSchema": OBJECT, "annotations": READS},
     {"name": "image", "description": "Much data.", "inputSchema": OBJECT, "annotations": READS},
-    {"name": "flood", "description": "Too many messages.", "inputSchema": OBJECT, "annotations": READS},
-    {"name": "endless", "description": "A line without end.", "inputSchema": OBJECT, "annotations": READS},
     {"name": "steps", "description": "Progress.", "inputSchema": OBJECT, "annotations": READS},
     {"name": "ask", "description": "Ask the human.", "inputSchema": OBJECT, "annotations": READS},
-    {"name": "sample", "description": "Ask the model.", "inputSchema": OBJECT, "annotations": READS},
-    {"name": "change", "description": "Become another.", "inputSchema": TEXT, "annotations": READS},
-    {
-        "name": "lie",
-        "description": "Break a promise.",
-        "inputSchema": OBJECT,
-        "outputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
-        "annotations": READS,
-    },
+    {"name": "lie", "description": "Break it.", "inputSchema": OBJECT, "outputSchema": PROMISE},
 ]
 
 
-def defined() -> list[dict[str, Any]]:
-    file = os.environ.get("DEFINE")
-    found: list[dict[str, Any]] = json.loads(Path(file).read_text()) if file and Path(file).exists() else TOOLS
-    return found
-
-
 async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
-    if os.environ.get("SLOW_LIST"):
-        await asyncio.sleep(600)
-    return types.ListToolsResult(tools=[types.Tool.model_validate(one) for one in defined()])
+    return types.ListToolsResult(tools=[types.Tool.model_validate(one) for one in TOOLS])
 
 
 def said(text: str, **more: Any) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], **more)
 
 
-def witness(line: str) -> None:
-    with HERE.open("a") as file:
-        file.write(line + "\n")
-
-
 async def call_tool(context: Any, params: types.CallToolRequestParams) -> Any:
     args = params.arguments or {}
     match params.name:
-        case "echo" | "Echo":
+        case "echo":
             return said(args["text"])
         case "write":
-            witness(args["text"])
+            with open(os.environ["WITNESS"], "a") as file:
+                file.write(args["text"] + "\n")
             return said("written", structured_content={"written": args["text"]})
-        case "crash" | "crash_read":
-            witness("crashed")
-            os._exit(3)
-        case "hang":
-            witness("hanging")
-            await asyncio.sleep(600)
-        case "fail":
-            return said("no such \x1b[31mthing", is_error=True)
-        case "env":
-            return said(json.dumps(dict(os.environ)))
         case "controls":
-            return said("a\x1b[2Jb\u202ec\U000e0041d ok 👩‍💻")
+            return said("a\x1b[2Jb\u202ec\U000e0041d ok 👩‍💻 é\u00a0!")
         case "image":
-            data = "A" * 200_000
-            return types.CallToolResult(
-                content=[types.ImageContent(type="image", data=data, mime_type="image/png")]
-            )
-        case "flood":
-            line = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\n'
-            while True:
-                os.write(1, line * 100)
-        case "endless":
-            while True:
-                os.write(1, b"x" * 65536)
+            picture = types.ImageContent(type="image", data="A" * 200_000, mime_type="image/png")
+            return types.CallToolResult(content=[picture])
         case "lie":
             return said("7", structured_content={"n": "seven"})
-        case _:
-            return await speak(context, params.name, args)
-    return said("unreachable")
-
-
-async def speak(context: Any, name: str, args: dict[str, Any]) -> Any:
-    session = context.session
-    match name:
         case "steps":
             for step in (1, 2, 3):
-                await session.report_progress(step, 3, f"step {step}")
+                await context.session.report_progress(step, 3, f"step \x1b{step}")
                 await asyncio.sleep(0.06)
             return said("done")
         case "ask":
-            answer = await session.elicit_form(
-                "Your \x1b[1mpassword?", {"type": "object", "properties": {"word": {"type": "string"}}}
-            )
-            return said(f"{answer.action} {answer.content}")
-        case "sample":
-            await session.create_message(
-                messages=[types.SamplingMessage(role="user", content=types.TextContent(type="text", text="hi"))],
-                max_tokens=10,
-            )
-            return said("sampled")
-        case "change":
-            Path(os.environ["DEFINE"]).write_text(args["text"])
-            await session.send_tool_list_changed()
-            return said("changed")
+            return asked(params)
         case _:
-            return said(f"no tool {name}", is_error=True)
+            return said(f"no tool {params.name}", is_error=True)
+
+
+def asked(params: types.CallToolRequestParams) -> Any:
+    """On the newest protocol a server asks by an unfinished result, and is called again with the answer."""
+    if params.input_responses:
+        return said(params.input_responses["word"].model_dump_json(include={"action", "content"}))
+    form = types.ElicitRequestFormParams(
+        message="Your \x1b[1mword?",
+        requested_schema={"type": "object", "properties": {"word": {"type": "string"}}},
+    )
+    request = types.ElicitRequest(params=form)
+    return types.InputRequiredResult(input_requests={"word": request}, request_state="asked")
 
 
 async def list_resources(context: Any, params: Any) -> types.ListResourcesResult:
@@ -188,21 +135,9 @@ def sse_app(server: Server[Any]) -> Any:
 
 
 def main() -> None:
-    if os.environ.get("STUBBORN"):
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if os.environ.get("CHILD"):  # like the wrappers of package managers: the real server is a grandchild
-        subprocess.Popen(["sleep", "600"])
-    if os.environ.get("HANG"):
-        signal.pause()
-    if message := os.environ.get("DIE"):
-        print(message, file=sys.stderr, flush=True)
-        sys.exit(7)
-    kind = sys.argv[1] if len(sys.argv) > 1 else "stdio"
+    kind = sys.argv[1]
     if kind == "stdio":
-        print("a banner that does not belong on stdout", flush=True)
         anyio.run(stdio)
-        if os.environ.get("STUBBORN"):
-            signal.pause()
     else:
         web(kind)
 
