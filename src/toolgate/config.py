@@ -103,7 +103,8 @@ class Config(Strict):
             raise flawed(
                 f"there is no version {str(version)[:40]!r}", f"write `version: {VERSION}`", "version"
             )
-        return data | {"mounts": _mounts(data.get("mounts"))}
+        servers = data.get("servers")
+        return data | {"mounts": _mounts(data.get("mounts")), "servers": {} if servers is None else servers}
 
     @model_validator(mode="after")
     def _whole(self) -> Config:

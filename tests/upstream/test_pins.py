@@ -180,9 +180,9 @@ async def test_hostile_names_shadow_nothing_and_cost_only_themselves(place: Path
         await gate.upstream.discover("up")
         one = status(gate)
         assert set(one["tools"]) == {
-            "up.p_i_d", "up.PID", "up.a_b", "up.t______x", "up.t_pid", "up.resources_list",
+            "up.p_i_d", "up.pid", "up.a_b", "up.t______x", "up.t_pid", "up.resources_list",
         }  # fmt: skip
-        assert set(one["refused"]) == {"pid", "p.i.d", "x" * 80, ""}
+        assert set(one["refused"]) == {"PID", "p.i.d", "x" * 80, ""}
         assert gate.services.registry.resolve("system.ping").origin == "native"
         sent = {gate.upstream.definition(full)["name"] for full in one["tools"]}
         assert "../../x" in sent

@@ -71,8 +71,10 @@ def sort_out(raws: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Definition], 
     taken: dict[str, str] = {}
     bad: dict[str, str] = {}
     found = [Definition(dict(raw)) for raw in raws]
-    # whoever is spelled exactly so comes first: a look-alike cannot take its name
-    for one in sorted(found, key=lambda one: (safe_name(one.name) != one.name, one.name)):
+    # whoever is spelled exactly so, in lower case, comes first: a look-alike cannot take its name
+    for one in sorted(
+        found, key=lambda one: (safe_name(one.name) != one.name, not one.name.islower(), one.name)
+    ):
         problem = _problem(one)
         local = safe_name(one.name)
         first = taken.get(local.casefold())
