@@ -25,6 +25,9 @@ RESERVED = frozenset(_FAMILIES.split())
 _REFERENCE = re.compile(r"\$?\$\{([^}]*)\}")
 _ENV = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_SECRET = re.compile(
+    r"(key|token|secret|passw|pwd|credential|auth|bearer|cookie|private|dsn|connection_?string)", re.I
+)
 Seconds = Annotated[float, Field(gt=0, le=600, strict=True)]
 Globs = tuple[Annotated[str, Field(min_length=1, max_length=200)], ...]
 Transport = Literal["stdio", "http", "sse"]
@@ -119,6 +122,11 @@ def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         fix = "use lower-case letters, digits and -, beginning with a letter"
         raise flawed(f"{name[:80]!r} is not a server's name", fix, "servers", name)
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a variable, flag or header of this name is likely to hold a secret."""
+    return bool(_SECRET.search(name))
 
 
 def _check_text(text: str, at: tuple[str | int, ...]) -> None:

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from toolgate.upstream.results import defused
+from toolgate.upstream.results import cleaned, defused
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,5 @@ def handler_here() -> Handler | None:
 
 def question(source: str, params: Any) -> Elicitation:
     """From the SDK's parameters of either mode."""
-    schema = getattr(params, "requested_schema", None) or {}
-    return Elicitation(
-        source, defused(params.message), dict(schema), defused(getattr(params, "url", "") or "")
-    )
+    schema = cleaned(dict(getattr(params, "requested_schema", None) or {}), str)
+    return Elicitation(source, defused(params.message), schema, defused(getattr(params, "url", "") or ""))

@@ -22,6 +22,11 @@ from toolgate.upstream.definitions import KEYS, MAX_TOOLS
 from toolgate.version import VERSION
 
 log = logging.getLogger("toolgate.upstream")
+for noisy in (
+    "mcp",
+    "client",
+):  # the SDK's words may quote a server; without a handler they would go to stderr
+    logging.getLogger(noisy).addHandler(logging.NullHandler())
 MAX_PAGES = 100
 MAX_ROUNDS = 10
 CLOSE_SECONDS = 15.0
@@ -74,7 +79,8 @@ class Connection:
         except BaseException as error:  # of the SDK's task groups, whatever they raise
             self.over(_reason(error))
             if not self._opened.done():
-                self._opened.set_exception(_translated(error))
+                fix = getattr(error, "fix", "") or "start it by hand to see what it says"
+                self._opened.set_exception(Unavailable(self.lost, fix))
                 self._opened.exception()  # heard, even if nobody waits any more
         else:
             self.over("it was closed")
@@ -241,11 +247,3 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, CallError):
         return error.message
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _translated(error: BaseException) -> CallError:
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        error = error.exceptions[0]
-    if isinstance(error, CallError):
-        return error
-    return Unavailable(f"the connection failed: {_reason(error)}", "check that it is an MCP server")

@@ -115,5 +115,6 @@ def _lines(one: Definition | None) -> list[str]:
     if one is None:
         return []
     rest = {key: value for key, value in one.raw.items() if key != "description"}
-    text = json.dumps(rest, indent=2, ensure_ascii=False, sort_keys=True).splitlines()
-    return ["description:", *(f"  {line}" for line in one.description.splitlines()), *text]
+    text = json.dumps(rest, indent=2, ensure_ascii=False, sort_keys=True).split("\n")
+    # not splitlines, which would swallow the rarer line breaks; the mark keeps a description from posing as a schema
+    return ["description:", *(f"  | {line}" for line in one.description.split("\n")), *text]

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from toolgate.secrets.mask import is_secret_name
-from toolgate.serverspec import NAME, RESERVED
+from toolgate.serverspec import NAME, RESERVED, looks_secret
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-.*)?")
@@ -18,9 +17,6 @@ _KEYLIKE = re.compile(
     r"^(sk-|pk-|rk_|ghp_|gho_|ghs_|github_pat_|glpat-|xox[abposr]-|AKIA|ASIA|AIza|ya29\.|eyJ|hf_|npm_|pypi-|lin_api_|ntn_|secret_)"
 )
 _RANDOM = re.compile(r"(?=[^\s/\\:]*\d)(?=[^\s/\\:]*[A-Za-z])[A-Za-z0-9+=_.-]{32,}")
-_WORDS = re.compile(
-    r"(key|token|secret|passw|pwd|credential|auth|bearer|cookie|private|dsn|connection_?string)", re.I
-)
 _FLAG = re.compile(r"(--?[A-Za-z][A-Za-z0-9_-]*)(=(.*))?", re.S)
 _SCHEME = re.compile(r"(Bearer|Basic|Token)\s+", re.I)
 
@@ -78,7 +74,7 @@ def _value(one: Imported, key: str, value: Any) -> Any:
 def _setting(one: Imported, name: str, text: str, variable: str) -> str:
     if "${" in text:
         return _references(one, text)
-    if not text or not (_looks_secret(name) or _is_key(text)):
+    if not text or not (looks_secret(name) or _is_key(text)):
         return text
     scheme = _SCHEME.match(text)
     return (scheme.group() if scheme else "") + _left_behind(one, f"the value of {name}", variable)
@@ -91,10 +87,10 @@ def _args(one: Imported, args: list[str]) -> list[str]:
         match = _FLAG.fullmatch(arg)
         if "${" in arg:
             made.append(_references(one, arg))
-        elif match and match.group(3) and (_looks_secret(match.group(1)) or _is_key(match.group(3))):
+        elif match and match.group(3) and (looks_secret(match.group(1)) or _is_key(match.group(3))):
             left = _left_behind(one, f"the value of {match.group(1)}", _variable(one, match.group(1)))
             made.append(f"{match.group(1)}={left}")
-        elif not arg.startswith("-") and ((flag and _looks_secret(flag)) or _is_key(arg)):
+        elif not arg.startswith("-") and ((flag and looks_secret(flag)) or _is_key(arg)):
             made.append(
                 _left_behind(one, f"the value after {flag or 'its command'}", _variable(one, flag or "key"))
             )
@@ -114,7 +110,7 @@ def _url(one: Imported, url: str) -> str:
         left = _left_behind(one, "the password of its address", _variable(one, "password"))
         url = url.replace(f":{parts.password}@", f":{left}@", 1)
     for name, value in parse_qsl(parts.query):
-        if value and (_looks_secret(name) or _is_key(value)):
+        if value and (looks_secret(name) or _is_key(value)):
             left = _left_behind(one, f"{name} of its address", _variable(one, name))
             url = url.replace(f"{name}={value}", f"{name}={left}", 1)
     return url
@@ -147,10 +143,6 @@ def _left_behind(one: Imported, what: str, variable: str) -> str:
 
 def _variable(one: Imported, name: str) -> str:
     return re.sub(r"[^A-Z0-9]+", "_", f"{one.name}_{name.lstrip('-')}".upper()).strip("_")
-
-
-def _looks_secret(name: str) -> bool:
-    return is_secret_name(name.lstrip("-")) or bool(_WORDS.search(name))
 
 
 def _is_key(value: str) -> bool:

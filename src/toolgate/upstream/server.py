@@ -28,6 +28,8 @@ log = logging.getLogger("toolgate.upstream")
 PING_SECONDS = 5.0
 STALE = 300.0
 """After so many seconds a listing is asked for again, beside the next call."""
+RELIST_PAUSE = 0.5
+"""A server that says all the time that it changed is not asked all the time."""
 REMEMBERED = 1000
 
 
@@ -162,10 +164,11 @@ class Server:
         made: list[Connection] = []
 
         def lost(why: str) -> None:
-            if made and made[0].alive:
+            fresh = bool(made) and not made[0].lost
+            if fresh:
                 made[0].over(why)
-                if self.connection is made[0]:
-                    self._failed(why)
+            if fresh and self.connection is made[0]:
+                self._failed(why)
 
         self._way = Way(self.spec, self.root, self._environ)
         transport = self._way.transport(self.name, lost)
@@ -231,6 +234,7 @@ class Server:
         task.add_done_callback(self._tasks.discard)
 
     async def _relist(self, connection: Connection) -> None:
+        await asyncio.sleep(max(0.0, RELIST_PAUSE - (time.monotonic() - self._listed_at)))
         try:
             async with asyncio.timeout(self.spec.start_timeout_s):
                 await self._list(connection)
@@ -351,7 +355,7 @@ class Server:
         self.health.last_error = f"{words} ({' | '.join(said)})"[:1000] if said else words[:1000]
         self.health.last_error_at = time.time()
         self._suspect = False
-        log.warning("the server %s failed: %s", self.name, self.health.last_error)
+        log.info("the server %s failed: %s", self.name, self.health.last_error)
         self._store.save_health(self.name, asdict(self.health))
 
     def _unavailable(self, why: str, fix: str = "") -> Unavailable:

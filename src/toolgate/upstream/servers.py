@@ -21,6 +21,8 @@ from toolgate.upstream.store import Listing, Pins, Stamp, Store
 from toolgate.upstream.tools import enters, imported, stub
 
 log = logging.getLogger("toolgate.upstream")
+LOOK_SECONDS = 0.1
+"""Two changes within one tick of the file system's clock look like one, so the files are looked at again anyway."""
 CHANGED = "its definition is not the one that was approved"
 NEW = "nobody has approved this tool yet"
 MOVED = "the server is started or reached in another way than when its tools were approved"
@@ -39,6 +41,8 @@ class Servers:
         self._all = {
             name: Server(name, spec, root, environ, store, self._look_again) for name, spec in specs.items()
         }
+        self._directory: Stamp = None
+        self._looked_at = 0.0
         self._stamps: dict[str, tuple[Stamp, Stamp]] = {}
         self._listings: dict[str, Listing] = {}
         self._pins: dict[str, Pins] = {}
@@ -47,7 +51,6 @@ class Servers:
         self._standing: dict[str, dict[str, str]] = {name: {} for name in specs}
         """What stands in the registry: full name to the hash it was made from."""
         self._clashes: dict[str, dict[str, str]] = {name: {} for name in specs}
-        self.approved: Callable[[], None] | None = None
 
     def attach(self) -> None:
         """Put what is known into the registry. Starts nothing."""
@@ -59,7 +62,11 @@ class Servers:
     # --- which tools there are ----------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Notice what other processes approved or listed; two looks at files where nothing changed."""
+        """Notice what other processes approved or listed. Mostly one look at a directory: it is asked for every call."""
+        now, directory = time.monotonic(), self._store.changed()
+        if directory == self._directory and now - self._looked_at < LOOK_SECONDS:
+            return
+        self._directory, self._looked_at = directory, now
         for name in self._all:
             stamps = self._store.stamp(name)
             if self._stamps.get(name) != stamps:
@@ -68,6 +75,7 @@ class Servers:
 
     def _look_again(self, name: str) -> None:
         self._stamps.pop(name, None)
+        self._looked_at = 0.0
         self.refresh()
 
     def _sync(self, name: str) -> None:

@@ -49,6 +49,14 @@ class Store:
         """Changes whenever another process approved or listed something."""
         return self._stamp(f"{name}.pins"), self._stamp(f"{name}.seen")
 
+    def changed(self) -> Stamp:
+        """Of the whole directory: every write puts a new file into it."""
+        try:
+            status = self.directory.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
     def pins(self, name: str) -> Pins:
         data = self._read(f"{name}.pins")
         tools = data.get("tools", {})

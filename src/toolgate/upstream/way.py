@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import Unavailable
-from toolgate.serverspec import ServerSpec, filled
+from toolgate.serverspec import ServerSpec, filled, looks_secret
 
 if TYPE_CHECKING:
     from toolgate.upstream.process import Program
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ")
 """All that a program gets of this user's environment without being told."""
 SHORTEST_SECRET = 6
-_NOT_SECRET = frozenset({"PATH", "HOME", "LANG"})
 
 
 class Way:
@@ -43,14 +42,14 @@ class Way:
         if spec.command is None:
             from toolgate.upstream import http
 
-            headers = {header: self._filled(text) for header, text in spec.headers.items()}
+            headers = {header: self._filled(text, secret=True) for header, text in spec.headers.items()}
             self._secrets |= {text for text in headers.values() if len(text) >= 2 * SHORTEST_SECRET}
             reach = http.events if spec.kind == "sse" else http.streamable
             return reach(self._filled(spec.url or ""), headers, spec.start_timeout_s)
         from toolgate.upstream import process
 
         env = {one: self._environ[one] for one in INHERITED if one in self._environ}
-        env |= {one: self._filled(text) for one, text in spec.env.items()}
+        env |= {one: self._filled(text, secret=looks_secret(one)) for one, text in spec.env.items()}
         cwd = self._root / self._filled(spec.cwd or ".")
         if not cwd.is_dir():
             raise Unavailable(f"there is no directory {cwd}", "correct `cwd`")
@@ -59,9 +58,11 @@ class Way:
         self._program = process.Program(name, argv, env, cwd, self.scrub, lost)
         return process.speaking(self._program)
 
-    def _filled(self, text: str) -> str:
+    def _filled(self, text: str, *, secret: bool = False) -> str:
+        """What is named like a secret is kept out of results and logs; a path that was filled in is not."""
+
         def used(name: str, value: str) -> None:
-            if len(value) >= SHORTEST_SECRET and name not in _NOT_SECRET:
+            if len(value) >= SHORTEST_SECRET and (secret or looks_secret(name)):
                 self._secrets.add(value)
 
         return filled(text, self._environ, used)

@@ -77,8 +77,9 @@ async def _list(name: str, root: Any) -> None:
         return
     rows = [
         [
-            speech.safe(one["name"], "bold"), one["transport"], in_words(one), len(one["tools"]),
-            speech.safe(len(one["held"]), "bold yellow" if one["held"] else ""), one["last_error"],
+            speech.safe(one["name"], "bold"), one["transport"], one["state"], len(one["tools"]),
+            speech.safe(len(one["held"]), "bold yellow" if one["held"] else ""),
+            one["last_error"] if one["last_error_at"] > one["last_ok_at"] else "",
         ]
         for one in found
     ]  # fmt: skip
@@ -143,7 +144,7 @@ async def _approve(name: str, only: list[str], yes: bool, root: Any) -> int:
         result = await gate.approve_server(name, shown, channel=options.channel())
     if speech.mode.json or not result.ok:
         return show(result)
-    speech.say(f"approved {len(shown)} tools of {name}, as shown; a change holds them again")
+    speech.say(f"approved of {name}, as shown: {', '.join(shown)}; a change holds them again")
     return 0
 
 
