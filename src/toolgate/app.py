@@ -166,6 +166,11 @@ async def _assemble(
     gate = Gate(setup.root, live, services, Pipeline(services))
     stack.push_async_callback(gate.pipeline.refusals.close)
     _register(setup, services, gate, _history(setup, stack, services, live), own, more)
+    if setup.trusted and setup.config.servers:
+        from toolgate.upstream.wiring import servers_of
+
+        gate.upstream = servers_of(setup.config.servers, setup.root, setup.state_dir, services.registry)
+        stack.push_async_callback(gate.upstream.close)
     await reconcile_dead(services)
     await _remember_policy(services)
     return gate

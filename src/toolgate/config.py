@@ -21,6 +21,7 @@ from toolgate.policy.checks import Parts, first_flaw
 from toolgate.policy.hard import Named
 from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, ScanSpec, Strict, flawed
 from toolgate.policy.policy import Policy
+from toolgate.serverspec import ServerSpec, check_name
 from toolgate.starter import DEFAULT_YAML
 
 FILE = "toolgate.yaml"
@@ -107,8 +108,8 @@ class Config(Strict):
     budget: BudgetSpec = BudgetSpec()
     plugins: tuple[Annotated[str, Field(pattern=r"^(\./\S+\.py|[\w.]+:\w+)$")], ...] = ()
     """`package.module:factory` or `./file.py`; started only in a trusted project."""
-    servers: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """MCP servers behind the gate, kept as written."""
+    servers: dict[str, ServerSpec] = Field(default_factory=dict)
+    """MCP servers behind the gate; started only in a trusted project."""
     mcp: McpSpec = McpSpec()
     timeouts: TimeoutsSpec = TimeoutsSpec()
     cache: CacheSpec = CacheSpec()
@@ -131,7 +132,8 @@ class Config(Strict):
             raise flawed(
                 f"there is no version {str(version)[:40]!r}", f"write `version: {VERSION}`", "version"
             )
-        return data | {"mounts": _mounts(data.get("mounts"))}
+        servers = data.get("servers")
+        return data | {"mounts": _mounts(data.get("mounts")), "servers": {} if servers is None else servers}
 
     @model_validator(mode="after")
     def _whole(self) -> Config:
@@ -153,6 +155,8 @@ class Config(Strict):
             )
         for name, mount in self.mounts.items():
             _check_mount(name, mount)
+        for name in self.servers:
+            check_name(name)
         if self.default_persona and self.default_persona not in self.personas:
             known = ", ".join(self.personas) or "none"
             raise flawed(
@@ -171,7 +175,9 @@ class Config(Strict):
         return _validated(dict(data) if isinstance(data, Mapping) else data, yamlfile.Document(data), "")
 
     def policy(self, trusted: bool) -> Policy:
-        human = PersonaSpec(phase="collaborate", allow=("ledger.undo",), mounts=tuple(self.mounts))
+        human = PersonaSpec(
+            phase="collaborate", allow=("ledger.undo", "servers.approve"), mounts=tuple(self.mounts)
+        )
         files = [plugin for plugin in self.plugins if plugin.startswith("./")]
         keys = [self.ledger.key_file] if self.ledger.key_file else []
         return Policy(
@@ -209,6 +215,11 @@ def state_dir() -> Path:
         if value and variable.startswith("TOOLGATE"):
             raise ConfigError(f"{variable}={value!r} is not an absolute path", "set it to an absolute path")
     return Path.home() / ".local" / "state" / "toolgate"
+
+
+def environment() -> dict[str, str]:
+    """What `${env:NAME}` in toolgate.yaml may refer to."""
+    return dict(os.environ)
 
 
 def schema() -> dict[str, Any]:

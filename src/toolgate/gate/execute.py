@@ -123,7 +123,7 @@ async def _settle_doubt(
     assert flow.started is not None
     happened, how = await what_happened(services, flow.tool, flow.started, flow.args)
     if happened == "not":
-        return Broke(error.code, f"{error.message} ({how})", error.fix)
+        return Broke(error.code, f"{error.message} ({how})" if how else error.message, error.fix)
     if happened == "happened":
         return Done({"reconciled": how}, reconciled=how)
     return _lost(flow, error, how)

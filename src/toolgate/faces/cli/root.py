@@ -43,6 +43,8 @@ COMMANDS = {
     "policy": Entry("policy", "Check, test, explain and replay the policy.", PROJECT),
     "init": Entry("init", "Set up a project; asks nothing.", PROJECT),
     "trust": Entry("trust", "Vouch for a project's toolgate.yaml.", PROJECT),
+    "import": Entry("importing", "Put an MCP client's servers behind the gate.", PROJECT),
+    "servers": Entry("servers", "MCP servers behind the gate: health, held tools, approval.", PROJECT),
     "doctor": Entry("doctor", "Check everything and say how to fix it.", PROJECT),
     "schema": Entry("schema", "JSON Schema of toolgate.yaml.", PROJECT),
 }
