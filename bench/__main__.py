@@ -23,6 +23,7 @@ from bench.crowd import crowd
 from bench.durable import durable
 from bench.git import git
 from bench.growth import growth
+from bench.mcp import mcp
 from bench.measure import Line
 from bench.overhead import overhead
 from bench.parts import parts
@@ -34,7 +35,7 @@ from bench.server import Postgres
 BENCHMARKS: dict[str, Benchmark] = {
     "gate": overhead, "durable": durable, "crowd": crowd, "verify": proof, "growth": growth, "parts": parts,
     "git": git,
-    "search": search,
+    "search": search, "mcp": mcp,
 }  # fmt: skip
 
 
