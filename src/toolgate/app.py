@@ -13,35 +13,37 @@ from typing import Any
 from toolgate import config as configuration
 from toolgate import plugins, trust
 from toolgate.config import Config
-from toolgate.consent.desk import Desk, Settings
+from toolgate.consent.desk import Desk
 from toolgate.consent.notify import notifiers
 from toolgate.core.clock import Clock
-from toolgate.core.decision import Decision
 from toolgate.core.errors import LedgerBroken, SetupError
 from toolgate.core.names import Registry
-from toolgate.core.ports import Channel, Facts, Window
+from toolgate.core.ports import Channel
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
+from toolgate.gate.cache import Cache
 from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.gate.gate import Pipeline
 from toolgate.gate.reconcile import reconcile_dead
 from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
+from toolgate.ledger.needed import images_needed
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
+from toolgate.live import LivePolicy, consent_settings
 from toolgate.logs import log_to
-from toolgate.policy.policy import Policy
 from toolgate.record import Record
 from toolgate.secrets.mask import NameMask
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter, Job, Transaction
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.toolsets import code, code_git, events, fs, fs_patch, system, tools, undo
+from toolgate.toolsets import artifacts, code, code_git, events, fs, fs_patch, system, tools, undo
 from toolgate.version import VERSION
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.git.repositories import Repositories
 from toolgate.workspace.images import Images
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.outline.outline import Outliner
 
 STATE = ".toolgate"
 
@@ -97,7 +99,9 @@ def prepare(
         trusted = True  # the program that opens the gate vouches for what it hands in
         if isinstance(config, str | Path):
             source = Path(config)
-            loaded = configuration.loads(source.read_text(), str(source))
+            if not source.exists():
+                raise SetupError(f"there is no configuration file {source}", "check the path")
+            loaded = configuration.read(source)
         else:
             loaded = config if isinstance(config, Config) else Config.from_dict(config)
     return Setup(root, source, loaded, trusted, database or loaded.ledger.database, state_dir)
@@ -132,7 +136,7 @@ async def _assemble(
     setup: Setup, stack: AsyncExitStack, own: Sequence[Tool], more: Sequence[plugins.Plugin],
     channels: Sequence[Channel], clock: Clock | None, keys: Keys | None,
 ) -> Gate:  # fmt: skip
-    live = LivePolicy(setup)
+    live = LivePolicy(setup.config, setup.source, setup.trusted)
     backend = _backend(setup)
     owners = _owners(setup, backend)
     ledger = Ledger(backend, keys or _keys(setup, backend), clock, live.windows)
@@ -147,85 +151,29 @@ async def _assemble(
     consent = setup.config.consent
     desk = Desk(
         ledger,
-        _consent(setup.config),
+        consent_settings(setup.config),
         channels,
         notifiers(consent.notify.webhook, consent.notify.desktop),
     )
     stack.push_async_callback(desk.close)
     services = Services(
-        Registry(), live.current, ledger, desk, owners, NameMask(), _files(setup, stack, live),
+        Registry(), live.current, ledger, desk, owners, NameMask(ledger.keys.derived("secret arguments")), _files(setup, stack, live),
         Budget(setup.config.budget.tokens, setup.config.budget.bytes),
         Timeouts(setup.config.timeouts.default_s, setup.config.timeouts.max_s, setup.config.timeouts.tool),
+        Cache(setup.config.cache.bytes),
     )  # fmt: skip
     live.ledger, live.services = ledger, services
     gate = Gate(setup.root, live, services, Pipeline(services))
     stack.push_async_callback(gate.pipeline.refusals.close)
     _register(setup, services, gate, _history(setup, stack, services, live), own, more)
+    if setup.trusted and setup.config.servers:
+        from toolgate.upstream.wiring import servers_of
+
+        gate.upstream = servers_of(setup.config.servers, setup.root, setup.state_dir, services.registry)
+        stack.push_async_callback(gate.upstream.close)
     await reconcile_dead(services)
     await _remember_policy(services)
     return gate
-
-
-class LivePolicy:
-    """The policy in force, read again whenever its file changes. A broken file stops everything: fail closed."""
-
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-        self._stamp = self._look()
-        self.config = setup.config
-        self._policy = setup.config.policy(setup.trusted)
-        self._error: Exception | None = None
-        self.ledger: Ledger | None = None
-        self.services: Services | None = None
-
-    def current(self) -> Policy:
-        if self._setup.source is not None and (stamp := self._look()) != self._stamp:
-            self._stamp = stamp
-            self._reload()
-        if self._error is not None:
-            raise self._error
-        return self._policy
-
-    def windows(self, persona: str, tool: str) -> tuple[Window, ...]:
-        return self._policy.windows(persona, tool) if persona in self._policy.personas else ()
-
-    def _look(self) -> tuple[int, int, int] | None:
-        if self._setup.source is None:
-            return None
-        try:
-            status = self._setup.source.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
-
-    def _reload(self) -> None:
-        from toolgate.core.errors import ConfigError, Unavailable
-
-        source = self._setup.source
-        assert source is not None
-        try:
-            self.config = configuration.loads(source.read_text(), str(source))
-            self._policy = self.config.policy(self._setup.trusted)
-            self._error = None
-        except (ConfigError, OSError, UnicodeDecodeError) as error:
-            fix = getattr(error, "fix", "") or "repair the file"
-            self._error = Unavailable(f"the policy cannot be read: {error}", fix)
-            return
-        if self.ledger is not None:
-            self.ledger.forget()  # limits may look back further now
-        if self.services is not None:
-            _settings(self.services, self.config)
-
-
-def _settings(services: Services, config: Config) -> None:
-    """What a changed file changes at once; mounts, plugins and the database wait for the next opening."""
-    services.desk.settings = _consent(config)
-    services.budget = Budget(config.budget.tokens, config.budget.bytes)
-    services.timeouts = Timeouts(config.timeouts.default_s, config.timeouts.max_s, config.timeouts.tool)
-
-
-def _consent(config: Config) -> Settings:
-    return Settings(config.consent.expires_s, config.consent.max_open, config.consent.unattended)
 
 
 def _backend(setup: Setup) -> Backend:
@@ -301,8 +249,11 @@ def _files(setup: Setup, stack: AsyncExitStack, live: LivePolicy) -> WorkspaceFi
         if name in roots:
             roots[name].mkdir(parents=True, exist_ok=True)
     there = {name: path for name, path in roots.items() if path.is_dir()}
-    mounts = stack.enter_context(Mounts(there, rules=lambda: live.current().mounts))
-    return WorkspaceFiles(mounts, Images(setup.local / "images"), setup.local)
+    watch = setup.config.cache.watch
+    mounts = stack.enter_context(Mounts(there, rules=lambda: live.current().mounts, watch=watch))
+    budget = setup.config.images
+    images = Images(setup.local / "images", budget.total_bytes, budget.change_bytes)
+    return WorkspaceFiles(mounts, images, setup.local)
 
 
 def _check_roots(setup: Setup, roots: Mapping[str, Path]) -> None:
@@ -355,26 +306,25 @@ def _history(setup: Setup, stack: AsyncExitStack, services: Services, live: Live
         services.files.mounts, setup.local / "cache" / "git", lambda: live.current().mounts
     )
     stack.push_async_callback(repositories.close)
-    return code_git.toolset(repositories)
+    outliner = stack.enter_context(Outliner())
+    return [*code.toolset(services.files.mounts, outliner), *code_git.toolset(repositories)]
 
 
 def _register(
     setup: Setup, services: Services, gate: Gate, history: Sequence[Tool], own: Sequence[Tool],
     more: Sequence[plugins.Plugin],
 ) -> None:  # fmt: skip
-    def standing(persona: str, tool: Tool) -> Decision:
-        return services.rules().decide(Facts(persona, tool, {}, tool.effects))
-
     built_in = [
-        *tools.toolset(services.registry, standing),
+        *tools.toolset(services.registry, lambda who, tool: services.rules().outlook(who, tool)),
         *events.toolset(services.ledger),
-        *system.toolset(gate.ledger_state, setup.root, setup.local / "log" / "toolgate.jsonl", VERSION),
+        *system.toolset(gate.stores, setup.root, setup.local / "log" / "toolgate.jsonl", VERSION),
     ]
     if isinstance(services.files, WorkspaceFiles):
+        services.files.needed = lambda: images_needed(services.ledger)
         built_in += undo.toolset(services.registry, services.ledger, services.files)
+        built_in += artifacts.toolset(services.ledger, services.files)
         built_in += fs.toolset(services.files)
         built_in += fs_patch.toolset(services.files)
-        built_in += code.toolset(services.files.mounts)
     for tool in (*built_in, *history):
         services.registry.add(tool)
     named = [plugins.load(spec, setup.root) for spec in setup.config.plugins] if setup.trusted else []

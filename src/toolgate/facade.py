@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from toolgate import undoing
 from toolgate.config import Config
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
 from toolgate.core.context import NO_TRAIL, Trail
 from toolgate.core.errors import InvalidArgs, NotAllowed, NotFound, Unavailable
 from toolgate.core.event import Paused, Resumed
-from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
@@ -31,6 +33,13 @@ from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.policy.explain import Explanation
 from toolgate.policy.policy import Policy
 from toolgate.storage.port import Filter, Row
+from toolgate.toolsets import artifacts
+from toolgate.toolsets.artifacts import Listed
+from toolgate.undoing import Wanted
+from toolgate.workspace.files import WorkspaceFiles
+
+if TYPE_CHECKING:
+    from toolgate.upstream.servers import Servers
 
 
 class PolicySource(Protocol):
@@ -46,6 +55,8 @@ class Gate:
         self.root = root
         self.services = services
         self.pipeline = pipeline
+        self.upstream: Servers | None = None
+        """Other MCP servers behind this gate, where toolgate.yaml names any."""
         self._policy = policy
 
     @property
@@ -97,10 +108,10 @@ class Gate:
         who = self._persona(persona)
         seen = []
         for tool in self.services.registry:
-            decision = self.policy.decide(Facts(who, tool, {}, tool.effects))
+            decision = self.policy.outlook(who, tool)
             if decision.verdict != "deny":
                 seen.append((tool, decision))
-        return ToolSpecs.of(seen)
+        return ToolSpecs.of(seen, partial(self.calls, persona=who))
 
     async def explain(
         self, tool: str, args: Mapping[str, Any] | None = None, persona: str | None = None
@@ -111,7 +122,9 @@ class Gate:
 
     async def facts(self, tool: str, args: Mapping[str, Any], persona: str) -> Facts:
         flow = Flow(tool, args, persona, None, Trail(), False, "c_explain")
-        resolve(self.services, flow)
+        late = resolve(self.services, flow)
+        if late is not None:
+            await late
         validate(self.services, flow)
         assert flow.facts is not None
         paused = await self.services.ledger.look(lambda state, now: dict(state.paused))
@@ -171,9 +184,34 @@ class Gate:
         if persona and persona not in self.policy.personas:
             raise NotAllowed(f"there is no persona {persona!r}", f"the personas are: {self.policy.listed()}")
 
-    async def undo(self, event: int, *, reason: str = "", wait: bool = True) -> Result:
-        """Take back what a recorded event did; itself a recorded call, and undoable."""
-        return await self.call("ledger.undo", {"event": event}, persona=HUMAN, reason=reason, wait=wait)
+    async def undo(
+        self, *events: int | str, conversation: str = "", since: str = "", preview: bool = False,
+        reason: str = "", wait: bool = True,
+    ) -> Result:  # fmt: skip
+        """Take back what calls did: those of these events or ids, all of a conversation, or all since a moment.
+
+        All files as one, or nothing; itself a recorded call, and undoable. `preview` only says what it would do.
+        """
+        wanted = Wanted(events, conversation, since, reason, wait)
+        return await (undoing.preview(self, wanted) if preview else undoing.undo(self, wanted))
+
+    async def artifacts(self, conversation: str = "", limit: int = 1000) -> Listed:
+        """The files that calls changed, from the ledger, and whether they still are as it says."""
+        return await artifacts.listed(self.services.ledger, self.services.files, conversation, limit)
+
+    # --- other servers ------------------------------------------------------------------------------------
+
+    def servers(self) -> list[dict[str, Any]]:
+        """The MCP servers behind this gate: state, health, tools, what is held and why. Starts nothing."""
+        return self.upstream.status() if self.upstream is not None else []
+
+    async def approve_server(
+        self, name: str, tools: Mapping[str, str], *, by: str = "", channel: str = "library"
+    ) -> Result:
+        """Approve what `upstream.diff(name)` showed: tools by name, each with the hash of its definition. A
+        recorded call, and a human's; a face must know that it is one."""
+        args = {"server": name, "tools": dict(tools), "by": by or whoami(), "channel": channel}
+        return await self.call("servers.approve", args, persona=HUMAN)
 
     # --- the record ---------------------------------------------------------------------------------------
 
@@ -225,3 +263,11 @@ class Gate:
             "running": live,
             "open_questions": open_questions,
         }
+
+    async def stores(self) -> dict[str, Any]:
+        """How large the ledger and the images are."""
+        files = self.services.files
+        found: dict[str, Any] = {"ledger": await self.ledger_state()}
+        if isinstance(files, WorkspaceFiles):
+            found["images"] = asdict(await files.run(files.images.usage))
+        return found

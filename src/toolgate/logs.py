@@ -26,7 +26,9 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         entry |= {name: getattr(record, name) for name in _EXTRA if hasattr(record, name)}
-        if record.exc_info:
+        if hasattr(record, "trace"):
+            entry["trace"] = record.trace
+        elif record.exc_info:
             entry["trace"] = "".join(traceback.format_exception(*record.exc_info))
         return json.dumps(entry, ensure_ascii=False)
 

@@ -1,4 +1,7 @@
-"""Run as a program: makes one ten-file `fs.patch` and kills itself when so many of its files are in place."""
+"""Run as a program: makes one ten-file `fs.patch` and kills itself when so many of its files are in place.
+
+With `undo` it does that while it takes the patch and another call back, which it has made before.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +47,15 @@ def diff() -> str:
     return "".join(parts)
 
 
-async def main(root: Path, last: int) -> None:
+MORE = "--- a/made.txt\n+++ b/made.txt\n@@ -1 +1 @@\n-made\n+made again\n--- /dev/null\n+++ b/deep/er.txt\n@@ -0,0 +1 @@\n+deep\n"
+
+
+async def main(root: Path, last: int, undo: bool) -> None:
     placed = 0
+    if undo:
+        async with toolgate.open(root, CONFIG, keys=KEYS) as gate:
+            await gate.call("fs.patch", {"diff": diff()}, conversation="talk")
+            await gate.call("fs.patch", {"diff": MORE}, conversation="talk")
 
     def place(mounts: Mounts, item: Staged) -> None:
         nonlocal placed
@@ -62,8 +72,8 @@ async def main(root: Path, last: int) -> None:
                 if placed == last
                 else type(gate.services.ledger).do(gate.services.ledger, work)
             )
-        print(await gate.call("fs.patch", {"diff": diff()}))
+        await (gate.undo(conversation="talk") if undo else gate.call("fs.patch", {"diff": diff()}))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), "undo" in sys.argv))

@@ -27,10 +27,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def killed_after(root: Path, files: int) -> None:
+def killed_after(root: Path, files: int, *more: str) -> None:
     source = str(Path(toolgate.__file__).parent.parent)
     done = subprocess.run(
-        [sys.executable, patch_to_kill.__file__, str(root), str(files)],
+        [sys.executable, patch_to_kill.__file__, str(root), str(files), *more],
         env=os.environ | {"PYTHONPATH": source}, capture_output=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == -9, done.stderr
@@ -94,3 +94,22 @@ async def test_a_patch_is_left_alone_where_somebody_else_went_on_after_the_crash
     kind, how = await settled(project)
     assert (kind, "neither its old nor its new" in how) == ("unknown", True)
     assert on_disk(project) == torn
+
+
+@pytest.mark.parametrize("files", [1, 7])
+async def test_an_undo_of_several_calls_killed_midway_is_finished_and_counts(
+    project: Path, files: int
+) -> None:
+    killed_after(project, files, "undo")
+    async with toolgate.open(project, CONFIG, keys=KEYS) as gate:
+        assert on_disk(project) == before()
+        assert not (project / "deep").exists()
+        rows = [row.kind for row in reversed(await gate.events())][-4:]
+        assert rows == ["started", "committed", "undone", "undone"]
+        assert (await gate.artifacts("talk"))["artifacts"][0]["op"] == "undone"
+        again = await gate.undo(conversation="talk")
+        assert again.error is not None
+        assert "undone already" in again.error.message
+        redone = await gate.undo(next(row.seq for row in await gate.events() if row.kind == "committed"))
+        assert redone.ok, redone.error
+        assert on_disk(project) == after() | {"made.txt": b"made again\n", "deep/er.txt": b"deep\n"}

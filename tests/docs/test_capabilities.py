@@ -82,13 +82,15 @@ async def test_the_system_tools_answer(project: Path) -> None:
     async with toolgate.open(project, CONFIG, tools=[break_glass]) as gate:
         assert (await gate.call("system.ping", {"message": "hi"})).data["message"] == "hi"
         monitor = (await gate.call("system.monitor")).data
-        assert set(monitor) == {"cpu", "memory", "disk", "ledger"}
+        assert set(monitor) == {"cpu", "memory", "disk", "ledger", "images"}
         assert monitor["ledger"]["running"] == 1
         failed = await gate.call("glass.break")
         assert failed.error is not None
         assert "Traceback" not in failed.error.message
         (entry,) = (await gate.call("system.logs", {"level": "error"})).data
-        assert "broken glass" in entry["trace"]
+        assert entry["message"] == "glass.break raised"
+        assert "trace" not in entry
+    assert "RuntimeError: broken glass" in (project / ".toolgate" / "log" / "toolgate.jsonl").read_text()
 
 
 async def test_tools_are_listed_and_described_without_permission(project: Path) -> None:

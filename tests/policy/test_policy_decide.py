@@ -280,3 +280,22 @@ def test_what_was_clear_for_one_call_is_not_taken_as_clear_for_another() -> None
         assert made.decide(facts("fs.write", {"path": "toolgate.yaml"})).rule == "hard:blocked-name"
         assert made.decide(facts("code.read", {"path": "toolgate.yaml"}, persona="q")).rule == "hard:mount"
         assert made.decide(facts("fs.patch", {"paths": ["toolgate.yaml", "a"]})).rule == "hard:blocked-name"
+
+
+def test_a_tool_that_only_some_calls_may_use_is_in_sight_and_others_are_not() -> None:
+    some = rule("ask", tools=["fs.write"], when={"path": "docs/**"}, name="docs")
+    tool = facts("fs.write", {"path": "docs/a.md"}).tool
+    seen = policy(personas={"p": OBSERVE}, policy={"rules": [some]}).outlook("p", tool)
+    assert (seen.verdict, seen.rule) == ("ask", "rule:docs")
+    assert "some calls" in seen.reason
+    never = rule("deny", effects={"writes": ["project"]}, name="never")
+    assert (
+        policy(personas={"p": OBSERVE}, policy={"rules": [some, never]}).outlook("p", tool).rule
+        == "rule:never"
+    )
+    named = {"phase": "observe", "deny": ["fs.*"]}
+    assert policy(personas={"p": named}, policy={"rules": [some]}).outlook("p", tool).rule == "deny:p"
+    child = policy(personas={"boss": named, "p": {"parent": "boss"}}, policy={"rules": [some]})
+    assert child.outlook("p", tool).verdict == "deny"
+    assert policy(personas={"p": OBSERVE}).outlook("p", tool).verdict == "deny"
+    assert policy(personas={"p": OBSERVE}).outlook("stranger", tool).verdict == "deny"

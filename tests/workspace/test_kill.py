@@ -1,71 +1,90 @@
+"""Kill -9 at every step of a change of files, directories and modes: it is old or new, and settled as a whole."""
+
 from __future__ import annotations
 
 import json
-import os
-import random
-import signal
+import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+import pytest
+
+from toolgate.core.change import Change
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.images import Images
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.reconcile import settle_change
 
-from .making import on_disk, put
-from .writer_to_kill import NAMES, content
+from .writer_to_kill import CHANGES
 
-KILLS = 15
-
-
-def state_at(version: int) -> dict[str, bytes]:
-    contents = {name: content(name, version) for name in NAMES}
-    return {name: found for name, found in contents.items() if found is not None}
+Tree = dict[str, tuple[int, bytes | None]]
+MOST = 200
+"""More steps than any of the changes takes; a bound, should none ever come to its end."""
 
 
-async def test_a_writer_killed_at_any_moment_leaves_old_or_new_and_is_settled(tmp_path: Path) -> None:
-    root = tmp_path / "project"
+def tree(root: Path) -> Tree:
+    """Everything below, leftovers included, with modes; None is a directory."""
+    return {
+        str(path.relative_to(root)): (
+            path.stat().st_mode & 0o777,
+            None if path.is_dir() else path.read_bytes(),
+        )
+        for path in sorted(root.rglob("*"))
+    }
+
+
+def build(root: Path, made: Change) -> None:
+    """The tree that the change starts from."""
+    shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
-    put(root, dict(state_at(0)))
-    version = 0
-    settled_as = set()
-    chance = random.Random(7)
+    there = [file for file in made.files if file.before is not None]
+    for file in sorted(there, key=lambda file: (file.kind != "directory", file.path)):
+        path = root / file.path.relative
+        path.mkdir() if file.kind == "directory" else path.write_bytes(file.before or b"")
+        path.chmod(0o644 if file.before_mode is None else file.before_mode)
+
+
+@pytest.mark.parametrize("way", list(CHANGES))
+async def test_a_writer_killed_at_any_step_leaves_old_or_new_and_is_settled(tmp_path: Path, way: str) -> None:
+    made, root = CHANGES[way], tmp_path / "project"
+    build(root, made.inverse())
+    new = tree(root)
+    build(root, made)
+    old = tree(root)
+    endings = set()
     program = [sys.executable, str(Path(__file__).with_name("writer_to_kill.py")), str(tmp_path)]
-    with (
-        subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forker,
-        Mounts({"project": root}) as mounts,
-    ):
-        files = WorkspaceFiles(mounts, Images(tmp_path / "images"), tmp_path)
-        for _ in range(KILLS):
-            kill_a_writer(forker, version, chance.uniform(0.02, 0.12))
-            if not (tmp_path / "journal").exists():
-                continue
-            assert every_file_is_old_or_new(root, tmp_path / "journal")
-            journal = json.loads((tmp_path / "journal").read_text())
-            settled = await settle_change(files, journal["manifest"])
-            settled_as.add(settled)
-            version = journal["version"] + (settled.outcome == "happened")
-            assert on_disk(root) == state_at(version)  # whole, and no leftovers
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forker:
         assert forker.stdin is not None
+        assert forker.stdout is not None
+        for steps in range(MOST):
+            build(root, made)
+            forker.stdin.write(f"{way} {steps}\n")
+            forker.stdin.flush()
+            ended = forker.stdout.readline().strip()
+            assert nothing_is_torn(tree(root), old, new)
+            settled = await settle(tmp_path, root)
+            endings.add(settled)
+            assert settled[0] in ("happened", "not")
+            assert tree(root) == (new if settled[0] == "happened" else old), (steps, settled)
+            if ended != "killed":
+                break
         forker.stdin.close()
-    assert "unknown" not in {settled.outcome for settled in settled_as}
-    assert any("interrupted" in settled.why for settled in settled_as)  # some kills fell between two renames
+    assert (ended, tree(root)) == ("ended 0", new)
+    assert {"interrupted" in why for _, why in endings} == {True, False}
 
 
-def kill_a_writer(forker: subprocess.Popen[str], version: int, after: float) -> None:
-    assert forker.stdin is not None
-    assert forker.stdout is not None
-    forker.stdin.write(f"{version}\n")
-    forker.stdin.flush()
-    writer = int(forker.stdout.readline())
-    time.sleep(after)
-    os.kill(writer, signal.SIGKILL)
-    assert forker.stdout.readline() == "dead\n"
+async def settle(base: Path, root: Path) -> tuple[str, str]:
+    with Mounts({"project": root}) as mounts:
+        files = WorkspaceFiles(mounts, Images(base / "images"), base)
+        outcome, why = await settle_change(files, json.loads((base / "journal").read_text()))
+        return outcome, why
 
 
-def every_file_is_old_or_new(root: Path, journal: Path) -> bool:
-    version = json.loads(journal.read_text())["version"]
-    found = {name: (root / name).read_bytes() if (root / name).exists() else None for name in NAMES}
-    return all(found[name] in (content(name, version), content(name, version + 1)) for name in NAMES)
+def nothing_is_torn(found: Tree, old: Tree, new: Tree) -> bool:
+    """Every file that has one of the names has one of its two contents."""
+    for name, (_, content) in found.items():
+        known = [tree[name][1] for tree in (old, new) if name in tree]
+        if known and content is not None and content not in known:
+            return False
+    return True

@@ -201,6 +201,8 @@ def as_question(item: Open) -> Question:
         rationale=body.get("trail", {}).get("rationale", ""),
         channels=tuple(body.get("channels", ())),
         again=body.get("again", ""),
+        repeats=tuple(body.get("repeats", ())),
+        findings=tuple(body.get("findings", ())),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from toolgate.core.decision import Decision
 from toolgate.core.effects import Effects
 from toolgate.core.errors import Conflict, InvalidArgs, NotAllowed, NotFound, RateLimited
 from toolgate.core.event import Approved, Asked, Expired, Granted, Refused, Revoked
+from toolgate.core.finding import recorded
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.state import Grant, Open, State
 
@@ -39,11 +40,13 @@ class AskWork(Work[str]):
     def __init__(
         self, call: Call, args: Mapping[str, Any], effects: Effects, decision: Decision, rights: str,
         preview: str, undoable: bool, expires_s: float, max_open: int, again: str = "",
+        repeats: Sequence[str] = (),
     ) -> None:  # fmt: skip
         super().__init__()
         self.call, self.args, self.effects, self.decision = call, args, effects, decision
         self.rights, self.preview, self.undoable = rights, preview, undoable
         self.expires_s, self.max_open, self.again = expires_s, max_open, again
+        self.repeats = list(repeats)
 
     def decide(self, view: View) -> str:
         close_due(view)
@@ -67,7 +70,8 @@ class AskWork(Work[str]):
                 rule=self.decision.rule, rights=self.rights, reason=self.decision.reason,
                 expires=view.now + round(self.expires_s * SECOND), preview=self.preview,
                 undoable=self.undoable, channels=list(self.decision.channels), again=self.again,
-                trail=call.trail.words(),
+                trail=call.trail.words(), repeats=self.repeats,
+                findings=recorded(call.change.findings) if call.change else [],
             )
         )  # fmt: skip
         return ident

@@ -6,12 +6,13 @@ import itertools
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolgate.core.canonical import canonical, sha256
 from toolgate.core.change import Change
 from toolgate.core.context import Trail
+from toolgate.core.finding import recorded
 
 _counter = itertools.count(int.from_bytes(os.urandom(2)))
 _process = os.urandom(5).hex()
@@ -46,6 +47,10 @@ class Call:
     request: str = ""
     """The digest without the Change: what a caller who repeats a key asks for."""
 
+    sealed_json: str = ""
+    """The arguments as the digest takes them, where they hold secrets: a keyed hash stands for each, so that nobody
+    who reads the ledger can guess a short one from the digest."""
+
     @classmethod
     def make(
         cls,
@@ -55,11 +60,11 @@ class Call:
         persona: str,
         trail: Trail,
         call_id: str = "",
-        change: Change | None = None,
-        preview: str = "",
+        sealed: Mapping[str, Any] | None = None,
     ) -> Call:
         args_json = canonical(args)
-        request = call_digest(tool, definition, args_json, persona, None)
+        sealed_json = "" if sealed is None or sealed is args else canonical(sealed)
+        digest = call_digest(tool, definition, sealed_json or args_json, persona, None)
         return cls(
             id=call_id or new_id("c"),
             tool=tool,
@@ -68,12 +73,16 @@ class Call:
             args_json=args_json,
             persona=persona,
             trail=trail,
-            change=change,
-            digest=call_digest(tool, definition, args_json, persona, change, preview)
-            if change or preview
-            else request,
-            request=request,
+            digest=digest,
+            request=digest,
+            sealed_json=sealed_json,
         )
+
+    def planned(self, change: Change | None = None, preview: str = "") -> Call:
+        """The same call with what it would do, which is then part of its identity."""
+        spelled = self.sealed_json or self.args_json
+        digest = call_digest(self.tool, self.definition, spelled, self.persona, change, preview)
+        return replace(self, change=change, digest=digest)
 
 
 def call_digest(
@@ -81,7 +90,8 @@ def call_digest(
 ) -> str:
     """SHA-256 over RFC 8785 JSON of what identifies a call. Names have no characters that JSON would escape."""
     planned = f',"change":{canonical(change.manifest)}' if change is not None else ""
+    found = f',"findings":{canonical(recorded(change.findings))}' if change and change.findings else ""
     shown = f',"preview":"{sha256(preview)}"' if preview else ""
     return sha256(
-        f'{{"args":{args_json}{planned},"definition":"{definition}","persona":"{persona}"{shown},"tool":"{tool}"}}'
+        f'{{"args":{args_json}{planned},"definition":"{definition}"{found},"persona":"{persona}"{shown},"tool":"{tool}"}}'
     )

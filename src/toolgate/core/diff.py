@@ -31,6 +31,12 @@ def render(change: Change) -> str:
     return "\n".join(_render_file(file) for file in change.files)
 
 
+def is_all_text(change: Change) -> bool:
+    """Whether every file is shown as the text that it is: none as binary, none in another encoding."""
+    sides = ((side, name) for file in change.files for side, name in ((file.before, "a"), (file.after, "b")))
+    return all(_text(content, name) != (None, "") and not _text(content, name)[1] for content, name in sides)
+
+
 def _render_file(file: FileChange) -> str:
     if file.kind == "directory":
         return f"{'remove' if file.after is None else 'create'} directory {file.path.shown}/"

@@ -77,6 +77,8 @@ class Asked(Event):
     again: str = ""
     trail: Json = field(default_factory=dict)
     findings: list[Any] = field(default_factory=list)
+    repeats: list[str] = field(default_factory=list)
+    """Arguments that the preview shows already."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -149,6 +151,7 @@ class Denied(Event):
     args: Json = field(default_factory=dict)
     trail: Json = field(default_factory=dict)
     code: str = "not_allowed"
+    findings: list[Json] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -196,9 +199,10 @@ class Started(Event):
     effectful: bool = False
     change: list[Json] = field(default_factory=list)
     trail: Json = field(default_factory=dict)
-    undoes: int = 0
+    undoes: list[int] = field(default_factory=list)
     request: str = ""
     """With a claim and a Change: the digest without the Change, so that a repeat is known after files have changed."""
+    findings: list[Json] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)

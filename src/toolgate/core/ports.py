@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ from toolgate.core.call import Call
 from toolgate.core.change import Change
 from toolgate.core.decision import Decision
 from toolgate.core.effects import Effects
+from toolgate.core.finding import Finding
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool
 
@@ -25,6 +26,8 @@ class Facts:
     paths: tuple[MountPath, ...] = ()
     paused: Mapping[str, str] = field(default_factory=dict)
     """Paused personas and why; the empty name stands for everybody."""
+    findings: tuple[Finding, ...] = ()
+    """What the content scan found in what the call would write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,10 @@ class Rules(Protocol):
 
     def decide(self, facts: Facts) -> Decision: ...
 
+    def outlook(self, persona: str, tool: Tool) -> Decision:
+        """What this persona may expect of a tool, before any arguments are known."""
+        ...
+
     def rights(self, persona: str) -> str:
         """Hash of what this persona is (phase, overrides, parents): an approval is bound to it."""
         ...
@@ -57,6 +64,10 @@ class Files(Protocol):
 
     async def read(self, path: MountPath, *, to_change: bool = False) -> bytes | None:
         """The content, or None where there is no file; `to_change` when a plan starts from it."""
+        ...
+
+    def check(self, change: Change) -> None:
+        """Refuse a plan that is too large to be kept for undo."""
         ...
 
     async def keep(self, change: Change) -> None:
@@ -81,9 +92,42 @@ class Files(Protocol):
 class Redactor(Protocol):
     """Takes secrets out of whatever leaves the gate."""
 
-    def redact(self, value: Any) -> Any: ...
+    def redact(self, value: Any, hidden: tuple[str, ...] = ()) -> Any:
+        """The value without any secret; `hidden` are the call's own."""
+        ...
 
-    def mask(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]: ...
+    def mask(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments as people and the journal see them; the very same mapping where nothing is secret."""
+        ...
+
+    def seal(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+        """The arguments as the digest takes them, a keyed hash for each secret, and the secrets; likewise the same."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What is in a Change that was not there before, and every secret seen on the way."""
+
+    findings: tuple[Finding, ...] = ()
+    values: tuple[str, ...] = field(default=(), repr=False)
+    """The secrets themselves, old ones too: only to be masked in what is recorded and shown."""
+    opaque: bool = False
+    """There are too many to mask one by one: no text of the call is recorded or shown."""
+
+
+class Scanner(Protocol):
+    """Looks for secrets, malicious payloads and hidden characters in what would be written."""
+
+    def scan(self, change: Change) -> Scan: ...
+
+
+class Vault(Protocol):
+    """Where our own secrets are kept, as the content scan sees it."""
+
+    def within(self, content: bytes) -> Iterable[tuple[str, int, int]]:
+        """The name, start and end of each of its values that this content holds."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +151,10 @@ class Question:
     rationale: str = ""
     channels: tuple[str, ...] = ()
     again: str = ""
+    repeats: tuple[str, ...] = ()
+    """Arguments that the preview shows already."""
+    findings: tuple[Mapping[str, Any], ...] = ()
+    """What the content scan found in what would be written."""
 
 
 class Channel(Protocol):
@@ -132,4 +180,7 @@ class Notice(Protocol):
     async def tell(self, question: Question) -> None: ...
 
 
-__all__ = ["Call", "Channel", "Facts", "Files", "Notice", "Question", "Redactor", "Rules", "Window"]
+__all__ = [
+    "Call", "Channel", "Facts", "Files", "Notice", "Question", "Redactor", "Rules", "Scan", "Scanner", "Vault",
+    "Window",
+]  # fmt: skip

@@ -87,7 +87,11 @@ class Tool:
     """Effects that depend on the arguments, such as a program with or without a network."""
     paths_of: Callable[[BaseModel], Iterable[MountPath]] | None = None
     """Paths that arguments hold inside a text, such as those of a diff: policy judges them before anything is read."""
+    repeats: tuple[str, ...] = ()
+    """Arguments of which the Change's diff says it all, so that a question need not show them once more."""
     summarize: Callable[[Any], str] | None = None
+    fit: Callable[[Any, int], Any] | None = None
+    """Shortens a result to so many characters of JSON, and says in it what was cut and how to get it."""
     aliases: tuple[str, ...] = ()
     origin: Literal["native", "imported"] = "native"
     free: bool = False

@@ -1,37 +1,41 @@
-"""Stage 7: the tool runs, with a time limit. Whatever comes of it becomes an Outcome; nothing is raised past here."""
+"""Stage 8: the tool runs, with a time limit. Whatever comes of it becomes an Outcome; nothing is raised past here."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-
-import orjson
+from contextlib import nullcontext
 
 from toolgate.core.errors import CallError, Cancelled, Code, Conflict, Failed, TimedOut, UnknownOutcome
+from toolgate.core.evidence import spoil
+from toolgate.core.finding import recorded
 from toolgate.gate.deadline import Deadline, Late
-from toolgate.gate.flow import Broke, Done, Flow, Lost, Outcome, Services, arguments, invoke
+from toolgate.gate.flow import Broke, Done, Flow, Lost, Outcome, Services, arguments, invoke, tell
 from toolgate.gate.reconcile import what_happened
+from toolgate.gate.serve import Serving
 
 log = logging.getLogger("toolgate.gate")
+_NOTHING = nullcontext()
 GRACE = 10.0
 """How long a file change that is under way is waited for after its time is up."""
 
 
 async def execute(services: Services, flow: Flow) -> None:
-    tool, call = flow.tool, flow.call
+    tool = flow.tool
     assert tool is not None
-    assert call is not None
-    cached = services.cache.get(call.digest) if tool.cache_s and not flow.effectful else None
-    if cached is not None:
-        flow.outcome = Done(orjson.loads(cached), cached=True)
+    spoil()  # within another call: what this one reads is no evidence there
+    seconds = services.timeouts.of(tool)
+    serving = Serving.of(services, flow) if tool.cache_s and not flow.effectful else None
+    flow.begun_at = time.perf_counter()  # what came before may have been a human reading
+    if serving is not None and await serving.served(seconds):
         return
     flow.running = True
-    flow.begun_at = time.perf_counter()  # what came before may have been a human reading
-    seconds = services.timeouts.of(tool)
-    running = asyncio.ensure_future(_run(services, flow)) if _unstoppable(flow) else None
+    running: asyncio.Future[object] | None = None
     try:
-        with Deadline(seconds):
+        with serving.gathering() if serving is not None else _NOTHING, Deadline(seconds):
+            if _unstoppable(flow):
+                running = asyncio.ensure_future(_run(services, flow))
             value = await (_run(services, flow) if running is None else asyncio.shield(running))
     except Late:
         late = TimedOut(f"{tool.name} did not finish in {seconds:g} s", "ask for less, or allow more time")
@@ -48,18 +52,10 @@ async def execute(services: Services, flow: Flow) -> None:
         flow.outcome = await _raised(services, flow, error)
     else:
         flow.outcome = Done(_dump(flow, value))
-        if tool.cache_s and not flow.effectful:
-            _remember(services, call.digest, flow.outcome.value, tool.cache_s)
+        if serving is not None:
+            serving.keep(flow.outcome.value)
     if flow.effectful:
-        services.cache.clear()
-
-
-def _remember(services: Services, digest: str, value: object, seconds: float) -> None:
-    """As text: whoever gets it may do with it what they like."""
-    try:
-        services.cache.put(digest, orjson.dumps(value), seconds)
-    except orjson.JSONEncodeError:
-        log.debug("a result is not cached, because JSON cannot hold it")
+        services.cache.forget_unproven()
 
 
 def _unstoppable(flow: Flow) -> bool:
@@ -85,7 +81,11 @@ async def _run(services: Services, flow: Flow) -> object:
 
 def _dump(flow: Flow, value: object) -> object:
     assert flow.tool is not None
-    return flow.tool.result.dump(value) if flow.tool.result is not None else value
+    data = flow.tool.result.dump(value) if flow.tool.result is not None else value
+    change = flow.call.change if flow.call is not None else None
+    if change is not None and isinstance(data, dict):
+        data = data | {"findings": recorded(change.findings)}
+    return data
 
 
 async def _raised(services: Services, flow: Flow, error: Exception) -> Outcome:
@@ -94,7 +94,7 @@ async def _raised(services: Services, flow: Flow, error: Exception) -> Outcome:
     if isinstance(error, UnknownOutcome):
         return Lost(error.code, error.message, error.fix)
     if not isinstance(error, CallError):
-        log.exception("%s raised", tool.name, extra={"call": flow.call_id})
+        tell(flow, services, "%s raised", tool.name)
         error = Failed(
             f"{tool.name} failed: {type(error).__name__}: {error}",
             "check the arguments; the trace is in the log",
@@ -123,7 +123,7 @@ async def _settle_doubt(
     assert flow.started is not None
     happened, how = await what_happened(services, flow.tool, flow.started, flow.args)
     if happened == "not":
-        return Broke(error.code, f"{error.message} ({how})", error.fix)
+        return Broke(error.code, f"{error.message} ({how})" if how else error.message, error.fix)
     if happened == "happened":
         return Done({"reconciled": how}, reconciled=how)
     return _lost(flow, error, how)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,13 +20,16 @@ from toolgate.core.decision import Decision
 from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code
 from toolgate.core.names import Registry
-from toolgate.core.ports import Facts, Files, Redactor, Rules
+from toolgate.core.ports import Facts, Files, Redactor, Rules, Scan, Scanner
 from toolgate.core.result import Meta, Result
 from toolgate.core.tool import DEFAULT_TIMEOUT, Handler, Tool
 from toolgate.gate.cache import Cache
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.owners import Owners
+from toolgate.secrets.scan import ContentScanner
 from toolgate.storage.port import Row
+
+log = logging.getLogger("toolgate.gate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,7 @@ class Services:
     budget: Budget = field(default_factory=Budget)
     timeouts: Timeouts = field(default_factory=Timeouts)
     cache: Cache = field(default_factory=Cache)
+    scanner: Scanner = field(default_factory=ContentScanner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,9 @@ class Lost:
 Outcome = Done | Broke | Lost
 
 
+NOTHING = Scan()
+
+
 @dataclass(slots=True)
 class Flow:
     name: str
@@ -110,11 +119,16 @@ class Flow:
     tool: Tool | None = None
     args: BaseModel | None = None
     call: Call | None = None
+    hidden: tuple[str, ...] = ()
+    """The call's own secrets, which nothing that leaves the gate may repeat."""
     facts: Facts | None = None
     decision: Decision | None = None
     rules: Rules | None = None
     """The policy that made the decision."""
     preview: str = ""
+    scan: Scan = NOTHING
+    masked: Mapping[str, Any] | None = None
+    """The arguments without the secrets that the scan saw, where it saw any."""
     asked_again: str = ""
     question: str = ""
     started: Row | None = None
@@ -181,6 +195,15 @@ async def invoke(flow: Flow, function: Handler, *values: Any, **named: Any) -> A
         return await function(*values, **named)
     value = await asyncio.to_thread(function, *values, **named)
     return await value if inspect.isawaitable(value) else value
+
+
+def tell(flow: Flow, services: Services, message: str, *values: object) -> None:
+    """Log the exception that is being handled, without the call's own secrets."""
+    if not flow.hidden:
+        log.exception(message, *values, extra={"call": flow.call_id})
+        return
+    trace = str(services.redactor.redact(traceback.format_exc(), flow.hidden))
+    log.error(message, *values, extra={"call": flow.call_id, "trace": trace})
 
 
 def arguments(args: BaseModel) -> dict[str, Any]:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-
 from toolgate.core import diff
-from toolgate.core.call import Call
 from toolgate.core.change import Change
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import CallError, Failed, NotAllowed, TimedOut
 from toolgate.core.ports import Facts
 from toolgate.gate.authorize import refused, with_paths
 from toolgate.gate.deadline import Deadline, Late
-from toolgate.gate.flow import Flow, Services, arguments, invoke
+from toolgate.gate.flow import Flow, Services, arguments, invoke, tell
 from toolgate.gate.stored import stored_result
 
-log = logging.getLogger("toolgate.gate")
 _DECLARED = frozenset({"project", "garden", "scratch"})
 
 
@@ -33,22 +29,20 @@ async def plan(services: Services, flow: Flow) -> None:
             raise Failed(
                 f"{tool.name} planned a {type(change).__name__}, not a Change", "report this to its author"
             )
-        flow.call = Call.make(
-            tool.name, tool.definition, call.args, flow.persona, flow.trail, flow.call_id, change
-        )
-        flow.preview = diff.render(change) if asks else ""
+        if services.files is not None:
+            services.files.check(change)  # what a human is asked about can be undone, or it is not asked
+        flow.call = call.planned(change)
+        flow.preview = _shown(services, flow, change) if asks else ""
         _recheck(services, flow, change)
     elif tool.preview is not None and asks:
-        flow.preview = str(await _run(services, flow, tool.preview))
-        flow.call = Call.make(
-            tool.name,
-            tool.definition,
-            call.args,
-            flow.persona,
-            flow.trail,
-            flow.call_id,
-            preview=flow.preview,
-        )  # what was shown is part of what is approved
+        flow.preview = str(
+            services.redactor.redact(str(await _run(services, flow, tool.preview)), flow.hidden)
+        )
+        flow.call = call.planned(preview=flow.preview)  # what was shown is part of what is approved
+
+
+def _shown(services: Services, flow: Flow, change: Change) -> str:
+    return str(services.redactor.redact(diff.render(change), flow.hidden))
 
 
 def _recheck(services: Services, flow: Flow, change: Change) -> None:
@@ -64,7 +58,7 @@ def _recheck(services: Services, flow: Flow, change: Change) -> None:
     if flow.decision.verdict is Verdict.DENY:
         raise refused(facts, flow.decision)
     if flow.decision.verdict is Verdict.ASK and not flow.preview:
-        flow.preview = diff.render(change)
+        flow.preview = _shown(services, flow, change)
 
 
 def _check_effects(facts: Facts, change: Change) -> None:
@@ -91,7 +85,7 @@ async def _run(services: Services, flow: Flow, function: object) -> object:
             f"{flow.tool.name} took too long to plan", "ask for less, or allow more time"
         ) from None
     except Exception as error:
-        log.exception("%s could not plan", flow.tool.name)
+        tell(flow, services, "%s could not plan", flow.tool.name)
         raise Failed(
             f"{flow.tool.name} could not plan: {type(error).__name__}: {error}", "check the arguments"
         ) from error

@@ -18,6 +18,7 @@ from toolgate.gate.deadline import Deadline
 from toolgate.gate.flow import Services
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.state import Live
+from toolgate.ledger.undone import undone_rows
 from toolgate.secrets.mask import MASK
 from toolgate.storage.port import Row
 
@@ -55,9 +56,12 @@ async def _ask_tool(tool: Tool, args: BaseModel, started: Row) -> tuple[str, str
             answer = await tool.reconcile(**named)
     else:
         answer = await asyncio.wait_for(asyncio.to_thread(tool.reconcile, **named), tool.timeout)
+    how = f"{tool.name} was asked"
+    if isinstance(answer, tuple):  # a tool may say how it knows
+        answer, how = answer
     words = {True: "happened", False: "not", None: "unknown"}
     outcome = words[answer] if isinstance(answer, bool) or answer is None else str(answer)
-    return (outcome if outcome in words.values() else "unknown"), f"{tool.name} was asked"
+    return (outcome if outcome in words.values() else "unknown"), how
 
 
 async def reconcile_dead(services: Services) -> list[Row]:
@@ -92,7 +96,9 @@ async def _settle(services: Services, item: Live) -> list[Row]:
         }  # fmt: skip
         gone = f"the process that ran it ended before it was settled; {how}"
         if outcome == "happened":
-            view.emit(Committed(**common, summary="settled after a crash"))
+            view.emit(Committed(**common, summary="settled after a crash", artifacts=known.get("change", [])))
+            for event in undone_rows(row):
+                view.emit(event)
         elif outcome == "not":
             view.emit(Failed(**common, code="failed", error=gone))
         else:

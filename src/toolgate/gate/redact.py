@@ -1,4 +1,4 @@
-"""Stage 8: secrets out of whatever leaves the gate, whether it goes to the model, the journal or a log."""
+"""Stage 9: secrets out of whatever leaves the gate, whether it goes to the model, the journal or a log."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from toolgate.gate.flow import Done, Flow, Services
 def redact(services: Services, flow: Flow) -> None:
     outcome = flow.outcome
     if isinstance(outcome, Done):
-        flow.data = services.redactor.redact(outcome.value)
+        flow.data = services.redactor.redact(outcome.value, flow.hidden)
     elif outcome is not None:
-        flow.outcome = replace(outcome, message=str(services.redactor.redact(outcome.message)))
+        flow.outcome = replace(outcome, message=str(services.redactor.redact(outcome.message, flow.hidden)))

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code, LedgerBroken
 from toolgate.core.event import Denied, Event, Flood, Limited, Rejected
+from toolgate.core.finding import recorded
 from toolgate.core.names import PERSONA
 from toolgate.gate.flow import Flow, Services
+from toolgate.gate.scan import recorded_args
 from toolgate.ledger.ledger import View, Work
 
 log = logging.getLogger("toolgate.gate")
@@ -49,13 +52,16 @@ class Refusals:
         if error.code in _SILENT or isinstance(error, LedgerBroken):
             return None
         persona = flow.persona if PERSONA.fullmatch(str(flow.persona)) else ""
+        return await self.keep(persona, lambda: self._event(flow, persona, error))
+
+    async def keep(self, persona: str, make: Callable[[], Event]) -> int | None:
+        """Store one refusal, or only count it if too many came; also what a face refused before it was a call."""
         tally = self._tallies.setdefault(persona if self._known(persona) else "", Tally())
         if not tally.room():
             tally.since = tally.since or self._services.ledger.clock.now()
             tally.skipped += 1
             return None
-        events = [*self._drain(persona, tally), self._event(flow, persona, error)]
-        return await self._write(events)
+        return await self._write([*self._drain(persona, tally), make()])
 
     def _known(self, persona: str) -> bool:
         """Made-up names share one tally: a flood of names is a flood."""
@@ -101,15 +107,20 @@ class Refusals:
         if flow.call is not None:
             common["conversation"] = conversation
         data = error.data or {}
-        if error.code is Code.NOT_ALLOWED and flow.call is not None and flow.tool is not None:
+        if (
+            error.code in (Code.NOT_ALLOWED, Code.BLOCKED_CONTENT)
+            and flow.call is not None
+            and flow.tool is not None
+        ):
             return Denied(
                 **common, rule=str(data.get("rule", "")), reason=error.message, digest=flow.call.digest,
-                args=self._services.redactor.mask(flow.tool, flow.call.args),
+                args=recorded_args(self._services, flow), code=error.code.value,
+                findings=recorded(flow.scan.findings),
             )  # fmt: skip
         if error.code is Code.RATE_LIMITED:
             wait = round(float(data.get("retry_after_s", 0)) * 1000)
             return Limited(**common, limit=str(data.get("limit", error.message)), retry_ms=wait)
-        message = encodable(str(self._services.redactor.redact(error.message)))[:500]
+        message = encodable(str(self._services.redactor.redact(error.message, flow.hidden)))[:500]
         named = encodable(flow.name[:128]) if isinstance(flow.name, str) else ""
         return Rejected(
             **common, code=error.code.value, error=message if flow.tool else f"{named}: {message}"

@@ -1,4 +1,4 @@
-"""Stage 10: how it ended goes into the journal before anybody hears of it."""
+"""Stage 11: how it ended goes into the journal before anybody hears of it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 from toolgate.core.canonical import canonical
 from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code, Failed, InvalidArgs, UnknownOutcome
-from toolgate.core.event import Committed, Event, Resolved, Undone, Unknown
+from toolgate.core.event import Committed, Event, Resolved, Unknown
 from toolgate.core.event import Failed as FailedEvent
 from toolgate.core.result import Problem, Result
 from toolgate.gate.flow import Broke, Done, Flow, Lost, Services
 from toolgate.ledger.ledger import View, Work
+from toolgate.ledger.undone import undone_rows
 from toolgate.storage.port import Row
 
 log = logging.getLogger("toolgate.gate")
@@ -28,10 +29,12 @@ async def settle(services: Services, flow: Flow) -> None:
     def decide(view: View) -> None:
         if flow.call_id in view.state.live:
             view.emit(event)
-            if event.kind == "committed" and change is not None and change.undoes:
-                view.emit(_undone(flow, change.undoes))
         else:  # somebody took us for dead and called it unknown: say what we know
             view.emit(_late(flow, event))
+        if event.kind == "committed" and change is not None and change.undoes:
+            assert flow.started is not None
+            for row in undone_rows(flow.started):
+                view.emit(row)
 
     work = Work(decide, durable=flow.effectful)
     try:
@@ -88,13 +91,6 @@ def _summary(flow: Flow) -> str:
         except Exception:
             log.exception("%s could not summarise its result", flow.tool.name)
     return flow.text[:SUMMARY]
-
-
-def _undone(flow: Flow, event: int) -> Undone:
-    return Undone(
-        call=flow.call_id, persona=flow.persona, tool=flow.tool.name if flow.tool else "",
-        conversation=flow.trail.conversation, ref=f"event:{event}", event=event, by=flow.persona,
-    )  # fmt: skip
 
 
 def _late(flow: Flow, event: Event) -> Resolved:

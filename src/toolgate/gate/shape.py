@@ -1,8 +1,12 @@
-"""Stage 9: the result within its token budget, and the truth about what was cut."""
+"""Stage 10: the result within its token budget, and the truth about what was cut.
+
+A tool that knows how to shorten its own result (`fit`) is asked first; what it leaves too large is cut by its shape.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +14,12 @@ import orjson
 
 from toolgate.core.display import encodable
 from toolgate.core.errors import Code
-from toolgate.gate.flow import Broke, Done, Flow, Services
+from toolgate.core.tool import Tool
+from toolgate.gate.flow import Broke, Budget, Done, Flow, Services
 
+log = logging.getLogger("toolgate.gate")
 CHARS_A_TOKEN = 4
+_TURNS = 8
 
 
 def shape(services: Services, flow: Flow) -> None:
@@ -20,22 +27,52 @@ def shape(services: Services, flow: Flow) -> None:
         if flow.outcome is not None:
             flow.outcome = replace(flow.outcome, message=encodable(flow.outcome.message))
         return
+    assert flow.tool is not None
     try:
         flow.text, mended = _encode(flow.data)
         if mended or "null" in flow.text:
             flow.data = json.loads(flow.text)  # NaN became null, a broken character `?`: say the same
     except (TypeError, ValueError, RecursionError) as error:
-        assert flow.tool is not None
         if not flow.effectful:
             message = f"{flow.tool.name} returned what JSON cannot hold: {error}"
             flow.outcome = Broke(Code.FAILED, message, "report this to its author")
         flow.data, flow.text = None, ""
         return
-    room = min(services.budget.tokens * CHARS_A_TOKEN, services.budget.bytes)
-    if len(flow.text) > room:
-        flow.data = cut(flow.data, room)
-        flow.text, _ = _encode(flow.data)
+    if not _fits(flow.text, services.budget):
+        flow.data, flow.text = _fitted(flow.tool, flow.data, flow.text, services.budget)
         flow.truncated = True
+
+
+def _fits(text: str, budget: Budget) -> bool:
+    if len(text) > budget.tokens * CHARS_A_TOKEN or len(text) > budget.bytes:
+        return False
+    return len(text) * 4 <= budget.bytes or len(text.encode()) <= budget.bytes
+
+
+def _fitted(tool: Tool, data: Any, text: str, budget: Budget) -> tuple[Any, str]:
+    """What fits, by the tool's own word or else by its shape; at the very least an ellipsis."""
+    room = min(budget.tokens * CHARS_A_TOKEN, budget.bytes * len(text) // max(len(text.encode()), 1))
+    if tool.fit is not None:
+        data = _by_tool(tool, data, room)
+        text, _ = _encode(data)
+        if _fits(text, budget):
+            return data, text
+    for _ in range(_TURNS):
+        made = cut(data, room)
+        text, _ = _encode(made)
+        if _fits(text, budget):
+            return made, text
+        room = min(room - (len(text) - room), room * 3 // 4)
+    return "…", '"…"'
+
+
+def _by_tool(tool: Tool, data: Any, room: int) -> Any:
+    assert tool.fit is not None
+    try:
+        return tool.fit(data, room)
+    except Exception:
+        log.exception("%s could not shorten its result", tool.name)
+        return data
 
 
 def _encode(value: Any) -> tuple[str, bool]:
@@ -50,15 +87,24 @@ def _encode(value: Any) -> tuple[str, bool]:
 def cut(value: Any, room: int) -> Any:
     """Shorten the longest parts first, keeping the shape; every cut says how much is missing."""
     if isinstance(value, str):
-        if len(value) <= room:
-            return value
-        keep = max(room - 40, 0)
-        return f"{value[:keep]}… [{len(value) - keep:,} more characters]"
+        return _cut_text(value, room)
     if isinstance(value, list):
         return _cut_list(value, room)
     if isinstance(value, dict):
         return _cut_object(value, room)
     return value
+
+
+def _cut_text(value: str, room: int) -> str:
+    """By what it is in JSON: a control character takes six."""
+    size = len(_encode(value)[0])
+    if size <= room:
+        return value
+    room, keep = max(room - 42, 0), value
+    while keep and size > room:
+        keep = keep[: min(len(keep) * room // size, len(keep) - 1)]
+        size = len(_encode(keep)[0])
+    return f"{keep}… [{len(value) - len(keep):,} more characters]"
 
 
 def _cut_list(items: list[Any], room: int) -> list[Any]:
@@ -78,15 +124,16 @@ def _cut_list(items: list[Any], room: int) -> list[Any]:
 
 def _cut_object(value: dict[str, Any], room: int) -> dict[str, Any]:
     """Small fields whole, then the large ones share what is left."""
-    sizes = {key: len(_encode(item)[0]) + len(key) + 4 for key, item in value.items()}
+    sizes = {key: len(_encode(item)[0]) + len(_encode(key)[0]) + 2 for key, item in value.items()}
     out: dict[str, Any] = {}
     left = room
     for count, key in zip(range(len(value), 0, -1), sorted(value, key=sizes.__getitem__), strict=True):
         share = left // count
+        name = len(_encode(key)[0]) + 2
         if sizes[key] <= share:
             out[key] = value[key]
-        elif share > len(key) + 64:
-            out[key] = cut(value[key], share - len(key) - 4)
+        elif share > name + 64:
+            out[key] = cut(value[key], share - name)
         else:
             out["…"] = f"{count:,} more fields"
             break

@@ -35,7 +35,8 @@ def validate(services: Services, flow: Flow) -> None:
         screen(flow.raw)
     flow.args = tool.validate(flow.raw)
     args = _as_json(tool, flow.args)
-    flow.call = Call.make(tool.name, tool.definition, args, flow.persona, flow.trail, flow.call_id)
+    sealed, flow.hidden = services.redactor.seal(tool, args)
+    flow.call = Call.make(tool.name, tool.definition, args, flow.persona, flow.trail, flow.call_id, sealed)
     if nested and not tool.has_secrets:
         # 1 and 1.0 are one number in JSON: the tool gets the spelling that was digested, shown and approved
         flow.args = tool.validate(orjson.loads(flow.call.args_json))

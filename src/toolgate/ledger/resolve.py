@@ -8,6 +8,7 @@ from toolgate.core.errors import Conflict, InvalidArgs, NotFound
 from toolgate.core.event import Resolved
 from toolgate.ledger.ledger import Ledger, View, Work
 from toolgate.ledger.state import request_of
+from toolgate.ledger.undone import undone_rows
 from toolgate.storage.port import Filter, Row
 
 _COURSE = ("started", "committed", "failed", "unknown", "resolved")
@@ -54,6 +55,9 @@ class ResolveWork(Work[None]):
                 digest=digest,
             )
         )  # fmt: skip
+        if self._outcome == "happened":
+            for event in undone_rows(row):
+                view.emit(event)
 
 
 async def _call_of(ledger: Ledger, ident: str) -> str:

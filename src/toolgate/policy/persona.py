@@ -100,6 +100,21 @@ class Standing:
     def decide(self, facts: Facts) -> Decision:
         return self._denied or self._ruled(facts) or self._allowed or self._cell(facts)
 
+    def outlook(self, facts: Facts) -> Decision:
+        """What to expect before a call's arguments are known: rules that let only some calls through count too."""
+        plain = self.decide(facts)
+        if (
+            plain.verdict is not Verdict.DENY
+            or plain is self._denied
+            or plain in [r.decision for r in self._deny]
+        ):
+            return plain
+        for rule in (*self._allow, *self._ask):
+            if rule.conditional:
+                reason = f"for some calls: {rule.reason}"
+                return Decision(rule.verdict, reason, rule.decision.rule, 3, rule.decision.channels)
+        return plain
+
     def _ruled(self, facts: Facts) -> Decision | None:
         for rule in self._deny:
             if rule.applies(facts):

@@ -5,14 +5,19 @@ The vault's redactor, which knows the values themselves, will stand behind the s
 
 from __future__ import annotations
 
+import hmac
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from toolgate.core.canonical import canonical
 from toolgate.core.tool import Tool
 
 MASK = "[masked]"
+LONG_ENOUGH = 4
+Hide = Callable[[Any], str]
 _DEEP = frozenset({dict, list})
 _SECRET_NAME = re.compile(
     r"(^|_)(password|passwd|pwd|passphrase|secret|token|api_?key|access_?key|private_?key|authorization|auth|bearer|cookie|credential)s?$",
@@ -28,26 +33,62 @@ def is_secret_name(name: str) -> bool:
 class NameMask:
     """Masks by argument name, at any depth, and by declared type."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: bytes = b"") -> None:
+        self._key = key or os.urandom(32)
         self._secret: dict[str, frozenset[str]] = {}
 
-    def redact(self, value: Any) -> Any:
-        return value
+    def redact(self, value: Any, hidden: tuple[str, ...] = ()) -> Any:
+        return _scrubbed(value, hidden) if hidden else value
 
     def mask(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The very same mapping where nothing is masked."""
+        return self._replaced(tool, args, lambda value: MASK)
+
+    def seal(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+        hidden: list[str] = []
+
+        def seal(value: Any) -> str:
+            hidden.extend(_texts(value))
+            return "hmac:" + hmac.digest(self._key, canonical(value).encode(), "sha256").hex()
+
+        return self._replaced(tool, args, seal), tuple(sorted(set(hidden), key=len, reverse=True))
+
+    def _replaced(self, tool: Tool, args: Mapping[str, Any], hide: Hide) -> Mapping[str, Any]:
+        """The very same mapping where nothing is secret."""
         secret = self._secret.get(tool.definition)
         if secret is None:
             named = {name for name in tool.arg_names if is_secret_name(name)}
             secret = self._secret[tool.definition] = frozenset(named | tool.secret_args)
+        if tool.origin == "imported":  # its arguments have the names that a stranger's schema allows
+            secret |= {name for name in args if is_secret_name(name)}
         if secret.isdisjoint(args) and not any(type(value) in _DEEP for value in args.values()):
             return args
-        return {name: _mask(name, value, name in secret) for name, value in args.items()}
+        made = {name: _hidden(name, value, name in secret, hide) for name, value in args.items()}
+        return made if made != args else args
 
 
-def _mask(name: str, value: Any, secret: bool) -> Any:
+def _hidden(name: str, value: Any, secret: bool, hide: Hide) -> Any:
     if value is not None and value != "" and (secret or is_secret_name(name)):
-        return MASK
+        return hide(value)
     if isinstance(value, dict):
-        return {key: _mask(key, item, False) for key, item in value.items()}
-    return [_mask("", item, False) for item in value] if isinstance(value, list) else value
+        return {key: _hidden(key, item, False, hide) for key, item in value.items()}
+    return [_hidden("", item, False, hide) for item in value] if isinstance(value, list) else value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in a secret that are long enough to be told from ordinary words."""
+    if isinstance(value, str):
+        if len(value) >= LONG_ENOUGH:
+            yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def _scrubbed(value: Any, hidden: tuple[str, ...]) -> Any:
+    if isinstance(value, str):
+        for secret in hidden:
+            value = value.replace(secret, MASK)
+        return value
+    if isinstance(value, dict):
+        return {_scrubbed(key, hidden): _scrubbed(item, hidden) for key, item in value.items()}
+    return [_scrubbed(item, hidden) for item in value] if isinstance(value, list | tuple) else value

@@ -130,6 +130,10 @@ def _fits(row: Row, wanted: Filter) -> bool:
     for name in ("call", "persona", "tool", "conversation", "ref"):
         if getattr(wanted, name) and getattr(row, name) != getattr(wanted, name):
             return False
+    if wanted.about and not any(
+        name.startswith(wanted.about) or name.endswith(wanted.about) for name in (row.call, row.ref)
+    ):
+        return False
     if wanted.kinds and row.kind not in wanted.kinds:
         return False
     if wanted.body:

@@ -177,6 +177,8 @@ class Filter:
     tool: str = ""
     conversation: str = ""
     ref: str = ""
+    about: str = ""
+    """A part of an id: the call or the ref begins or ends with it."""
     kinds: tuple[str, ...] = ()
     body: Mapping[str, str] = field(default_factory=dict)
     """Equality on top-level texts of the body, such as type, op or file_path."""

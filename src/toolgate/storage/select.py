@@ -24,6 +24,10 @@ def select_rows(wanted: Filter, mark: str) -> tuple[str, list[Any]]:
     # said once more, because only then the partial indexes are known to apply
     tests += [f"{name} <> ''" for name in ("call", "ref") if getattr(wanted, name)]
     tests += [f"{column} {op} {bind(value)}" for column, op, value in _ranges(wanted)]
+    if wanted.about:
+        part = wanted.about.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        places = ((name, text) for name in ("call", "ref") for text in (f"{part}%", f"%{part}"))
+        tests.append("(" + " OR ".join(f"{name} LIKE {bind(text)} ESCAPE '!'" for name, text in places) + ")")
     if wanted.kinds:
         tests.append(f"kind IN ({', '.join(bind(kind) for kind in wanted.kinds)})")
     for name, value in wanted.body.items():

@@ -19,7 +19,7 @@ TAIL_BYTES = 1024 * 1024
 
 
 def toolset(
-    ledger_state: Callable[[], Awaitable[dict[str, Any]]], root: Path, logfile: Path, version: str
+    stores: Callable[[], Awaitable[dict[str, Any]]], root: Path, logfile: Path, version: str
 ) -> list[Tool]:
     started = time.time()
 
@@ -30,7 +30,7 @@ def toolset(
 
     @tool("system.monitor", reads=["system"])
     async def monitor() -> dict[str, Any]:
-        """CPU, memory, disk, the ledger's size and what is waiting."""
+        """CPU, memory, disk, the size of the ledger and of the kept images, and what is waiting."""
         memory = psutil.virtual_memory()
         disk = psutil.disk_usage(str(root))
         own = psutil.Process()
@@ -42,7 +42,7 @@ def toolset(
             },
             "memory": {"total": memory.total, "available": memory.available, "own": own.memory_info().rss},
             "disk": {"total": disk.total, "free": disk.free},
-            "ledger": await ledger_state(),
+            **await stores(),
         }
 
     @tool("system.logs", reads=["system"])
@@ -51,11 +51,12 @@ def toolset(
         level: Literal["debug", "info", "warning", "error"] = "info",
         contains: str = "",
     ) -> list[dict[str, Any]]:
-        """The newest log lines of this project, oldest first."""
+        """The newest log lines of this project, oldest first. Traces stay in the file: they are for people."""
         wanted = ("debug", "info", "warning", "error", "critical")
         floor = wanted.index(level)
         found = [entry for entry in _tail(logfile) if wanted.index(entry.get("level", "info")) >= floor]
-        return [entry for entry in found if contains in str(entry.get("message", ""))][-lines:]
+        kept = [entry for entry in found if contains in str(entry.get("message", ""))][-lines:]
+        return [{name: value for name, value in entry.items() if name != "trace"} for entry in kept]
 
     return [ping, monitor, logs]
 

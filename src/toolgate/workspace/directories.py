@@ -62,16 +62,17 @@ def _make(mounts: Mounts, move: Move) -> bool:
                 open_directory(mount.root, relative, move.path.shown, follow=False)
             )  # or says what it is
             return False
-        if move.mode is not None:
-            _give_mode(mounts, move, move.mode)
     return True
 
 
-def _give_mode(mounts: Mounts, move: Move, mode: int) -> None:
-    mount, relative = mounts.resolve(move.path)
-    with held(open_directory(mount.root, relative, move.path.shown, follow=False)) as handle:
-        # Ours to write in whatever it was: files may have to go into it right now.
-        os.fchmod(handle, mode & 0o777 | 0o700)
+def give_modes(mounts: Mounts, moves: Sequence[Move]) -> None:
+    """The bits a directory should have, innermost first, once all that goes into it is there."""
+    for move in sorted(moves, key=lambda move: -move.path.count("/")):
+        if move.goal == DIRECTORY and move.mode is not None:
+            mount, relative = mounts.resolve(move.path)
+            with held(open_directory(mount.root, relative, move.path.shown, follow=False)) as handle:
+                os.fchmod(handle, move.mode & 0o777)
+                os.fsync(handle)
 
 
 def _remove(mounts: Mounts, move: Move) -> bool:

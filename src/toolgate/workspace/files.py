@@ -9,21 +9,23 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from toolgate.core.change import DIRECTORY, Change, FileChange
 from toolgate.core.errors import CallError, Failed, NotFound, UnknownOutcome
+from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.directories import missing_parents
-from toolgate.workspace.images import Images
+from toolgate.workspace.images import Images, contents_of
 from toolgate.workspace.lock import only_writer
-from toolgate.workspace.look import look, read_all, read_steady
+from toolgate.workspace.look import kind_of, look, read_steady, status_of
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.proof import note_file
 from toolgate.workspace.reading import open_to_read
 from toolgate.workspace.reconcile import Side, settle_change
 from toolgate.workspace.staged import Move, sweep
@@ -31,6 +33,7 @@ from toolgate.workspace.subtree import take_tree
 from toolgate.workspace.write import bring, check_writable
 
 T = TypeVar("T")
+Needed = Callable[[], Awaitable[frozenset[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,9 @@ class WorkspaceFiles(Files):
         Without `read_limit`, the `max_bytes` of each mount counts.
         """
         self.mounts = mounts
-        self._images = images
+        self.images = images
+        self.needed: Needed | None = None
+        """Which images calls still need; without it nothing is ever dropped."""
         self._lock = state / "files.lock"
         self._read_limit = read_limit
 
@@ -73,8 +78,7 @@ class WorkspaceFiles(Files):
 
     async def look_at(self, path: MountPath) -> Literal["file", "directory"] | None:
         """What a writer would find there; None where there is nothing. Links are refused."""
-        hashes = await self.hashes([path]) if path.relative != "." else [DIRECTORY]
-        return None if hashes[0] is None else "directory" if hashes[0] == DIRECTORY else "file"
+        return await _in_thread(lambda: kind_of(self.mounts, path)) if path.relative != "." else "directory"
 
     async def run(self, work: Callable[[], T]) -> T:
         """Blocking work on the mounts, in a thread, with the errors of the file system in our words."""
@@ -88,9 +92,17 @@ class WorkspaceFiles(Files):
         return await _in_thread(lambda: [look(self.mounts, path).hash for path in paths])
 
     async def keep(self, change: Change) -> None:
-        kept = [file for file in change.files if file.kind == "file"]
-        contents = [side for file in kept for side in (file.before, file.after) if side is not None]
-        await _in_thread(lambda: self._images.put(contents))
+        full = await _in_thread(lambda: self.images.put(contents_of(change)))
+        if full and self.needed is not None:
+            await self._make_room(self.needed)
+
+    def check(self, change: Change) -> None:
+        self.images.check(change)
+
+    async def _make_room(self, needed: Needed) -> None:
+        with held(await _in_thread(self.images.hold)):
+            kept = await needed()
+            await _in_thread(lambda: self.images.drop(kept))
 
     async def load(self, manifest: Sequence[Mapping[str, Any]]) -> Change:
         return await _in_thread(lambda: self._load(manifest))
@@ -126,9 +138,12 @@ class WorkspaceFiles(Files):
         try:
             handle = open_to_read(self.mounts, path)
         except NotFound:
+            spoil()
             return None
         with held(handle):
-            return read_steady(handle, path.shown, self._limit(path))
+            content, status = read_steady(handle, path.shown, self._limit(path))
+            note_file(self.mounts, path, status, content)
+            return content
 
     def _take(self, path: MountPath) -> Found | None:
         mount, relative = self.mounts.resolve(path)
@@ -138,9 +153,8 @@ class WorkspaceFiles(Files):
         except NotFound:
             return None
         with held(handle):
-            status = os.fstat(handle)
-            check_writable(path, status)
-            content = read_all(handle, path.shown, self._limit(path))
+            check_writable(path, os.fstat(handle))
+            content, status = read_steady(handle, path.shown, self._limit(path))
             return Found(content, stat.S_IMODE(status.st_mode) & 0o777)
 
     def _limit(self, path: MountPath) -> int:
@@ -154,11 +168,15 @@ class WorkspaceFiles(Files):
         modes = entry.get("before_mode"), entry.get("after_mode")
         if DIRECTORY in (entry["before"], entry["after"]):
             before, after = (None if entry[side] is None else b"" for side in ("before", "after"))
+            if before is not None and after is not None and modes[1] is None:
+                # gone and made again: its bits are what they are now
+                found = status_of(self.mounts, path)
+                modes = modes[0], None if found is None else stat.S_IMODE(found.st_mode) & 0o777
             return FileChange(path, before, after, *modes, kind="directory")
         return FileChange(path, self._image(entry["before"]), self._image(entry["after"]), *modes)
 
     def _image(self, digest: str | None) -> bytes | None:
-        return None if digest is None else self._images.get(digest)
+        return None if digest is None else self.images.get(digest)
 
     def _apply(self, change: Change) -> None:
         done: list[Move] = []

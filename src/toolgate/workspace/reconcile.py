@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
+from toolgate.core.change import DIRECTORY
+from toolgate.core.combine import Entry, Place, place_of
 from toolgate.core.errors import CallError
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Outcome
@@ -35,7 +37,8 @@ async def settle_change(files: Rollable, manifest: Sequence[Mapping[str, Any]]) 
         found = await files.hashes(paths)
     except CallError as error:
         return Settlement("unknown", f"the files cannot be examined: {error}")
-    pairs = list(zip(manifest, found, strict=True))
+    places = {place_of(entry) for entry in manifest}
+    pairs = [(entry, _part(entry, hash_, places)) for entry, hash_ in zip(manifest, found, strict=True)]
     if all(hash_ == entry["after"] for entry, hash_ in pairs) and not _modes(manifest):
         return Settlement("happened", "every file has its new content")
     if all(hash_ == entry["before"] for entry, hash_ in pairs) and not _same(manifest):
@@ -44,6 +47,14 @@ async def settle_change(files: Rollable, manifest: Sequence[Mapping[str, Any]]) 
         if hash_ not in (entry["before"], entry["after"]):
             return Settlement("unknown", f"{entry['path']} has neither its old nor its new content")
     return await _finish(files, manifest)
+
+
+def _part(entry: Entry, found: str | None, places: set[Place]) -> str | None:
+    """Where a file becomes a directory or the other way round, each entry sees only what is its own."""
+    path, of_directory = place_of(entry)
+    if (path, not of_directory) in places and (found == DIRECTORY) != of_directory:
+        return None
+    return found
 
 
 def _modes(manifest: Sequence[Mapping[str, Any]]) -> bool:

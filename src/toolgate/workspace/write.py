@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import BlockedPath, InvalidArgs
 from toolgate.core.paths import MountPath, folded
-from toolgate.workspace.directories import make_directories, remove_directories
+from toolgate.workspace.directories import give_modes, make_directories, remove_directories
 from toolgate.workspace.look import Seen, look, status_of
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.staged import (
@@ -32,23 +32,38 @@ PROTECTED = (".toolgate", "toolgate.yaml")  # toolgate's own state and rules: no
 
 def bring(mounts: Mounts, moves: Sequence[Move], done: list[Move], *, strict: bool) -> None:
     """Make the moves. `done` is filled as files change, so that the caller can take a failure back."""
-    pending = _pending(mounts, moves, strict=strict)
     directories = [move for move in moves if move.of_directory]
-    make_directories(mounts, directories, done)
-    staged = _stage(mounts, pending)
-    placed = 0
+    pending = _pending(mounts, moves, strict=strict)
+    coming = {move.path for move in directories if move.goal == DIRECTORY}
+    going = {move.path for move in directories if move.goal is None}
+    staged: list[Staged] = []
     try:
-        for item in staged:
-            put_in_place(mounts, item)
-            placed += 1
-            done.append(item.move)
+        # a file that becomes a directory goes before anything can be prepared in it
+        first = [(move, seen) for move, seen in pending if move.goal is None and move.path in coming]
+        _place(mounts, _stage(mounts, first), done)
+        make_directories(mounts, directories, done)
+        staged = _stage(mounts, [each for each in pending if each not in first], going)
+        _place(mounts, [item for item in staged if item.move.path not in going], done)
         remove_directories(mounts, directories, done)
         if strict and not done and moves and all(move.of_directory and move.goal is None for move in moves):
             raise conflict(moves[0])  # directories and nothing else, and something else is in them
+        # a directory that becomes a file has gone by now, or something of somebody else's is in it
+        _place(mounts, [item for item in staged if item.move.path in going], done)
         sync_parents(mounts, [move.path for move in done])
+        # one that was there already keeps its bits, unless a change is being finished that may have made it
+        give_modes(
+            mounts, [move for move in directories if move in done or move.origin == move.goal or not strict]
+        )
     except BaseException:
-        discard(mounts, staged[placed:])
+        placed = {id(move) for move in done}
+        discard(mounts, [item for item in staged if id(item.move) not in placed])
         raise
+
+
+def _place(mounts: Mounts, staged: Sequence[Staged], done: list[Move]) -> None:
+    for item in staged:
+        put_in_place(mounts, item)
+        done.append(item.move)
 
 
 def check_writable(path: MountPath, status: os.stat_result | None) -> None:
@@ -65,13 +80,17 @@ def check_writable(path: MountPath, status: os.stat_result | None) -> None:
 
 def _pending(mounts: Mounts, moves: Sequence[Move], *, strict: bool) -> list[tuple[Move, Seen]]:
     """The moves still to be made: strictly, all of them; otherwise a file at its goal is done."""
-    if len({move.path for move in moves}) != len(moves):
+    named = {(move.path, move.of_directory) for move in moves}
+    if len(named) != len(moves):
         raise InvalidArgs("a change names the same file twice", "plan one content per file")
     found = [(move, look(mounts, move.path)) for move in moves if not move.of_directory]
     for move in moves:
         if move.of_directory:
             check_writable(move.path, None)
-    for move, seen in found:
+    for index, (move, seen) in enumerate(found):
+        if seen.hash == DIRECTORY and (move.path, True) in named:
+            seen = Seen()  # the directory is another part of the change: as a file it is not there
+            found[index] = (move, seen)
         if seen.hash == DIRECTORY:
             raise BlockedPath(f"{move.path.shown!r} is a directory", "name a regular file")
         if seen.hash != move.origin and (strict or seen.hash != move.goal):
@@ -88,13 +107,15 @@ def _other_mode(move: Move, seen: Seen) -> bool:
     return stat.S_IMODE(seen.status.st_mode) & 0o777 != move.mode & 0o777
 
 
-def _stage(mounts: Mounts, todo: Sequence[tuple[Move, Seen]]) -> list[Staged]:
+def _stage(
+    mounts: Mounts, todo: Sequence[tuple[Move, Seen]], going: Container[MountPath] = ()
+) -> list[Staged]:
     staged: list[Staged] = []
     try:
         for move, seen in todo:
             staged.append(prepare(mounts, move, seen))
         for item in staged:  # preparing took its time: look once more before the first rename
-            if not item.seen.still(status_of(mounts, item.move.path)):
+            if item.move.path not in going and not item.seen.still(status_of(mounts, item.move.path)):
                 raise conflict(item.move)
     except BaseException:
         discard(mounts, staged)

@@ -176,7 +176,7 @@ def test_an_unknown_call_is_resolved_once(cli: Cli) -> None:
 def test_what_was_written_is_undone_and_the_undo_is_recorded(project: Path, story: Cli) -> None:
     event = story("ledger", "tail", "-n", "1", "--json").data[0]["seq"]
     assert (project / "hours.md").read_text() == "9 to 17\nopen\n"
-    done = story("undo", str(event), "--json")
+    done = story("undo", str(event), "--yes", "--json")
     assert done.json["ok"], done.out
     assert (project / "hours.md").read_text() == "9 to 17\n"
     assert story("undo", "99999").code != 0

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+
+from rich.console import Console
+
+import toolgate
+from toolgate.core.ports import Question
+from toolgate.faces.cli.question import print_page
 
 from .driving import Terminal
 
@@ -64,3 +71,25 @@ def without_moments(shown: str) -> str:
     shown = re.sub(r"\(in [^)]*\)", "(in 15 min)", shown)
     shown = re.sub(r"\bq_\w+", "q_19b7720ce90abc", shown)
     return "\n".join(line.rstrip() for line in shown.split("\n")) + "\n"
+
+
+async def test_an_argument_is_folded_only_where_the_change_shows_all_of_it(tmp_path: Path) -> None:
+    asking = {"version": 1, "default_persona": "ada", "personas": {"ada": {"phase": "contribute"}}}
+    async with toolgate.open(tmp_path, asking, "memory") as gate:
+        (tmp_path / "binary").write_bytes(b"\0")
+        for path in ("new", "binary"):
+            await gate.call("fs.write", {"path": path, "content": "plain\n" * 40}, wait=False)
+        plain, binary = await gate.approvals()
+        assert (plain.repeats, binary.repeats) == (("content",), ())
+        assert plain.args["content"] == "plain\n" * 40  # what is approved is bound to all of it
+        shown = drawn(plain)
+        assert '"content": (240 characters, shown below as the change)' in shown
+        assert shown.count("plain") == 40
+        assert '"content": "plain' in drawn(binary)
+
+
+def drawn(question: Question) -> str:
+    console = Console(file=io.StringIO(), width=100)
+    print_page(console, question)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.outline.outline import Outliner
 
 
 @pytest.fixture
@@ -19,3 +20,9 @@ def project(tmp_path: Path) -> Path:
 def mounts(project: Path) -> Iterator[Mounts]:
     with Mounts({"project": project}) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def outliner() -> Iterator[Outliner]:
+    with Outliner() as made:
+        yield made

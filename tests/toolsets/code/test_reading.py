@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 import toolgate
 from toolgate.workspace.outline.languages import LANGUAGES, language_of
-from toolgate.workspace.outline.outline import Symbol, outline
+from toolgate.workspace.outline.outline import Outliner, Symbol
 
 from .test_search import CONFIG, call
 
@@ -23,6 +25,9 @@ async def test_a_file_comes_with_its_metadata_and_an_outline(project: Path) -> N
     data = (await call(project, "code.read", path="shop.py")).data
     assert data == {
         "path": "shop.py",
+        "summary": "10 lines (10 total)",
+        "line_range": "1-10",
+        "imports": ["import os"],
         "content": SOURCE.removesuffix("\n"),
         "truncated": False,
         "metadata": {
@@ -41,11 +46,16 @@ async def test_lines_can_be_chosen_and_are_limited(project: Path) -> None:
     (project / "n.txt").write_text("".join(f"{number}\n" for number in range(1, 2001)))
     data = (await call(project, "code.read", path="n.txt")).data
     assert (data["metadata"]["lines_returned"], data["truncated"]) == (500, True)
+    assert (data["summary"], data["line_range"]) == ("500 lines (2,000 total)", "1-500")
+    assert data["next"] == "go on with start_line=501"
     chosen = await call(project, "code/read", path="n.txt", startLine=10, endLine=12, include_lines=True)
     assert (chosen.data["content"], chosen.data["lines"]) == ("10\n11\n12", ["10", "11", "12"])
     assert chosen.data["truncated"] is False
     few = (await call(project, "code.read", path="n.txt", start_line=1999, include_metadata=False)).data
-    assert few == {"path": "n.txt", "content": "1999\n2000", "truncated": False}
+    assert few == {
+        "path": "n.txt", "summary": "2 lines (2,000 total)", "line_range": "1999-2000", "content": "1999\n2000",
+        "truncated": False,
+    }  # fmt: skip
     for wrong in ({"start_line": 5, "end_line": 4}, {"start_line": 2001}, {"start_line": 0}):
         refused = await call(project, "code.read", path="n.txt", **wrong)
         assert refused.error is not None
@@ -155,11 +165,11 @@ def _flat(symbols: list[Symbol]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_each_language_gives_its_definitions(name: str) -> None:
+def test_each_language_gives_its_definitions(name: str, outliner: Outliner) -> None:
     text, expected = SAMPLES[name]
     language = language_of(name, text.partition("\n")[0])
     assert language is not None
-    made = outline(text, language)
+    made = outliner.outline(text, language)
     assert "/".join(_flat(made.symbols)) == expected
 
 
@@ -181,12 +191,48 @@ async def test_a_file_cut_in_the_middle_still_has_an_outline(project: Path) -> N
     assert (cut.data["truncated"], len(cut.data["symbols"])) == (True, 1)
 
 
-async def test_deep_nonsense_does_no_harm(project: Path) -> None:
+async def test_deep_nonsense_does_no_harm(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolgate.workspace.outline.worker.CPU_SECONDS", 0.3)
     (project / "deep.py").write_text("(" * 200_000 + "def f(): pass\n")
     (project / "nest.py").write_text("".join(" " * depth + f"def f{depth}():\n" for depth in range(900)))
-    for name in ("deep.py", "nest.py"):
+    for name, complete in (("deep.py", False), ("nest.py", True)):
+        begun = time.monotonic()
         result = await call(project, "code.outline", path=name)
         assert result.ok, (name, result.error)
+        assert time.monotonic() - begun < 10
+        if not complete:
+            assert (result.data["symbols"], result.data["complete"]) == ([], False)
+            assert "takes longer" in result.data["note"]
+
+
+HOSTILE = [("a.js", '"' * 100_000), ("b.py", "<a>" * 33_000), ("c.py", "(" * 200_000)]
+
+
+@pytest.mark.parametrize(("name", "text"), HOSTILE)
+async def test_a_hostile_file_holds_up_nobody_else(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    """In process each of them would hold the interpreter for more than 20 seconds."""
+    monkeypatch.setattr("toolgate.workspace.outline.worker.CPU_SECONDS", 0.3)
+    (project / name).write_text(text)
+    (project / "good.py").write_text("def good(): pass\n")
+    async with toolgate.open(project, CONFIG, "memory") as gate:
+        reading = asyncio.ensure_future(gate.call("code.read", {"path": name}))
+        longest, last = 0.0, time.monotonic()
+        while not reading.done():
+            await asyncio.wait((reading,), timeout=0.01)
+            longest, last = max(longest, time.monotonic() - last), time.monotonic()
+        result = reading.result()
+        assert longest < 2
+        assert result.ok
+        assert result.data["content"].startswith(text[:1000])
+        assert "outline" not in result.data
+        assert "takes longer" in result.data["outline_note"]
+        with monkeypatch.context() as patch:  # that it takes too long is remembered: nobody is asked again
+            patch.setattr("toolgate.workspace.outline.worker._start", lambda: pytest.fail("started again"))
+            assert (await gate.call("code.read", {"path": name})).data["outline_note"]
+        good = await gate.call("code.read", {"path": "good.py"})
+        assert [each["name"] for each in good.data["outline"]] == ["good"]
 
 
 async def test_a_language_without_a_grammar_is_refused_with_what_there_is(project: Path) -> None:

@@ -30,14 +30,17 @@ async def test_a_match_says_file_line_column_text_and_context(project: Path) -> 
     (project / "a.py").write_text("one\ntwo\nä Needle x\nfour\nfive\nsix\n")
     result = await call(project, "code.search", pattern="needle")
     assert result.data == {
+        "summary": "Found 1 match in 1 file",
         "pattern": "needle",
+        "top_files": [{"file": "a.py", "count": 1}],
+        "matches_by_file": {"a.py": [3]},
         "matches": [
             {
                 "file": "a.py", "line": 3, "column": 3, "matched_text": "Needle", "line_text": "ä Needle x",
                 "context_before": ["one", "two"], "context_after": ["four", "five"],
             }
         ],
-        "total_matches": 1, "files_searched": 1, "truncated": False,
+        "total_matches": 1, "files_matched": 1, "files_searched": 1, "truncated": False,
     }  # fmt: skip
     assert (await call(project, "code/search", pattern="needle", caseSensitive=True)).data["matches"] == []
     bare = await call(project, "code.search", pattern="needle", include_line_numbers=False, context_lines=0)
@@ -55,7 +58,7 @@ async def test_the_journal_gets_one_sentence(project: Path) -> None:
         await gate.call("code.search", {"pattern": "x", "max_matches": 1})
         bodies = [row.body for row in await gate.events() if row.kind == "committed"]
     assert '"Found 2 matches in 1 file"' in bodies[1]
-    assert '"Found 2 matches in 1 file or more, 1 shown"' in bodies[0]
+    assert '"Found 2 matches in 1 file, the first 1 shown"' in bodies[0]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -189,3 +192,28 @@ def test_ignore_files_of_the_project_hide_nothing(project: Path, mounts: Mounts)
 def test_a_pattern_that_nobody_can_compile_says_why(project: Path, mounts: Mounts) -> None:
     with pytest.raises(InvalidArgs, match="unclosed group"):
         search(mounts, Query("(a"))
+
+
+async def test_a_long_search_says_how_far_it_is(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An rg that goes on until it has been heard of."""
+    heard, slow = tmp_path / "heard", tmp_path / "rg"
+    os.mkfifo(heard)
+    slow.write_text(f"#!/bin/sh\nprintf 'a.txt\\0001\\n'\nread word < {heard}\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr("toolgate.workspace.search.program.find_rg", lambda: str(slow))
+    monkeypatch.setattr("toolgate.workspace.search.search._known_large", lambda starts: True)
+    (project / "a.txt").write_text("x\n")
+    told: list[str] = []
+
+    def progress(fraction: float, message: str) -> None:
+        told.append(message)
+        if len(told) == 1:
+            heard.write_text("enough\n")
+
+    async with toolgate.open(project, CONFIG, "memory") as gate:
+        result = await gate.call("code.search", {"pattern": "x"}, progress=progress)
+    assert result.ok, result.error
+    assert told[0].endswith("files that match so far: 1")
+    assert told[0].startswith("searching for 0.")

@@ -194,3 +194,28 @@ async def test_random_histories_differ_as_git_says(tmp_path: Path) -> None:
             found = await data(gate, "code.diff", base=old, compare=new)
             assert unified(found) == plain(repo, old, new)
             assert {file["path"] for file in found["files"]} <= set(names)
+
+
+async def test_a_hunk_too_large_for_any_answer_is_shown_as_far_as_it_goes(repo: Repo) -> None:
+    repo.commit(
+        "big", {"big.txt": "".join(f"line {number} of many\n" for number in range(5000)), "a.txt": "a\n"}
+    )
+    async with history(repo.root) as gate:
+        for tool, args in (
+            ("code.show", {"commit": "HEAD"}),
+            ("code.diff", {"base": "HEAD~1", "compare": "HEAD"}),
+        ):
+            result = await gate.call(tool, args)
+            found = result.data
+            assert (found["truncated"], result.meta.truncated) == (True, False)
+            assert found["next"]
+            (diff,) = [
+                each
+                for each in (found["commit"]["diff"] if tool == "code.show" else found["diffs"])
+                if each["path"] == "big.txt"
+            ]
+            lines = diff["hunks"][0]["lines"]
+            assert 500 < len(lines) < 5000
+            assert lines[-1]["content"] == f"line {len(lines) - 1} of many"
+            assert diff["hunks"][0]["cut"].startswith(f"{5000 - len(lines):,} lines more")
+            assert diff["cut"] == "1 hunk more"

@@ -12,7 +12,8 @@ from toolgate.consent.works import Scope
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.core.ports import Question
-from toolgate.faces.cli import arguments, complete, options, project, speech
+from toolgate.facade import Gate
+from toolgate.faces.cli import arguments, complete, idents, options, project, speech
 from toolgate.faces.cli import question as questions
 
 app = options.family()
@@ -66,6 +67,7 @@ async def _answer(
     ident: str, answer: Literal["approve", "deny"], reason: str, scope: Scope | None, root: Path | None
 ) -> None:
     async with project.gate(root) as gate:
+        ident = await _whole(gate, ident)
         outcome = await gate.answer(ident, answer, reason=reason, scope=scope, channel=options.channel())
     if not speech.finish({"id": ident, "outcome": outcome}):
         speech.say(f"{ident} is {outcome}" + ("; `toolgate grants` shows the grant" if scope else ""))
@@ -73,6 +75,7 @@ async def _answer(
 
 async def _show(ident: str, root: Path | None) -> None:
     async with project.gate(root) as gate:
+        ident = await _whole(gate, ident)
         question = await gate.services.desk.question(ident)
     if question is None:
         raise NotFound(
@@ -86,6 +89,11 @@ async def _show(ident: str, root: Path | None) -> None:
         speech.say(f"\ntoolgate approvals {ident} approve|deny")
     else:
         speech.say(f"\nit is {question.state} and waits for the call to be made again")
+
+
+async def _whole(gate: Gate, ident: str) -> str:
+    """An open one first: that is what a person has before their eyes."""
+    return await idents.whole(gate.events, ident, "q", [question.id for question in await gate.approvals()])
 
 
 async def _list(root: Path | None) -> None:
@@ -131,4 +139,8 @@ def _print(found: list[Question]) -> None:
 def _plain(question: Question) -> dict[str, Any]:
     data = asdict(question)
     data |= {"asked_at": iso(question.asked_at), "expires_at": iso(question.expires_at)}
-    return data | {"args": dict(question.args), "channels": list(question.channels)}
+    return data | {
+        "args": dict(question.args),
+        "channels": list(question.channels),
+        "findings": list(question.findings),
+    }

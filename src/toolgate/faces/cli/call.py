@@ -17,6 +17,7 @@ from toolgate.core.result import Meta, Result
 from toolgate.facade import Gate
 from toolgate.faces.cli import arguments, failures, options, project, rendering, speech
 from toolgate.faces.cli.prompt import Terminal
+from toolgate.faces.cli.ticker import Ticker
 
 app = options.family()
 
@@ -88,10 +89,13 @@ async def _call(request: Request) -> int:
 
 
 async def _through_gate(request: Request, args: dict[str, Any]) -> Result:
-    def make(gate: Gate, wait: bool) -> Coroutine[Any, Any, Result]:
-        return gate.call(request.tool, args, persona=request.persona or None, wait=wait, **request.more)
+    with Ticker() as ticker:
 
-    return await carry(make, request.root, yes=request.yes, wait=request.wait)
+        def make(gate: Gate, wait: bool) -> Coroutine[Any, Any, Result]:
+            who = request.persona or None
+            return gate.call(request.tool, args, persona=who, wait=wait, progress=ticker, **request.more)
+
+        return await carry(make, request.root, yes=request.yes, wait=request.wait)
 
 
 Make = Callable[[Gate, bool], Coroutine[Any, Any, Result]]

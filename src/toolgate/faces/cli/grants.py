@@ -8,7 +8,7 @@ import typer
 
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
-from toolgate.faces.cli import options, project, speech
+from toolgate.faces.cli import idents, options, project, speech
 from toolgate.faces.cli.question import grant_in_words
 from toolgate.ledger.state import Grant
 
@@ -59,6 +59,7 @@ def _plain(grant: Grant) -> dict[str, Any]:
 
 async def _revoke(ident: str, reason: str, root: Any) -> None:
     async with project.gate(root) as gate:
+        ident = await idents.whole(gate.events, ident, "g", [grant.id for grant in await gate.grants()])
         await gate.revoke(ident, reason=reason, channel=options.channel())
     if not speech.finish({"id": ident, "revoked": True}):
         speech.say(f"{ident} is revoked; such calls are asked about again")

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from toolgate.core.errors import InvalidArgs
-from toolgate.faces.cli import ledger_pages, options, project, proof, speech
+from toolgate.faces.cli import idents, ledger_pages, options, project, proof, speech
 from toolgate.faces.cli.policy import moment
 from toolgate.storage.port import Filter
 
@@ -107,6 +107,7 @@ def resolve(
 
 async def _resolve(ident: str, outcome: Literal["happened", "not"], reason: str, root: Path | None) -> None:
     async with project.gate(root) as gate:
+        ident = await idents.whole(gate.events, ident, "c")
         event = await gate.resolve(ident, outcome, reason=reason)
     if not speech.finish({"id": ident, "outcome": outcome, "event_id": event}):
         speech.say(

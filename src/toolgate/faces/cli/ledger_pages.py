@@ -13,7 +13,7 @@ from rich.text import Text
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.event import BY_KIND
-from toolgate.faces.cli import project, speech
+from toolgate.faces.cli import idents, project, speech
 from toolgate.record import Record
 from toolgate.storage.port import Filter, Row
 
@@ -124,7 +124,7 @@ def plain(row: Row) -> dict[str, Any]:
 
 async def show(ident: str, root: Path | None) -> None:
     async with project.record(root) as record:
-        rows = await record.life(ident)
+        rows = await record.life(await idents.whole(record.events, ident))
     if speech.finish([plain(row) for row in rows]):
         return
     speech.say(life_line(rows))

@@ -52,15 +52,46 @@ def page(question: Question) -> Group:
     asked = _who(question) + (" with" if question.args else " without arguments")
     parts: list[RenderableType] = [safe(asked, "bold"), Text()]
     if question.args:
-        parts += [preview(_json(dict(question.args), indent=2)), Text()]
+        parts += [preview(_arguments(question)), Text()]
     if question.preview:
         parts += [safe("which would do", "bold"), Text(), preview(question.preview), Text()]
+    if question.findings:
+        parts += [safe("in which was found", "bold red"), Text(), found(question.findings), Text()]
     parts.append(pairs(_facts(question)))
     return Group(*parts)
 
 
-def preview(text: str) -> Preview:
-    return Preview(visible(text, keep_lines=True).expandtabs(4).split("\n"), text.startswith("--- "))
+def found(findings: Iterable[Mapping[str, Any]]) -> Preview:
+    """One line for each finding: what kind, by which rule, where, and what it looks like."""
+    return Preview([visible(_found(one)) for one in findings], False)
+
+
+def _found(one: Mapping[str, Any]) -> str:
+    if "more" in one:
+        return f"and {one['more']} more"
+    place = f"{one['path']}:{one['line']}:{one['column']}" if one["line"] else f"the name {one['path']}"
+    return f"{one['kind']}: {one['rule']} at {place}: {one['excerpt']}"
+
+
+def _arguments(question: Question) -> str:
+    """As JSON. A long text that the change below shows anyway is told by its length, without the quotes of a value."""
+    lines = []
+    for name, value in question.args.items():
+        if name in question.repeats and question.preview and _is_long(value):
+            shown = f"({len(value):,} characters, shown below as the change)"
+        else:
+            shown = _json(value, indent=2).replace("\n", "\n  ")
+        lines.append(f"  {_json(name)}: {shown}")
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, str) and (len(value) > 80 or "\n" in value.rstrip("\n"))
+
+
+def preview(text: str, is_diff: bool = False) -> Preview:
+    lines = visible(text, keep_lines=True).expandtabs(4).split("\n")
+    return Preview(lines, is_diff or text.startswith("--- "))
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
+    "up": Entry("up", "Start the console, the HTTP API and MCP.", DAILY),
     "call": Entry("call", "Call a tool through the gate.", DAILY),
     "tools": Entry("tools", "List the tools, or describe one.", DAILY),
     "mcp": Entry("mcp", "Serve the tools to an MCP client on stdio.", DAILY),
@@ -33,12 +34,17 @@ COMMANDS = {
     "grants": Entry("grants", "See and revoke grants.", HUMANS),
     "pause": Entry("pause", "Stop a persona, or everything, at once.", HUMANS),
     "resume": Entry("pause", "Lift a pause.", HUMANS),
-    "undo": Entry("undo", "Take back what an event did.", HUMANS),
+    "token": Entry("token", "Print or replace a token.", HUMANS),
+    "undo": Entry("undo", "Take back what calls did.", HUMANS),
+    "scan": Entry("scan", "Look for secrets and payloads in files.", RECORD),
     "ledger": Entry("ledger", "Read, verify and export the ledger.", RECORD),
+    "artifacts": Entry("artifacts", "List the files that calls changed.", RECORD),
     "stats": Entry("stats", "Calls per persona and period.", RECORD),
     "policy": Entry("policy", "Check, test, explain and replay the policy.", PROJECT),
     "init": Entry("init", "Set up a project; asks nothing.", PROJECT),
     "trust": Entry("trust", "Vouch for a project's toolgate.yaml.", PROJECT),
+    "import": Entry("importing", "Put an MCP client's servers behind the gate.", PROJECT),
+    "servers": Entry("servers", "MCP servers behind the gate: health, held tools, approval.", PROJECT),
     "doctor": Entry("doctor", "Check everything and say how to fix it.", PROJECT),
     "schema": Entry("schema", "JSON Schema of toolgate.yaml.", PROJECT),
 }

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import time
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
 
+from toolgate.core.context import Context
+from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.toolsets.code.effects import reads_of
+from toolgate.toolsets.code.fits import fit_list
 from toolgate.workspace.confine import held
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.proof import note_tree
 from toolgate.workspace.reading import open_to_list
 from toolgate.workspace.search.query import EXCLUDED
 from toolgate.workspace.search.selection import Selection, name_globs
@@ -23,6 +27,7 @@ from toolgate.workspace.search.tree import TooMany, Walk, path_order
 ROOT = MountPath("project:.")
 MAX_NAMES = 1_000_000
 TIME_LIMIT = 10.0
+TELL_AFTER = 0.5
 
 
 class FileEntry(TypedDict):
@@ -37,14 +42,16 @@ class ListResult(TypedDict):
     files: list[FileEntry]
     total_files: int
     truncated: bool
+    next: NotRequired[str]
 
 
 _Seen = tuple[str, str, os.stat_result, bool]
 
 
 def tools(mounts: Mounts) -> list[Tool]:
-    @tool("code.list", reads=["project"], effects_of=reads_of, summarize=summary)
+    @tool("code.list", reads=["project"], effects_of=reads_of, summarize=summary, cache_s=60, fit=fit_list)
     def list_files(
+        ctx: Context,
         pattern: Annotated[str, Field(min_length=1, max_length=512)] = "**",
         directory: MountPath = ROOT,
         max_depth: Annotated[int, Field(ge=1, le=100)] = 10,
@@ -56,26 +63,30 @@ def tools(mounts: Mounts) -> list[Tool]:
         if sorted by that."""
         handle, real = open_to_list(mounts, directory)
         with held(handle):
-            seen, complete = _seen(mounts, handle, real, pattern, max_depth, include_hidden)
+            chosen = Selection(mounts.rules(real), "", EXCLUDED, dotfiles=include_hidden)
+            note_tree(mounts, directory, handle, real, chosen.enters)
+            walk = Walk(chosen, MAX_NAMES, max_depth, directories=True)
+            seen, complete = _seen(walk, handle, real, pattern, ctx)
+        if not complete or any(status.st_nlink > 1 and not is_dir for _, _, status, is_dir in seen):
+            spoil()  # where it stopped was a matter of time; a file with other names changes unseen
         seen.sort(key=_ORDERS[sort_by])
-        return {
+        result: ListResult = {
             "files": [_entry(directory.mount, each) for each in seen[:limit]],
             "total_files": len(seen),
             "truncated": len(seen) > limit or not complete,
         }
+        if result["truncated"]:
+            result["next"] = "raise `limit` (at most 5,000), or give `directory` or a narrower `pattern`"
+        return result
 
     return [list_files]
 
 
-def _seen(
-    mounts: Mounts, handle: int, real: MountPath, pattern: str, max_depth: int, hidden: bool
-) -> tuple[list[_Seen], bool]:
+def _seen(walk: Walk, handle: int, real: MountPath, pattern: str, ctx: Context) -> tuple[list[_Seen], bool]:
     wanted = name_globs((pattern,), real.mount)
-    rules = mounts.rules(real)
-    walk = Walk(Selection(rules, "", EXCLUDED, dotfiles=hidden), MAX_NAMES, max_depth, directories=True)
     start = len(real.relative) + 1 if real.relative != "." else 0
     seen: list[_Seen] = []
-    deadline = time.monotonic() + TIME_LIMIT
+    begun = told = time.monotonic()
     try:
         for entry in walk.entries(handle, real.relative):
             if wanted.match(real.mount, entry.relative[start:], entry.name):
@@ -83,8 +94,12 @@ def _seen(
                     seen.append((entry.relative, entry.name, entry.status(), entry.directory))
                 except OSError:
                     continue  # gone meanwhile
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if now > begun + TIME_LIMIT:
                 return seen, False
+            if now > told + TELL_AFTER:
+                told = now
+                ctx.progress(0.0, f"looked at {MAX_NAMES - walk.room:,} names, {len(seen):,} match")
     except TooMany:
         return seen, False
     return seen, True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
@@ -11,10 +11,11 @@ from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.toolsets.code.effects import reads_of
+from toolgate.toolsets.code.fits import fit_outline
 from toolgate.toolsets.code.loading import load
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.outline.languages import LANGUAGES, language_of
-from toolgate.workspace.outline.outline import Symbol, outline
+from toolgate.workspace.outline.outline import Outliner, Symbol
 
 
 class OutlineResult(TypedDict):
@@ -24,10 +25,19 @@ class OutlineResult(TypedDict):
     total_symbols: int
     complete: bool
     truncated: bool
+    note: NotRequired[str]
+    next: NotRequired[str]
 
 
-def tools(mounts: Mounts) -> list[Tool]:
-    @tool("code.outline", reads=["project"], effects_of=reads_of, summarize=summary)
+def tools(mounts: Mounts, outliner: Outliner) -> list[Tool]:
+    @tool(
+        "code.outline",
+        reads=["project"],
+        effects_of=reads_of,
+        summarize=summary,
+        cache_s=300,
+        fit=fit_outline,
+    )
     def outline_file(path: MountPath, limit: Annotated[int, Field(ge=1, le=5000)] = 500) -> OutlineResult:
         """List what a source file defines: name, kind, lines and nesting. Works on files that are cut or wrong."""
         loaded = load(mounts, path)
@@ -35,10 +45,10 @@ def tools(mounts: Mounts) -> list[Tool]:
         if language is None:
             known = ", ".join(each.name for each in LANGUAGES)
             raise InvalidArgs(f"{path.shown!r} is in no language that can be outlined", f"these can: {known}")
-        made = outline("\n".join(loaded.lines), language)
-        total = _count(made.symbols)
+        made = outliner.outline("\n".join(loaded.lines), language)
+        total = made.count
         room = [limit]
-        return {
+        result: OutlineResult = {
             "path": path.shown,
             "language": language.name,
             "symbols": [_entry(symbol, room) for symbol in made.symbols if room[0] > 0],
@@ -46,6 +56,11 @@ def tools(mounts: Mounts) -> list[Tool]:
             "complete": made.complete,
             "truncated": total > limit,
         }
+        if made.note:
+            result["note"] = made.note
+        if total > limit:
+            result["next"] = "raise `limit` (at most 5,000)"
+        return result
 
     return [outline_file]
 
@@ -60,15 +75,6 @@ def _entry(symbol: Symbol, room: list[int]) -> dict[str, Any]:
     }
     children = [_entry(child, room) for child in symbol.children if room[0] > 0]
     return entry | {"children": children} if children else entry
-
-
-def _count(symbols: list[Symbol]) -> int:
-    todo, count = list(symbols), 0
-    while todo:
-        symbol = todo.pop()
-        count += 1
-        todo += symbol.children
-    return count
 
 
 def summary(data: Any) -> str:

@@ -12,13 +12,16 @@ from toolgate.core.errors import InvalidArgs, Unavailable
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.toolsets.code.effects import reads_of
+from toolgate.toolsets.code.fits import fit_read
 from toolgate.toolsets.code.loading import Loaded, load
+from toolgate.toolsets.code.shapes import counted
 from toolgate.toolsets.code.tokens import SyntaxToken, syntax_tokens
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.outline.languages import language_of
-from toolgate.workspace.outline.outline import Symbol, outline
+from toolgate.workspace.outline.outline import Outliner, Symbol
 
 MAX_OUTLINE = 40
+MAX_NAME = 200
 Line = Annotated[int, Field(ge=1)]
 
 
@@ -41,16 +44,23 @@ class Defined(TypedDict):
 
 class ReadResult(TypedDict):
     path: str
+    summary: str
+    line_range: str
     content: str
     lines: NotRequired[list[str]]
     metadata: NotRequired[Metadata]
     syntax_tokens: NotRequired[list[SyntaxToken]]
     outline: NotRequired[list[Defined]]
+    imports: NotRequired[list[str]]
+    exports: NotRequired[list[str]]
+    outline_note: NotRequired[str]
     truncated: bool
+    next: NotRequired[str]
+    left_out: NotRequired[list[str]]
 
 
-def tools(mounts: Mounts) -> list[Tool]:
-    @tool("code.read", reads=["project"], effects_of=reads_of, summarize=summary)
+def tools(mounts: Mounts, outliner: Outliner) -> list[Tool]:
+    @tool("code.read", reads=["project"], effects_of=reads_of, summarize=summary, cache_s=300, fit=fit_read)
     def read_code(
         path: MountPath,
         start_line: Line = 1,
@@ -61,7 +71,7 @@ def tools(mounts: Mounts) -> list[Tool]:
         include_lines: bool = False,
         include_outline: bool = True,
     ) -> ReadResult:
-        """Read a text file or some of its lines, counted from 1. `truncated` says that `max_lines` cut it."""
+        """Read a text file or some of its lines, counted from 1. `truncated` says that there is more; `next`, how to get it."""
         if end_line is not None and end_line < start_line:
             raise InvalidArgs(
                 f"end_line {end_line} is before start_line {start_line}", "give the smaller number first"
@@ -75,16 +85,23 @@ def tools(mounts: Mounts) -> list[Tool]:
         wanted = total if end_line is None else min(end_line, total)
         last = min(wanted, start_line + max_lines - 1)
         lines = loaded.lines[start_line - 1 : last]
-        result: ReadResult = {"path": path.shown, "content": "\n".join(lines), "truncated": last < wanted}
+        result: ReadResult = {
+            "path": path.shown,
+            "summary": f"{counted(len(lines), 'line', 'lines')} ({total:,} total)",
+            "line_range": f"{start_line}-{last}",
+            "content": "\n".join(lines),
+            "truncated": last < wanted,
+        }
+        if last < wanted:
+            result["next"] = f"go on with start_line={last + 1}"
         if include_lines:
             result["lines"] = lines
         if include_metadata:
             result["metadata"] = _metadata(loaded, start_line, last, len(lines))
         if syntax_highlight:
-            result["syntax_tokens"] = syntax_tokens(path.relative, lines, start_line)
-        defined = _defined(path, loaded, start_line, last) if include_outline else []
-        if defined:
-            result["outline"] = defined
+            result["syntax_tokens"] = syntax_tokens(outliner, path.relative, lines, start_line)
+        if include_outline:
+            _add_outline(result, outliner, path, loaded, (start_line, last))
         return result
 
     return [read_code]
@@ -102,25 +119,40 @@ def _metadata(loaded: Loaded, first: int, last: int, count: int) -> Metadata:
     }
 
 
-def _defined(path: MountPath, loaded: Loaded, first: int, last: int) -> list[Defined]:
+def _add_outline(
+    result: ReadResult, outliner: Outliner, path: MountPath, loaded: Loaded, lines: tuple[int, int]
+) -> None:
     """What the lines that were read define or are part of, outermost first."""
     language = language_of(path.relative, loaded.lines[0] if loaded.lines else "")
     if language is None:
-        return []
+        return
     try:
-        symbols = outline("\n".join(loaded.lines), language).symbols
+        made = outliner.outline("\n".join(loaded.lines), language)
     except Unavailable:  # an outline is a help, not what was asked for
-        return []
+        return
     found: list[Defined] = []
-    _collect(symbols, "", first, last, found)
-    return found
+    _collect(made.symbols, "", *lines, found)
+    imports = [text for line, text in made.imports if lines[0] <= line <= lines[1]]
+    exports = [text for line, text in made.exports if lines[0] <= line <= lines[1]]
+    if found:
+        result["outline"] = found[:MAX_OUTLINE]
+    if imports:
+        result["imports"] = imports[:MAX_OUTLINE]
+    if exports:
+        result["exports"] = exports[:MAX_OUTLINE]
+    if made.note:
+        result["outline_note"] = made.note
+    elif max(len(found), len(imports), len(exports)) > MAX_OUTLINE:
+        result["outline_note"] = f"the first {MAX_OUTLINE} of each; code.outline has all"
 
 
 def _collect(symbols: list[Symbol], prefix: str, first: int, last: int, found: list[Defined]) -> None:
     for symbol in symbols:
-        if len(found) >= MAX_OUTLINE or symbol.end_line < first or symbol.start_line > last:
+        if len(found) > MAX_OUTLINE or symbol.end_line < first or symbol.start_line > last:
             continue
         name = prefix + symbol.name
+        if len(name) > MAX_NAME:
+            name = "…" + name[-MAX_NAME:]
         found.append(
             {"name": name, "kind": symbol.kind, "start_line": symbol.start_line, "end_line": symbol.end_line}
         )
@@ -128,7 +160,4 @@ def _collect(symbols: list[Symbol], prefix: str, first: int, last: int, found: l
 
 
 def summary(data: Any) -> str:
-    count = data["content"].count("\n") + 1 if data["content"] else 0
-    if "metadata" in data:
-        count = data["metadata"]["lines_returned"]
-    return f"Read {count} {'line' if count == 1 else 'lines'} from {data['path']}"
+    return f"Read {data['summary']} from {data['path']}"

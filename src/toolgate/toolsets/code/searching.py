@@ -11,6 +11,8 @@ from toolgate.core.context import Context
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.toolsets.code.effects import reads_of
+from toolgate.toolsets.code.fits import fit_search
+from toolgate.toolsets.code.shapes import group, search_summary
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.query import EXCLUDED, Found, Match, Query
 from toolgate.workspace.search.search import ROOT, search
@@ -21,7 +23,8 @@ TIMEOUT = 15.0
 Pattern = Annotated[str, Field(min_length=1, max_length=4096)]
 Globs = Annotated[list[Annotated[str, Field(max_length=512)]], Field(max_length=100)]
 Paths = Annotated[list[MountPath], Field(max_length=100)]
-Most = Annotated[int, Field(ge=1, le=1000)]
+MOST = 1000
+Most = Annotated[int, Field(ge=1, le=MOST)]
 
 
 class FoundLine(TypedDict):
@@ -34,16 +37,34 @@ class FoundLine(TypedDict):
     context_after: list[str]
 
 
+class TopFile(TypedDict):
+    file: str
+    count: int
+
+
 class SearchResult(TypedDict):
+    summary: str
     pattern: str
+    top_files: list[TopFile]
+    matches_by_file: dict[str, list[int]]
     matches: list[FoundLine]
     total_matches: int
+    files_matched: int
     files_searched: int
     truncated: bool
+    next: NotRequired[str]
 
 
 def tools(mounts: Mounts) -> list[Tool]:
-    @tool("code.search", reads=["project"], effects_of=reads_of, timeout=TIMEOUT, summarize=summary)
+    @tool(
+        "code.search",
+        reads=["project"],
+        effects_of=reads_of,
+        timeout=TIMEOUT,
+        summarize=summary,
+        cache_s=60,
+        fit=fit_search,
+    )
     def search_code(
         ctx: Context,
         pattern: Pattern,
@@ -60,7 +81,15 @@ def tools(mounts: Mounts) -> list[Tool]:
         found = search(mounts, query, paths, file_pattern, exclude_patterns, progress=_telling(ctx))
         return _result(pattern, found, include_line_numbers)
 
-    @tool("fs.search", reads=["project"], effects_of=reads_of, timeout=TIMEOUT, summarize=summary)
+    @tool(
+        "fs.search",
+        reads=["project"],
+        effects_of=reads_of,
+        timeout=TIMEOUT,
+        summarize=summary,
+        cache_s=60,
+        fit=fit_search,
+    )
     def search_files(
         ctx: Context,
         pattern: Pattern,
@@ -81,13 +110,29 @@ def _telling(ctx: Context) -> Any:
 
 
 def _result(pattern: str, found: Found, numbers: bool) -> SearchResult:
-    return {
+    matches = [_line(match, numbers) for match in found.matches]
+    result: SearchResult = {
+        "summary": "",
         "pattern": pattern,
-        "matches": [_line(match, numbers) for match in found.matches],
+        "top_files": [{"file": file, "count": count} for file, count in found.top],
+        "matches_by_file": group(matches),
+        "matches": matches,
         "total_matches": found.total_matches,
+        "files_matched": found.files_matched,
         "files_searched": found.files_searched,
         "truncated": found.truncated,
     }
+    result["summary"] = search_summary(result)
+    if found.truncated:
+        result["next"] = _next(found)
+    return result
+
+
+def _next(found: Found) -> str:
+    if found.total_matches <= len(found.matches):
+        return "the time was up: give `paths` or a `file_pattern` to search the rest"
+    most = f", such as {found.top[0][0]!r}" if found.top else ""
+    return f"raise `max_matches` (at most {MOST:,}), or narrow the search to a path{most}"
 
 
 def _line(match: Match, numbers: bool) -> FoundLine:
@@ -106,8 +151,4 @@ def _line(match: Match, numbers: bool) -> FoundLine:
 
 
 def summary(data: Any) -> str:
-    files = len({match["file"] for match in data["matches"] if isinstance(match, dict)})
-    shown = f", {len(data['matches'])} shown" if data["truncated"] else ""
-    total = data["total_matches"]
-    more = " or more" if data["truncated"] else ""
-    return f"Found {total} {'match' if total == 1 else 'matches'} in {files} {'file' if files == 1 else 'files'}{more}{shown}"
+    return str(data["summary"])

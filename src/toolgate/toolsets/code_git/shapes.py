@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from toolgate.workspace.git.blame import BlameLine, Origin
@@ -39,6 +39,20 @@ class Room:
         self.json -= cost
         return True
 
+    def part(self, hunk: Hunk) -> list[Line]:
+        """The first lines of a hunk that is too large for any answer, as many as there is room for."""
+        if hunk.size <= MAX_DIFF and hunk.size + _PER_LINE * (len(hunk.lines) + 2) <= JSON_ROOM:
+            return []  # it can be had whole, by asking for its file alone
+        kept: list[Line] = []
+        for line in hunk.lines:
+            size = len(line.content.encode("utf-8", "replace")) + 2
+            if size > self.diff or size + _PER_LINE > self.json:
+                break
+            self.diff -= size
+            self.json -= size + _PER_LINE
+            kept.append(line)
+        return kept
+
 
 def diff_shape(changed: Changed, room: Room, view: View) -> dict[str, Any]:
     files = changed.files
@@ -67,11 +81,17 @@ def diff_shape(changed: Changed, room: Room, view: View) -> dict[str, Any]:
 
 def file_shape(file: FileDiff, room: Room, view: View = "unified") -> dict[str, Any] | None:
     """A file with the hunks that fit; None where not even the first one does."""
-    hunks = []
+    hunks: list[dict[str, Any]] = []
+    whole = 0
     for hunk in file.hunks:
-        if room.full or not room.take(hunk):
+        if room.full:
             break
-        hunks.append(_hunk(hunk, view))
+        if room.take(hunk):
+            hunks.append(_hunk(hunk, view))
+            whole += 1
+        elif part := room.part(hunk):
+            more = f"{counted(len(hunk.lines) - len(part), 'line')} more: code.read shows the file"
+            hunks.append({**_hunk(replace(hunk, lines=part), view), "cut": more})
     if file.hunks and not hunks:
         return None
     shape: dict[str, Any] = {
@@ -81,8 +101,8 @@ def file_shape(file: FileDiff, room: Room, view: View = "unified") -> dict[str, 
         "stats": {"insertions": file.insertions, "deletions": file.deletions},
         **_marks(file),
     }
-    if len(hunks) < len(file.hunks):
-        shape["cut"] = f"{counted(len(file.hunks) - len(hunks), 'hunk')} more"
+    if whole < len(file.hunks):
+        shape["cut"] = f"{counted(len(file.hunks) - whole, 'hunk')} more"
     return shape
 
 
@@ -119,9 +139,9 @@ def commit_shape(
     if include_diff:
         diffs = [file_shape(file, room) for file in changed.files[:most]]
         shape["diff"] = [diff for diff in diffs if diff is not None]
-        cut = sum(diff is None for diff in diffs) + max(len(names) - most, 0)
+        cut = sum(diff is None or "cut" in diff for diff in diffs) + max(len(names) - most, 0)
         if cut:
-            shape["cut"] = f"{counted(cut, 'file')} without a diff: ask code.diff with `paths`"
+            shape["cut"] = f"{counted(cut, 'file')} without their whole diff: ask code.diff with `paths`"
     return shape
 
 
@@ -182,6 +202,9 @@ def _marks(file: FileDiff) -> dict[str, Any]:
         marks["submodule"] = True
     if "0" * 6 not in file.modes and file.modes[0] != file.modes[1]:
         marks["mode"] = f"{file.modes[0]} → {file.modes[1]}"
+    there = next((mode for mode in file.modes if mode.strip("0")), "")
+    if "0" * 6 in file.modes and there != "100644":
+        marks["file_mode"] = there
     if file.encoding != "utf-8":
         marks["encoding"] = file.encoding
     return marks

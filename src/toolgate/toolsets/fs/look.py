@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,16 +15,22 @@ from typing import (
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from toolgate.core.context import Context
 from toolgate.core.errors import ConfigError, InvalidArgs
+from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.policy.globs import path_glob, text_glob
 from toolgate.toolsets.fs.effects import by_mount
+from toolgate.toolsets.fs.fits import fit_find, fit_list
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.tree import Entry, walk_tree
 
+TELL_EVERY = 10_000
 SCAN = 1_000_000
 """Entries that one call looks at."""
+TIME_LIMIT = 10.0
+"""Seconds after which it gives what it has seen, and says that this is not all."""
 Pattern = Annotated[str, Field(min_length=1, max_length=1000)]
 Limit = Annotated[int, Field(ge=1, le=10_000)]
 
@@ -41,6 +48,7 @@ class Listing(TypedDict):
     count: int
     truncated: bool
     details: NotRequired[list[Details]]
+    next: NotRequired[str]
 
 
 class Finds(TypedDict):
@@ -49,11 +57,13 @@ class Finds(TypedDict):
     files: list[str]
     count: int
     truncated: bool
+    next: NotRequired[str]
 
 
 def tools(files: WorkspaceFiles) -> list[Tool]:
-    @tool("fs.list", reads=["project"], effects_of=by_mount("path", writes=False))
+    @tool("fs.list", reads=["project"], effects_of=by_mount("path", writes=False), cache_s=60, fit=fit_list)
     async def list_directory(
+        ctx: Context,
         path: MountPath = MountPath("project:."),  # noqa: B008 - a constant
         glob: Pattern | None = None,
         limit: Limit = 1000,
@@ -64,29 +74,34 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
 
         def work() -> Listing:
             walk = walk_tree(files.mounts, path) if deep else walk_tree(files.mounts, path, depth=1)
-            picked = _first(walk, wanted, limit, details=details)
+            picked = _first(_telling(walk, ctx), wanted, limit, details=details)
             found = Listing(
                 path=path.shown, entries=[one.name for one in picked.rows], count=len(picked.rows),
                 truncated=picked.truncated,
             )  # fmt: skip
+            if picked.truncated:
+                found["next"] = "raise `limit` (at most 10,000), or give a `glob` or a directory in it"
             if details:
                 found["details"] = [one.details for one in picked.rows]
             return found
 
         return await files.run(work)
 
-    @tool("fs.find", reads=["project"], effects_of=by_mount("base", writes=False))
-    async def find(base: MountPath, pattern: Pattern, limit: Limit = 1000) -> Finds:
+    @tool("fs.find", reads=["project"], effects_of=by_mount("base", writes=False), cache_s=60, fit=fit_find)
+    async def find(ctx: Context, base: MountPath, pattern: Pattern, limit: Limit = 1000) -> Finds:
         """Find files below `base`. A pattern without `/` is about names (`*.ts`), one with it about paths (`src/**/*.ts`)."""
         wanted = _matcher(pattern)
 
         def work() -> Finds:
             walk = walk_tree(files.mounts, base)
-            picked = _first(walk, wanted, limit, files_only=True)
+            picked = _first(_telling(walk, ctx), wanted, limit, files_only=True)
             names = [one.details["path"] for one in picked.rows]
-            return Finds(
+            found = Finds(
                 base=base.shown, pattern=pattern, files=names, count=len(names), truncated=picked.truncated
             )
+            if picked.truncated:
+                found["next"] = "raise `limit` (at most 10,000), or give a narrower `pattern` or `base`"
+            return found
 
         return await files.run(work)
 
@@ -116,6 +131,13 @@ def _matcher(pattern: str) -> Callable[[Entry], bool]:
     return lambda entry: path.exact.fullmatch(entry.relative + "/") is not None
 
 
+def _telling(walk: Iterator[Entry], ctx: Context) -> Iterator[Entry]:
+    for count, entry in enumerate(walk, 1):
+        if not count % TELL_EVERY:
+            ctx.progress(0.0, f"looked at {count:,} names")
+        yield entry
+
+
 def _first(
     walk: Iterator[Entry],
     wanted: Callable[[Entry], bool] | None,
@@ -126,11 +148,12 @@ def _first(
 ) -> _Picked:
     """The first by name. However many there are, no more than asked for are held."""
     cut = False
+    until = time.monotonic() + TIME_LIMIT
 
     def rows() -> Iterator[_Row]:
         nonlocal cut
         for count, entry in enumerate(walk):
-            if count >= SCAN:
+            if count >= SCAN or (count % 256 == 0 and time.monotonic() > until):
                 cut = True
                 return
             if files_only and entry.kind not in ("file", "link"):
@@ -144,6 +167,8 @@ def _first(
 
 def _row(entry: Entry, details: bool) -> _Row:
     status = entry.status() if details else None
+    if status is not None and status.st_nlink > 1 and entry.kind == "file":
+        spoil()  # it may be changed under its other name, where no watch is
     modified = None if status is None else datetime.fromtimestamp(status.st_mtime, UTC).isoformat()
     size = status.st_size if status is not None and entry.kind == "file" else None
     name = entry.relative + ("/" if entry.kind == "directory" else "")

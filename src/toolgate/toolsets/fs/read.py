@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from threading import Event
 from typing import (
     Annotated,
     NotRequired,  # pydantic reads those of `typing` only from 3.12 on
@@ -13,15 +14,18 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from toolgate.core.change import content_hash
-from toolgate.core.errors import InvalidArgs, NotFound, NotText, TooLarge
+from toolgate.core.errors import InvalidArgs, NotFound, NotText, TimedOut, TooLarge
+from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.text import canonical_text
 from toolgate.core.tool import Tool, tool
 from toolgate.toolsets.fs.effects import by_mount
+from toolgate.toolsets.fs.fits import fit_read
 from toolgate.workspace.confine import held
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.lines import Range, lines_of
-from toolgate.workspace.look import read_steady
+from toolgate.workspace.look import Steady, read_steady, unsteady
+from toolgate.workspace.proof import note_file
 from toolgate.workspace.reading import open_to_read
 from toolgate.workspace.text import Text, decode
 
@@ -48,6 +52,9 @@ class Content(TypedDict):
     hash: NotRequired[str]
     content: NotRequired[str]
     range_slices: NotRequired[list[Slice]]
+    truncated: NotRequired[bool]
+    """Only where it was shortened to its budget; then `next` says how to go on."""
+    next: NotRequired[str]
 
 
 class Hashes(TypedDict):
@@ -59,7 +66,7 @@ class Hashes(TypedDict):
 
 
 def tools(files: WorkspaceFiles) -> list[Tool]:
-    @tool("fs.read", reads=["project"], effects_of=by_mount("path", writes=False))
+    @tool("fs.read", reads=["project"], effects_of=by_mount("path", writes=False), cache_s=300, fit=fit_read)
     async def read(path: MountPath, ranges: Ranges | None = None) -> Content:
         """Read a text file, whole or as `ranges` of lines: `[[1, 20], [90, 120]]`, counted from 1, both ends included."""
         wanted = _checked(ranges) if ranges else []
@@ -68,7 +75,11 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
     @tool("fs.hash", reads=["project"], effects_of=by_mount("path", writes=False))
     async def hash_file(path: MountPath) -> Hashes:
         """Hash a file: `hash` of its canonical text (LF, no trailing white space, final newline), `raw_hash` of its bytes."""
-        return await files.run(lambda: _hash(files, path))
+        stop = Event()
+        try:
+            return await files.run(lambda: _hash(files, path, stop))
+        finally:
+            stop.set()  # nobody waits any more: the thread must not go on for gigabytes
 
     return [read, hash_file]
 
@@ -85,9 +96,11 @@ def _read(files: WorkspaceFiles, path: MountPath, ranges: list[Range]) -> Conten
     with held(open_to_read(files.mounts, path)) as handle:
         size = os.fstat(handle).st_size
         if size > limit and ranges:
+            spoil()  # proving it would take as long as reading it
             return _far(handle, path, ranges, size)
         try:
-            raw = read_steady(handle, path.shown, limit)
+            raw, status = read_steady(handle, path.shown, limit)
+            note_file(files.mounts, path, status, raw)
         except TooLarge as error:
             raise TooLarge(error.message, "read it by `ranges` of lines") from None
     text = decode(raw, path.shown)
@@ -113,7 +126,10 @@ def _slices(text: Text, ranges: list[Range]) -> list[Slice]:
 
 def _far(handle: int, path: MountPath, ranges: list[Range], size: int) -> Content:
     """Lines of a file that is too large to be read whole; how many lines it has is not known then."""
-    parts = lines_of(handle, ranges, path.shown, keep=KEEP, scan=SCAN)
+    with Steady(handle) as steady:
+        parts = lines_of(handle, ranges, path.shown, keep=KEEP, scan=SCAN)
+    if steady.moved and os.fstat(handle).st_size <= size:  # a log that grows keeps the lines it has
+        raise unsteady(path.shown)
     encoding = decode(b"".join(parts), path.shown).encoding
     slices = [
         Slice(start=start, end=end, content=part.decode(encoding, "replace"))
@@ -126,15 +142,20 @@ def _count(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n") and text != "")
 
 
-def _hash(files: WorkspaceFiles, path: MountPath) -> Hashes:
+def _hash(files: WorkspaceFiles, path: MountPath, stop: Event) -> Hashes:
     with held(open_to_read(files.mounts, path)) as handle:
         digest, size, kept = hashlib.sha256(), 0, bytearray()
         limit = files.mounts.rules(path).max_bytes
-        while chunk := os.read(handle, _CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-            if size <= limit:
-                kept += chunk
+        with Steady(handle) as steady:
+            while chunk := os.read(handle, _CHUNK):
+                if stop.is_set():
+                    raise TimedOut(f"{path.shown!r} was not hashed in time", "allow more time")
+                digest.update(chunk)
+                size += len(chunk)
+                if size <= limit:
+                    kept += chunk
+        if steady.moved:
+            raise unsteady(path.shown)
     raw = "sha256:" + digest.hexdigest()
     canonical = canonical_hash(bytes(kept), path.shown) if size <= limit else None
     return Hashes(

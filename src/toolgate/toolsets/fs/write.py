@@ -34,6 +34,8 @@ class Written(TypedDict):
     new_hash: str
     new_size: int
     match_count: NotRequired[int]
+    findings: NotRequired[list[dict[str, Any]]]
+    """What the content scan found; the gate adds it."""
 
 
 def tools(files: WorkspaceFiles) -> list[Tool]:
@@ -75,10 +77,12 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
     project: dict[str, Any] = {"reads": ["project"], "writes": ["project"], "risk": "medium", **both}
     scratch: dict[str, Any] = {"reads": ["scratch"], "writes": ["scratch"], **both}
     return [
-        tool("fs.write", plan=plan_write, **project)(carry_out),
+        tool("fs.write", plan=plan_write, repeats=("content",), **project)(carry_out),
         tool("fs.append", plan=plan_append, **project)(carry_out),
         tool("fs.edit", plan=plan_edit, **project)(carry_out),
-        tool("fs.save", plan=plan_save, aliases=("file/save", "file.save"), **scratch)(carry_out),
+        tool("fs.save", plan=plan_save, aliases=("file/save", "file.save"), repeats=("content",), **scratch)(
+            carry_out
+        ),
     ]
 
 

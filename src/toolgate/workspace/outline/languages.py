@@ -19,6 +19,10 @@ class Language:
     """Nodes that define only with a body; without one they mention what is defined elsewhere."""
     programs: tuple[str, ...] = ()
     """Names in a `#!` line."""
+    imports: tuple[str, ...] = ()
+    """Nodes that bring in what is defined elsewhere."""
+    exports: tuple[str, ...] = ()
+    """Nodes that give away what is defined here, in languages that have a word for it."""
 
 
 _SCRIPT = {
@@ -40,24 +44,24 @@ _BODIES = frozenset({"struct_specifier", "union_specifier", "enum_specifier", "c
 
 LANGUAGES = (
     Language("python", "tree-sitter-python", (".py", ".pyi", ".pyw"),
-             {"class_definition": "class", "function_definition": "function"}, programs=("python", "python3")),
-    Language("javascript", "tree-sitter-javascript", (".js", ".mjs", ".cjs", ".jsx"), _SCRIPT, programs=("node",)),
-    Language("typescript", "tree-sitter-typescript", (".ts", ".mts", ".cts"), _TYPED, "language_typescript"),
-    Language("tsx", "tree-sitter-typescript", (".tsx",), _TYPED, "language_tsx"),
+             {"class_definition": "class", "function_definition": "function"}, programs=("python", "python3"), imports=("import_statement", "import_from_statement")),
+    Language("javascript", "tree-sitter-javascript", (".js", ".mjs", ".cjs", ".jsx"), _SCRIPT, programs=("node",), imports=("import_statement",), exports=("export_statement",)),
+    Language("typescript", "tree-sitter-typescript", (".ts", ".mts", ".cts"), _TYPED, "language_typescript", imports=("import_statement",), exports=("export_statement",)),
+    Language("tsx", "tree-sitter-typescript", (".tsx",), _TYPED, "language_tsx", imports=("import_statement",), exports=("export_statement",)),
     Language("go", "tree-sitter-go", (".go",),
              {"function_declaration": "function", "method_declaration": "method", "type_spec": "type",
-              "type_alias": "type"}),
+              "type_alias": "type"}, imports=("import_declaration",)),
     Language("rust", "tree-sitter-rust", (".rs",),
              {"function_item": "function", "function_signature_item": "function", "struct_item": "struct",
               "enum_item": "enum", "union_item": "union", "trait_item": "trait", "impl_item": "impl",
-              "mod_item": "module", "macro_definition": "macro", "type_item": "type"}),
+              "mod_item": "module", "macro_definition": "macro", "type_item": "type"}, imports=("use_declaration",)),
     Language("java", "tree-sitter-java", (".java",),
              {"class_declaration": "class", "interface_declaration": "interface", "enum_declaration": "enum",
               "record_declaration": "record", "annotation_type_declaration": "annotation",
-              "method_declaration": "method", "constructor_declaration": "constructor"}),
-    Language("c", "tree-sitter-c", (".c", ".h"), _C, bodies=_BODIES),
+              "method_declaration": "method", "constructor_declaration": "constructor"}, imports=("import_declaration",)),
+    Language("c", "tree-sitter-c", (".c", ".h"), _C, bodies=_BODIES, imports=("preproc_include",)),
     Language("cpp", "tree-sitter-cpp", (".cpp", ".cc", ".cxx", ".hpp", ".hh", ".hxx"),
-             {**_C, "class_specifier": "class", "namespace_definition": "namespace"}, bodies=_BODIES),
+             {**_C, "class_specifier": "class", "namespace_definition": "namespace"}, bodies=_BODIES, imports=("preproc_include", "using_declaration")),
     Language("ruby", "tree-sitter-ruby", (".rb", ".rake"),
              {"class": "class", "module": "module", "method": "method", "singleton_method": "method"},
              programs=("ruby",)),
@@ -65,11 +69,11 @@ LANGUAGES = (
              {"namespace_declaration": "namespace", "class_declaration": "class", "struct_declaration": "struct",
               "interface_declaration": "interface", "enum_declaration": "enum", "record_declaration": "record",
               "method_declaration": "method", "constructor_declaration": "constructor",
-              "property_declaration": "property", "delegate_declaration": "delegate"}),
+              "property_declaration": "property", "delegate_declaration": "delegate"}, imports=("using_directive",)),
     Language("php", "tree-sitter-php", (".php",),
              {"namespace_definition": "namespace", "class_declaration": "class", "interface_declaration": "interface",
               "trait_declaration": "trait", "enum_declaration": "enum", "function_definition": "function",
-              "method_declaration": "method"}, "language_php", programs=("php",)),
+              "method_declaration": "method"}, "language_php", programs=("php",), imports=("namespace_use_declaration",)),
     Language("bash", "tree-sitter-bash", (".sh", ".bash"), {"function_definition": "function"},
              programs=("sh", "bash")),
 )  # fmt: skip

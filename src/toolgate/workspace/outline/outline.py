@@ -1,25 +1,38 @@
-"""The outline of a source file, by tree-sitter: also of files that are cut or wrong somewhere."""
+"""The outline of a source file, by tree-sitter: also of files that are cut or wrong somewhere.
+
+The parsing is done by the worker. What comes back from it is checked: a file may have taken it over.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import importlib
+import os
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from threading import Lock
 from typing import Any
 
 from toolgate.core.errors import Unavailable
 from toolgate.workspace.outline.languages import Language
+from toolgate.workspace.outline.parser import MAX_DEPTH, MAX_NAME, MAX_SYMBOLS
+from toolgate.workspace.outline.worker import CPU_SECONDS, Unanswered, Why, Worker
 
-MAX_NAME = 200
-MAX_DEPTH = 200
-"""Levels of the syntax tree that are looked into: the cost of looking grows with the square of the depth."""
 _KEPT = 128
-_FUNCTIONS = ("arrow_function", "function_expression", "generator_function", "function")
-_TYPES = {"struct_type": "struct", "interface_type": "interface"}
-_INSIDE = frozenset({"class", "struct", "interface", "trait", "impl", "enum", "record"})
+_KEPT_SYMBOLS = 100_000
+_KEPT_LINES = 200
+_MANY_LINES = 1 << 31
+PATIENCE = 2.0
+"""How long to wait for others that are being outlined."""
+_NOTES: dict[Why, str] = {
+    "busy": "many files are being outlined: ask again",
+    "late": f"it takes longer than {CPU_SECONDS:g} s to parse",
+    "died": "the parser fails on it",
+    "closed": "the gate is closing",
+    "cannot start": "the parser could not be started",
+}
 
 
 @dataclass(slots=True)
@@ -37,107 +50,151 @@ class Outline:
     symbols: list[Symbol]
     complete: bool
     """False where the text is broken or cut somewhere, so that something may be missing."""
+    count: int = 0
+    imports: tuple[tuple[int, str], ...] = ()
+    """Line and text."""
+    exports: tuple[tuple[int, str], ...] = ()
+    note: str = ""
+    """Why there is less than there might be, if it is not the text."""
 
 
-_outlines: OrderedDict[tuple[str, bytes], Outline] = OrderedDict()
-_lock = Lock()
+class Outliner:
+    """Outlines, kept by the content itself, so that they can never be out of date. Close it to end its worker."""
+
+    def __init__(self) -> None:
+        self.worker = Worker()
+        self._outlines: OrderedDict[tuple[str, bytes], Outline] = OrderedDict()
+        self._symbols = 0
+        self._lock = Lock()
+
+    def __enter__(self) -> Outliner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.worker.close()
+
+    def outline(self, text: str, language: Language) -> Outline:
+        """Never late by much: what cannot be outlined in its time has an empty outline that says so."""
+        data = text.encode("utf-8", "replace")
+        key = (language.name, hashlib.blake2b(data, digest_size=16).digest())
+        with self._lock:
+            known = self._outlines.get(key)
+            if known is not None:
+                self._outlines.move_to_end(key)
+                return known
+        try:
+            made, again = self._made(data.decode(), language), False
+        except Unanswered as error:
+            made, again = Outline(language.name, [], False, note=_NOTES[error.why]), error.again
+        if not again:
+            self._keep(key, made)
+        return made
+
+    def tokens(self, name: str, text: str, first: int) -> list[tuple[int, int, str, str]]:
+        """Syntax tokens: line, column, text and type. None of a text that takes too long."""
+        request = {
+            "do": "tokens", "name": name, "text": text.encode("utf-8", "replace").decode(), "first": first,
+            "paths": _places("pygments") or [],
+        }  # fmt: skip
+        try:
+            said = self.worker.ask(request, PATIENCE).get("tokens")
+        except Unanswered:
+            return []
+        return (
+            [tuple(each) for each in said if _is(each, int, int, str, str)] if isinstance(said, list) else []
+        )
+
+    def _keep(self, key: tuple[str, bytes], made: Outline) -> None:
+        with self._lock:
+            if key in self._outlines:
+                return
+            self._outlines[key] = made
+            self._symbols += made.count
+            while len(self._outlines) > _KEPT or self._symbols > _KEPT_SYMBOLS:
+                _, old = self._outlines.popitem(last=False)
+                self._symbols -= old.count
+
+    def _made(self, text: str, language: Language) -> Outline:
+        module = language.package.replace("-", "_")
+        paths = _places("tree_sitter", module)
+        if paths is None:
+            raise _not_installed(language)
+        said = self.worker.ask(
+            {
+                "do": "outline", "text": text, "paths": paths,
+                "language": {
+                    "name": language.name, "module": module, "function": language.function,
+                    "kinds": language.kinds, "bodies": list(language.bodies), "imports": language.imports,
+                    "exports": language.exports,
+                },
+            },
+            PATIENCE,
+        )  # fmt: skip
+        if "missing" in said:
+            raise _not_installed(language)
+        flat = said.get("symbols")
+        if not isinstance(flat, list):
+            return Outline(language.name, [], False, note=_NOTES["died"])
+        symbols, count = _nested(flat)
+        note = f"only the first {MAX_SYMBOLS:,} definitions" if said.get("more") is True else ""
+        whole = said.get("complete") is True and count == len(flat)
+        brought, given = (_lines(said.get(name)) for name in ("imports", "exports"))
+        return Outline(language.name, symbols, whole, count, brought, given, note)
 
 
-def outline(text: str, language: Language) -> Outline:
-    """Kept by the content itself, so that it can never be out of date."""
-    data = text.encode("utf-8", "replace")
-    key = (language.name, hashlib.blake2b(data, digest_size=16).digest())
-    with _lock:
-        known = _outlines.get(key)
-        if known is not None:
-            _outlines.move_to_end(key)
-            return known
-    made = _make(data, language)
-    with _lock:
-        _outlines[key] = made
-        while len(_outlines) > _KEPT:
-            _outlines.popitem(last=False)
-    return made
-
-
-def _make(data: bytes, language: Language) -> Outline:
-    import tree_sitter
-
-    grammar, query = _grammar(language.name, language)
-    root = tree_sitter.Parser(grammar).parse(data).root_node
-    cursor = tree_sitter.QueryCursor(query)
-    cursor.set_max_start_depth(MAX_DEPTH)
-    found = cursor.captures(root).get("defined", [])
-    found.sort(key=lambda node: (node.start_byte, -node.end_byte))
+def _nested(flat: Sequence[Any]) -> tuple[list[Symbol], int]:
+    """By their depths; what is no symbol is left out."""
     top: list[Symbol] = []
-    open_: list[tuple[int, Symbol]] = []
-    for node in found:
-        while open_ and node.start_byte >= open_[-1][0]:
-            open_.pop()
-        symbol = _symbol(node, language, open_[-1][1].kind if open_ else "")
-        if symbol is not None:
-            (open_[-1][1].children if open_ else top).append(symbol)
-            open_.append((node.end_byte, symbol))
-    return Outline(language.name, top, not root.has_error)
+    levels = [top]
+    count = 0
+    for each in flat[:MAX_SYMBOLS]:
+        if not _is(each, int, str, str, int, int):
+            continue
+        depth, name, kind, first, last = each
+        if not (0 <= depth < min(len(levels), MAX_DEPTH) and 0 < first <= last < _MANY_LINES):
+            continue
+        symbol = Symbol(name[:MAX_NAME], kind[:40], first, last)
+        levels[depth].append(symbol)
+        levels[depth + 1 :] = [symbol.children]
+        count += 1
+    return top, count
+
+
+def _lines(said: Any) -> tuple[tuple[int, str], ...]:
+    each = said[:_KEPT_LINES] if isinstance(said, list) else []
+    return tuple((one[0], one[1][:MAX_NAME]) for one in each if _is(one, int, str))
+
+
+def _is(value: Any, *types: type) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == len(types)
+        and all(type(item) is wanted for item, wanted in zip(value, types, strict=True))
+    )
+
+
+def _places(*modules: str) -> list[str] | None:
+    """The directories where modules are, found without importing them here; None where one is not."""
+    try:
+        return list(dict.fromkeys(map(_place, modules)))
+    except ModuleNotFoundError:
+        return None
 
 
 @cache
-def _grammar(name: str, language: Language) -> tuple[Any, Any]:
-    try:
-        import tree_sitter
-
-        module = importlib.import_module(language.package.replace("-", "_"))
-    except ImportError:
-        raise Unavailable(
-            f"outlines of {name} need tree-sitter and {language.package}, which are not installed",
-            "install toolgate with the extra `code`",
-        ) from None
-    grammar = tree_sitter.Language(getattr(module, language.function)())
-    wanted = " ".join(f"({node})" for node in language.kinds)
-    return grammar, tree_sitter.Query(grammar, f"[{wanted}] @defined")
+def _place(module: str) -> str:
+    spec = find_spec(module)
+    inside = spec.submodule_search_locations if spec is not None else None
+    if not inside:
+        raise ModuleNotFoundError(module)
+    return os.path.dirname(os.path.abspath(inside[0]))
 
 
-def _symbol(node: Any, language: Language, parent: str) -> Symbol | None:
-    kind = language.kinds[node.type]
-    if node.type in language.bodies and node.child_by_field_name("body") is None:
-        return None
-    value = node.child_by_field_name("value")
-    if node.type in ("variable_declarator", "field_definition", "public_field_definition") and (
-        value is None or value.type not in _FUNCTIONS
-    ):
-        return None
-    named = node.child_by_field_name("type")
-    if node.type == "type_spec" and named is not None:
-        kind = _TYPES.get(named.type, kind)
-    if kind == "function" and parent in _INSIDE:
-        kind = "method"
-    name = _name(node)
-    if not name:
-        return None
-    return Symbol(name[:MAX_NAME], kind, node.start_point[0] + 1, _last_line(node))
-
-
-def _last_line(node: Any) -> int:
-    row, column = node.end_point
-    return int(row) + (1 if column or row == node.start_point[0] else 0)
-
-
-def _name(node: Any) -> str:
-    if node.type == "impl_item":
-        about, trait = node.child_by_field_name("type"), node.child_by_field_name("trait")
-        return f"{_text(trait)} for {_text(about)}" if trait is not None else _text(about)
-    named = node.child_by_field_name("name") or node.child_by_field_name("property")
-    if named is None:
-        named = node.child_by_field_name("declarator")
-        while named is not None:  # C: the name is inside pointers, arrays and parameter lists
-            inner = named.child_by_field_name("declarator")
-            if inner is None and named.type == "reference_declarator":
-                inner = named.named_children[0] if named.named_children else None
-            if inner is None:
-                break
-            named = inner
-    return _text(named)
-
-
-def _text(node: Any) -> str:
-    return "" if node is None or node.text is None else " ".join(node.text.decode("utf-8", "replace").split())
+def _not_installed(language: Language) -> Unavailable:
+    return Unavailable(
+        f"outlines of {language.name} need tree-sitter and {language.package}, which are not installed",
+        "install toolgate with the extra `code`",
+    )

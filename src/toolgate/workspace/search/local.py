@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from toolgate.core.errors import CallError
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.search.content import Matcher, search_content
-from toolgate.workspace.search.query import Found, Match, Query
+from toolgate.workspace.search.query import Found, Match, Query, top
 from toolgate.workspace.search.starts import Start
 from toolgate.workspace.search.tree import TooMany, Walk
 
@@ -36,6 +36,7 @@ class Local:
     matches: list[Match] = field(default_factory=list)
     total: int = 0
     searched: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
 
     def search(self, starts: Sequence[Start]) -> Found:
         """Everything, or TooMuch; Unequal where a file's content is not plainly the same to rg."""
@@ -44,7 +45,10 @@ class Local:
                 self._tree(start)
             else:
                 self._file(start.handle, start.shown(start.relative), start.hard_links)
-        return Found(self.matches, self.total, self.searched, self.total > len(self.matches))
+        return Found(
+            self.matches, self.total, self.searched, self.total > len(self.matches),
+            len(self.counts), top(self.counts.items()),
+        )  # fmt: skip
 
     def _tree(self, start: Start) -> None:
         walk = Walk(start.selection, self.names)
@@ -78,6 +82,8 @@ class Local:
         )
         self.matches += found
         self.total += total
+        if total:
+            self.counts[shown] = total
 
 
 def may_search(status: os.stat_result, hard_links: bool) -> bool:
@@ -104,9 +110,13 @@ def join(parts: Iterable[Found], most: int) -> Found:
     matches: list[Match] = []
     total = searched = 0
     truncated = False
+    counts: list[tuple[str, int]] = []
+    files = 0
     for part in parts:
         matches += part.matches
         total += part.total_matches
         searched += part.files_searched
         truncated = truncated or part.truncated
-    return Found(matches[:most], total, searched, truncated or total > most)
+        counts += part.top
+        files += part.files_matched
+    return Found(matches[:most], total, searched, truncated or total > most, files, top(counts))

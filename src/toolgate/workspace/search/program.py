@@ -57,13 +57,20 @@ def run(
 
 
 def run_quietly(
-    args: Sequence[str], where: int, deadline: float, tick: Callable[[], None]
+    args: Sequence[str], where: int, deadline: float, tick: Callable[[int], None]
 ) -> tuple[bytes, bool]:
-    """The same for many short pieces of output: rg writes them into memory, and nobody wakes up for each."""
+    """The same for many short pieces of output: rg writes them into memory, and nobody wakes up for each.
+
+    `tick` is told now and then how many lines there are.
+    """
     memory = os.memfd_create("rg", os.MFD_CLOEXEC)
+
+    def count() -> None:
+        tick(os.pread(memory, os.fstat(memory).st_size, 0).count(b"\n"))
+
     with held(memory), _started(args, where, (), memory) as process:
         try:
-            complete, errors = _read(process, deadline, lambda chunk: True, tick, memory)
+            complete, errors = _read(process, deadline, lambda chunk: True, count, memory)
         finally:
             with suppress(ProcessLookupError):
                 process.kill()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import heapq
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 EXCLUDED = (
@@ -12,6 +13,9 @@ EXCLUDED = (
 """Directories that hold what others made; searched only when named or when the caller gives its own list."""
 MAX_TEXT = 500
 """Characters of a line that are shown; a longer one is cut around its match."""
+
+
+TOP = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,14 @@ class Found:
     total_matches: int
     files_searched: int
     truncated: bool
+    files_matched: int = 0
+    top: tuple[tuple[str, int], ...] = ()
+    """The files with most matching lines, and how many: also of files that are not shown."""
+
+
+def top(counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """Most first; of equal ones the one that came first."""
+    return tuple(heapq.nlargest(TOP, counts, key=lambda each: each[1]))
 
 
 @dataclass(frozen=True, slots=True)

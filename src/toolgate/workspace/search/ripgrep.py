@@ -18,7 +18,7 @@ from toolgate.workspace.confine import open_file
 from toolgate.workspace.search.content import Matcher, Unequal, search_content
 from toolgate.workspace.search.local import TooMuch, may_search, read_up_to
 from toolgate.workspace.search.program import run, run_quietly
-from toolgate.workspace.search.query import Found, Match, Query
+from toolgate.workspace.search.query import Found, Match, Query, top
 from toolgate.workspace.search.report import Report
 from toolgate.workspace.search.rgglobs import exactly, options
 from toolgate.workspace.search.starts import Start
@@ -79,9 +79,11 @@ class Ripgrep:
     def _count(self, starts: list[Start]) -> tuple[dict[str, int], int, bool]:
         begun = time.monotonic()
 
-        def tick() -> None:
+        def tick(files: int) -> None:
             if self.progress is not None:
-                self.progress(f"searching for {time.monotonic() - begun:.0f} s")
+                self.progress(
+                    f"searching for {time.monotonic() - begun:.1f} s, files that match so far: {files:,}"
+                )
 
         args = [*_COMMON, *_WALK, *self._pattern(), *_where(starts)]
         said, complete = run_quietly(args, starts[0].root.handle, self.deadline, tick)
@@ -105,18 +107,29 @@ class Ripgrep:
                 batch.append(ordered[at])
                 room -= counts[ordered[at]]
                 at += 1
-            found = self._lines(start, batch)
+            found, whole = self._lines(start, batch)
+            complete = complete and whole
             for name in batch:
                 seen = found.get(name, [])
-                if len(seen) < counts[name] and len(seen) < most:  # it has changed since it was counted
+                if (
+                    whole and len(seen) < counts[name] and len(seen) < most
+                ):  # it has changed since it was counted
                     total -= counts[name] - len(seen)
+                    counts[name] = len(seen)
                 matches += seen
         matches = matches[:most]
-        return Found(matches, total, searched, not complete or total > len(matches))
+        matched = [(name, counts[name]) for name in ordered if counts[name]]
+        most_in = tuple((start.shown(name), count) for name, count in top(matched))
+        cut = not complete or total > len(matches)
+        return Found(matches, total, searched, cut, len(matched), most_in)
 
-    def _lines(self, start: Start, names: list[str]) -> dict[str, list[Match]]:
-        """The matches of some files: here where RE2 may answer, else from rg, which is given the open handles."""
+    def _lines(self, start: Start, names: list[str]) -> tuple[dict[str, list[Match]], bool]:
+        """The matches of some files: here where RE2 may answer, else from rg, which is given the open handles.
+
+        And whether that is all: rg says every place in a line, and a line of megabytes may have millions.
+        """
         found: dict[str, list[Match]] = {}
+        whole = True
         with ExitStack() as stack:
             report = Report(self.query)
             for name in names:
@@ -129,9 +142,9 @@ class Ripgrep:
                         report.expect(handle, name, start.shown(name))
             if report.handles:
                 args = [*_COMMON, *report.options, *self._pattern(), "--", *report.paths]
-                run(args, start.root.handle, report.handles, self.deadline, report.take)
+                whole = run(args, start.root.handle, report.handles, self.deadline, report.take).complete
                 found |= report.matches
-        return found
+        return found, whole
 
     def _here(self, handle: int, shown: str) -> list[Match]:
         size = os.fstat(handle).st_size

@@ -1,0 +1,61 @@
+"""`toolgate artifacts`: the files that calls changed, as the ledger has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from toolgate.core.paths import MountPath
+from toolgate.faces.cli import options, project, speech
+from toolgate.toolsets.artifacts import MOST
+
+app = options.family()
+COLUMNS = ["file|whole", "what|whole", "before|whole", "after|whole", "size|right", "now|whole", "events|cut"]
+
+
+@app.command(epilog="Example: toolgate artifacts --conversation refactoring-7")
+def artifacts(
+    conversation: Annotated[str, typer.Option("--conversation", help="Only of this conversation.")] = "",
+    limit: Annotated[int, typer.Option("-n", "--limit", help="How many files.", min=1, max=MOST)] = 200,
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """List the files that calls changed, last changed first: hashes before and after, size, events.
+
+    The list comes from the ledger. `now` says whether a file still has that content.
+    """
+    project.run(_artifacts(conversation, limit, root))
+
+
+async def _artifacts(conversation: str, limit: int, root: Path | None) -> None:
+    async with project.gate(root) as gate:
+        found = await gate.artifacts(conversation, limit)
+    if speech.finish(found):
+        return
+    if not found["artifacts"]:
+        where = f" in the conversation {conversation}" if conversation else ""
+        speech.say(f"no call has changed a file{where}")
+        return
+    speech.out().print(speech.table(COLUMNS, [_row(one) for one in found["artifacts"]]))
+    if found["more"]:
+        speech.note("there are more; see --limit", "")
+
+
+def _row(one: Mapping[str, Any]) -> list[object]:
+    size = "" if one["size"] is None or one["kind"] == "directory" else f"{one['size']:,}"
+    name = MountPath.parse(one["path"]).shown + ("/" if one["kind"] == "directory" else "")
+    origin = next((step["origin"] for step in reversed(one["changes"]) if "origin" in step), "")
+    what = f"renamed from {MountPath.parse(origin).shown}" if origin and one["op"] == "create" else one["op"]
+    events = ", ".join(_event(step) for step in one["changes"])
+    return [name, what, _short(one["before"]), _short(one["after"]), size, one["now"], events]
+
+
+def _event(step: Mapping[str, Any]) -> str:
+    return f"{step['event_id']}" + (f" (undone by {step['undone_by']})" if "undone_by" in step else "")
+
+
+def _short(digest: str | None) -> str:
+    return "" if digest is None else digest.removeprefix("sha256:")[:12]

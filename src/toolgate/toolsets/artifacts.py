@@ -1,0 +1,153 @@
+"""`events.artifacts`: the files that calls changed, with the hashes and sizes that the ledger holds of them.
+
+The list is made from the ledger alone. The file system is asked one thing only, whether a file still has the
+content that the ledger says it should have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
+
+from toolgate.core.change import DIRECTORY
+from toolgate.core.clock import iso
+from toolgate.core.combine import Place, place_of
+from toolgate.core.errors import CallError
+from toolgate.core.paths import MountPath
+from toolgate.core.ports import Files
+from toolgate.core.tool import Tool, tool
+from toolgate.ledger.effects import UNDO, Effect, Effects
+from toolgate.ledger.ledger import Ledger
+from toolgate.storage.port import Filter
+
+MOST = 1000
+Now = Literal["intact", "moved on", "gone", "not looked at"]
+
+
+class Step(TypedDict):
+    """One call's part in it."""
+
+    event_id: int
+    call_id: str
+    at: str
+    persona: str
+    tool: str
+    conversation: NotRequired[str]
+    op: str
+    origin: NotRequired[str]
+    """Where a renamed file came from."""
+    before: str | None
+    after: str | None
+    size: int | None
+    undone_by: NotRequired[int]
+    undoes: NotRequired[list[int]]
+
+
+class Artifact(TypedDict):
+    path: str
+    kind: str
+    op: str
+    """create, modify, delete; `undone` where every change of it was taken back."""
+    before: str | None
+    after: str | None
+    size: int | None
+    now: Now
+    changes: list[Step]
+
+
+class Listed(TypedDict):
+    conversation: str
+    artifacts: list[Artifact]
+    more: bool
+
+
+def toolset(ledger: Ledger, files: Files) -> list[Tool]:
+    @tool("events.artifacts", reads=["ledger", "project"])
+    async def artifacts(
+        conversation: Annotated[str, Field(max_length=256)] = "",
+        limit: Annotated[int, Field(ge=1, le=MOST)] = 200,
+    ) -> Listed:
+        """The files that calls changed, of one conversation or of all: hashes before and after, size, which call, whether it was undone, and whether the file still is so."""
+        return await listed(ledger, files, conversation, limit)
+
+    return [artifacts]
+
+
+async def listed(ledger: Ledger, files: Files | None, conversation: str, limit: int) -> Listed:
+    effects = Effects(ledger)
+    found, all_of_it = await effects.latest(Filter(conversation=conversation))
+    undone = await effects.undone()
+    steps: dict[Place, list[Step]] = {}
+    for effect in found:
+        for entry in effect.manifest:
+            steps.setdefault(place_of(entry), []).append(_step(effect, entry, undone))
+    newest = sorted(steps.items(), key=lambda item: -item[1][-1]["event_id"])
+    made = [_artifact(place, each) for place, each in newest[:limit]]
+    await _look(files, made, steps.keys())
+    return Listed(conversation=conversation, artifacts=made, more=not all_of_it or len(newest) > limit)
+
+
+def _step(effect: Effect, entry: Mapping[str, Any], undone: Mapping[int, int]) -> Step:
+    row = effect.started
+    step = Step(
+        event_id=effect.event, call_id=row.call, at=iso(effect.settled.at), persona=row.persona, tool=row.tool,
+        op=entry["op"], before=entry["before"], after=entry["after"], size=entry["size"],
+    )  # fmt: skip
+    origin = _origin(entry, effect.manifest)
+    if origin:
+        step["op"], step["origin"] = "rename", origin
+    if row.conversation:
+        step["conversation"] = row.conversation
+    if effect.event in undone:
+        step["undone_by"] = undone[effect.event]
+    if effect.undoes:
+        step["undoes"] = list(effect.undoes)
+    return step
+
+
+def _origin(entry: Mapping[str, Any], manifest: Iterable[Mapping[str, Any]]) -> str:
+    """The same call removed the same content elsewhere: a file of the same name, if there are several."""
+    if entry["before"] is not None or entry["after"] in (None, DIRECTORY):
+        return ""
+    gone = [one["path"] for one in manifest if one["after"] is None and one["before"] == entry["after"]]
+    name = entry["path"].rpartition("/")[2]
+    return str(min(gone, key=lambda path: path.rpartition("/")[2] != name, default=""))
+
+
+def _artifact(place: Place, steps: Sequence[Step]) -> Artifact:
+    """What is left of all changes: undone ones and the undos themselves cancel out."""
+    path, of_directory = place
+    kept = [step for step in steps if "undone_by" not in step and step["tool"] != UNDO]
+    first, last = (kept[0], kept[-1]) if kept else (steps[0], None)
+    before = first["before"]
+    after, size = (last["after"], last["size"]) if last else (before, None)
+    op = "undone" if last is None else _op(before, after)
+    return Artifact(
+        path=path, kind=DIRECTORY if of_directory else "file", op=op, before=before, after=after, size=size,
+        now="not looked at", changes=list(steps),
+    )  # fmt: skip
+
+
+def _op(before: str | None, after: str | None) -> str:
+    if before is None:
+        return "create" if after is not None else "none"
+    return "delete" if after is None else "modify"
+
+
+async def _look(files: Files | None, made: Sequence[Artifact], places: Container[Place]) -> None:
+    for one in made if files is not None else ():
+        assert files is not None
+        try:
+            (found,) = await files.hashes([MountPath.parse(one["path"])])
+        except (
+            CallError
+        ):  # its mount is gone, or something stands there that is no file: then it is not looked at
+            continue
+        other = (one["path"], one["kind"] != DIRECTORY) in places  # a directory where a file was, or a file
+        if found == one["after"] or (other and one["after"] is None):
+            one["now"] = "intact"
+        else:
+            one["now"] = "gone" if found is None else "moved on"

@@ -1,0 +1,159 @@
+"""The one Change that takes several calls back, newest first, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolgate.core.canonical import canonical
+from toolgate.core.change import DIRECTORY, Change
+from toolgate.core.combine import Gap, combine, place_of
+from toolgate.core.errors import CallError, Conflict, NotFound
+from toolgate.core.names import Registry
+from toolgate.core.paths import MountPath
+from toolgate.core.ports import Files
+from toolgate.ledger.effects import UNDO, Effect, Effects
+from toolgate.ledger.ledger import Ledger
+from toolgate.secrets.mask import MASK
+from toolgate.storage.port import Filter
+
+_NAMED = 5
+"""So many moved files are named; more are counted."""
+
+
+class Planner:
+    def __init__(self, registry: Registry, ledger: Ledger, files: Files) -> None:
+        self.effects = Effects(ledger)
+        self._registry = registry
+        self._files = files
+
+    async def plan(self, events: Sequence[int]) -> Change:
+        found = {effect.event: effect for effect in [await self.effects.of(event) for event in events]}
+        effects = sorted(found.values(), key=lambda effect: effect.event)
+        undone = await self.effects.undone(without={effect.started.call for effect in effects})
+        for effect in effects:
+            if effect.event in undone:
+                raise Conflict(*undone_already(effect, undone[effect.event]))
+        return await self.taking_back(effects)
+
+    async def taking_back(self, effects: Sequence[Effect]) -> Change:
+        """Of calls in the order in which they happened, none of them undone."""
+        for effect in effects:
+            why = self.hopeless(effect)
+            if why:
+                raise Conflict(f"event {effect.event} cannot be undone: {why}", "undo it by hand")
+        events = tuple(effect.event for effect in reversed(effects))
+        if not any(effect.manifest for effect in effects):
+            return Change((), self._asking(effects), events)
+        if not all(effect.manifest for effect in effects):
+            raise Conflict("files and other effects cannot be taken back as one", "undo them one by one")
+        whole = await self._combined(effects)
+        await self._check_still_there(effects, whole)
+        named = ", ".join(map(str, events))
+        try:
+            back = (await self._files.load(whole)).inverse()
+        except NotFound as error:
+            raise NotFound(f"event {named} can no longer be undone: {error.message}", error.fix) from None
+        _check_garden(back)
+        return Change(back.files, f"undo event{'s' * (len(events) > 1)} {named}", events)
+
+    def hopeless(self, effect: Effect) -> str:
+        """Why an effect can never be taken back; empty if it can."""
+        if effect.manifest:
+            return ""
+        name = effect.started.tool
+        if name == UNDO:
+            return "it brought back no file, so there is none to change again"
+        try:
+            tool = self._registry.resolve(name)
+        except CallError:
+            return f"{name} is not among the tools any more"
+        if tool.undo is None:
+            return "it changed no files" if tool.plan else f"{name} has no way to take back what it did"
+        if MASK in canonical(effect.body["args"]):
+            return f"its arguments were masked, so {name} cannot be asked"
+        return ""
+
+    def _asking(self, effects: Sequence[Effect]) -> str:
+        if len(effects) > 1:  # each may fail for itself, so each is a call of its own
+            raise Conflict("these effects cannot be taken back as one", "undo them one by one")
+        return f"take back {effects[0].started.tool} {canonical(effects[0].body['args'])}"
+
+    async def _combined(self, effects: Sequence[Effect]) -> list[Mapping[str, Any]]:
+        try:
+            return combine([effect.manifest for effect in effects])
+        except Gap as gap:
+            earlier, later = effects[gap.earlier], effects[gap.later]
+            between = await self._changers(gap.path, earlier.event, later.event)
+            raise _moved(
+                f"{_shown(gap.path)} was changed between event {earlier.event} and event {later.event}",
+                gap.path, between,
+            ) from None  # fmt: skip
+
+    async def _check_still_there(self, effects: Sequence[Effect], whole: Sequence[Mapping[str, Any]]) -> None:
+        paths = [MountPath.parse(entry["path"]) for entry in whole]
+        now = await self._files.hashes(paths)
+        places = {place_of(entry) for entry in whole}
+        moved = [entry for entry, found in zip(whole, now, strict=True) if _has_moved(entry, found, places)]
+        if not moved:
+            return
+        path = moved[0]["path"]
+        last = max(effect.event for effect in effects if any(one["path"] == path for one in effect.manifest))
+        later = await self._changers(path, last)
+        names = [_shown(entry["path"]) for entry in moved]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        listed = ", ".join(names[:_NAMED]) + more
+        are = "is" if len(names) == 1 else "are"
+        raise _moved(f"{listed} {are} no longer as event {last} left it", path, later)
+
+    async def _changers(self, path: str, after: int, before: int = 0) -> list[Effect]:
+        """Other calls through the gate that changed this file since."""
+        try:
+            found = await self.effects.among(Filter(after=after, before=before))
+        except CallError:
+            return []  # too many to tell; it is only for the message
+        return [effect for effect in found if any(one["path"] == path for one in effect.manifest)]
+
+
+def undone_already(effect: Effect, by: int) -> tuple[str, str]:
+    return f"event {effect.event} is undone already, by event {by}", f"`toolgate undo {by}` brings it back"
+
+
+def _has_moved(entry: Mapping[str, Any], found: str | None, places: set[tuple[str, bool]]) -> bool:
+    """A directory has no content to move on from; only something else in its place stands in the way.
+
+    Where the calls made a directory of a file, or a file of a directory, both have an entry for the path.
+    """
+    path, of_directory = place_of(entry)
+    if (path, not of_directory) in places and entry["after"] is None and found is not None:
+        return False  # what stands there is the other entry's affair
+    if of_directory:
+        return found not in (None, DIRECTORY)
+    return bool(found != entry["after"])
+
+
+def _moved(what: str, path: str, by: Sequence[Effect]) -> Conflict:
+    if not by:
+        return Conflict(
+            f"{what}, and not by a call through the gate; nothing was touched",
+            "look at the file; put it back as it was, or edit it by hand",
+            data={"path": path},
+        )
+    last = by[-1]
+    return Conflict(
+        f"{what}: event {last.event} ({last.who}) changed it; nothing was touched",
+        f"undo that too: `toolgate undo {' '.join(str(effect.event) for effect in reversed(by))} …`",
+        data={"path": path, "event": last.event},
+    )
+
+
+def _check_garden(back: Change) -> None:
+    gone = next((file for file in back.files if file.path.mount == "garden" and file.after is None), None)
+    if gone is not None:
+        raise Conflict(
+            f"{gone.path.shown} was created in the garden, where nothing is deleted", "edit it instead"
+        )
+
+
+def _shown(path: str) -> str:
+    return MountPath.parse(path).shown
