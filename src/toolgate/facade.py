@@ -15,6 +15,7 @@ from toolgate.consent.works import Scope
 from toolgate.core.context import NO_TRAIL, Trail
 from toolgate.core.errors import InvalidArgs, NotAllowed, NotFound, Unavailable
 from toolgate.core.event import Paused, Resumed
+from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
