@@ -172,7 +172,8 @@ class Server:
 
         self._way = Way(self.spec, self.root, self._environ)
         transport = self._way.transport(self.name, lost)
-        made.append(Connection(self.name, transport, self.spec.kind == "sse", self._relist_soon))
+        hint = "check `url` and `headers`" if self.spec.url else "start it by hand to see what it says"
+        made.append(Connection(self.name, transport, self.spec.kind == "sse", self._relist_soon, hint))
         return made[0]
 
     async def _answers(self, connection: Connection) -> bool:

@@ -188,6 +188,7 @@ class Servers:
             "held": {full: why for full, why in standing.items() if why},
             "refused": {**listing.bad, **self._clashes[name]},
             "approved": {local: dict(about) for local, about in pins.about.items()},
+            "moved": bool(pins.tools) and pins.launch != self._all[name].spec.launch,
             "says": listing.facts,
         }
 
