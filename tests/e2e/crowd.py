@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 PATIENCE = 60.0
 """Seconds that one answer may take when all ask at once on a slow machine."""
@@ -93,7 +93,7 @@ class Mcp(Web):
 class Stateless(Mcp):
     """The era without a handshake: every request says anew what it speaks."""
 
-    meta = {
+    meta: ClassVar[dict[str, Any]] = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     }
