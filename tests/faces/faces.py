@@ -138,6 +138,36 @@ class Http:
         self._client.close()
 
 
+class Mcp(Http):
+    """Calls over MCP at /mcp, by a client that can show no question; people answer over HTTP."""
+
+    def call(self, tool: str, args: Any, *, persona: str = "", key: str = "") -> Json:
+        assert not key, "MCP has no keys"
+        hello = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        }
+        headers = {
+            "Authorization": f"Bearer {self._tokens.of(persona or 'builder')}",
+            "Accept": "application/json, text/event-stream",
+        }
+        opened = self._rpc("initialize", hello, headers)
+        headers |= {"Mcp-Session-Id": opened.headers["mcp-session-id"], "Mcp-Protocol-Version": "2025-11-25"}
+        answer = self._rpc("tools/call", {"name": tool, "arguments": args}, headers)
+        self._client.delete("/mcp", headers=headers)
+        lines = [
+            line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: {")
+        ]
+        message: Json = json.loads(lines[-1]) if lines else answer.json()
+        result: Json = message["result"]["structuredContent"]
+        return result
+
+    def _rpc(self, method: str, params: Json, headers: dict[str, str]) -> httpx2.Response:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return self._client.post("/mcp", json=body, headers=headers)
+
+
 def _done(body: Json) -> Json:
     return {name: body[name] for name in ("code", "message", "fix")} if "code" in body else {"ok": True}
 
@@ -190,12 +220,12 @@ def command_line(root: Path) -> Iterator[Face]:
 
 
 @contextmanager
-def http(root: Path) -> Iterator[Face]:
+def http(root: Path, kind: type[Http] = Http) -> Iterator[Face]:
     tokens = Tokens(root.parent / "tokens.json")
 
     async def run(ready: Ready) -> None:
         sock = listen("127.0.0.1", 0)
-        face = Http(f"http://127.0.0.1:{sock.getsockname()[1]}", tokens)
+        face = kind(f"http://127.0.0.1:{sock.getsockname()[1]}", tokens)
         async with toolgate.open(root) as gate:
             site = Site(gate, tokens)
             app = create_app(gate, tokens, site=site)
@@ -206,6 +236,12 @@ def http(root: Path) -> Iterator[Face]:
         ready.value.close()
 
 
-FACES = {"library": library, "command line": command_line, "http": http}
+@contextmanager
+def mcp(root: Path) -> Iterator[Face]:
+    with http(root, Mcp) as face:
+        yield face
+
+
+FACES = {"library": library, "command line": command_line, "http": http, "mcp": mcp}
 """A new face joins here, and is held to all of it."""
 __all__ = ["FACES", "Face"]

@@ -126,6 +126,7 @@ def test_a_refusal_reaches_the_caller_with_its_reason(face: Face, tmp_path: Path
     assert not (tmp_path / "sent").exists()
 
 
+@pytest.mark.parametrize("face", [name for name in FACES if name != "mcp"], indirect=True)  # MCP has no keys
 def test_a_key_gives_the_stored_result_and_no_other_call(face: Face) -> None:
     first = face.call("t.look", {"what": "a"}, key="k")
     again = face.call("t.look", {"what": "a"}, key="k")
