@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,13 +50,16 @@ class Refusals:
         if error.code in _SILENT or isinstance(error, LedgerBroken):
             return None
         persona = flow.persona if PERSONA.fullmatch(str(flow.persona)) else ""
+        return await self.keep(persona, lambda: self._event(flow, persona, error))
+
+    async def keep(self, persona: str, make: Callable[[], Event]) -> int | None:
+        """Store one refusal, or only count it if too many came; also what a face refused before it was a call."""
         tally = self._tallies.setdefault(persona if self._known(persona) else "", Tally())
         if not tally.room():
             tally.since = tally.since or self._services.ledger.clock.now()
             tally.skipped += 1
             return None
-        events = [*self._drain(persona, tally), self._event(flow, persona, error)]
-        return await self._write(events)
+        return await self._write([*self._drain(persona, tally), make()])
 
     def _known(self, persona: str) -> bool:
         """Made-up names share one tally: a flood of names is a flood."""

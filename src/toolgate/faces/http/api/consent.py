@@ -1,0 +1,98 @@
+"""What only the human decides: questions and grants."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body
+from pydantic import BaseModel, ConfigDict, Field
+
+from toolgate.consent.works import Scope
+from toolgate.core.errors import CallError, NotFound
+from toolgate.faces.http import shapes
+from toolgate.faces.http.auth import Human
+from toolgate.faces.http.problems import Json
+from toolgate.faces.http.site import Here
+
+router = APIRouter(tags=["humans decide"])
+Reason = Annotated[str, Field(max_length=4000)]
+
+
+class ScopeGiven(BaseModel):
+    """What a grant covers, besides the question's persona and tool."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    args: dict[str, Any] = Field(default_factory=dict)
+    paths: list[str] = Field(default_factory=list)
+    conversation: Annotated[str, Field(max_length=256)] = ""
+    seconds: float = 3600
+    uses: int = 0
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    answer: Literal["approve", "deny"]
+    reason: Reason = ""
+    scope: ScopeGiven | None = None
+    """Approve, and grant what this covers."""
+
+
+class Why(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    reason: Reason = ""
+
+
+EXAMPLES: Any = {
+    "once": {"summary": "approve once", "value": {"answer": "approve"}},
+    "deny": {"summary": "refuse", "value": {"answer": "deny", "reason": "not on a Friday"}},
+    "grant": {
+        "summary": "approve, and allow such calls for an hour",
+        "value": {"answer": "approve", "scope": {"paths": ["docs/**"], "seconds": 3600, "uses": 10}},
+    },
+}
+
+
+@router.get("/approvals", summary="Open questions, oldest first")
+async def approvals(here: Here) -> Json:
+    return Json({"approvals": [shapes.question(each) for each in await here.gate.approvals()]})
+
+
+@router.get("/approvals/{ident}", summary="One question in full")
+async def approval(here: Here, ident: str) -> Json:
+    found = await here.gate.services.desk.question(ident)
+    if found is None:
+        raise NotFound(
+            f"there is no open question {ident[:80]}", f"/api/v1/calls/{ident[:80]} says what became of it"
+        )
+    return Json(shapes.question(found))
+
+
+@router.post("/approvals/{ident}", summary="Answer a question")
+async def answer(
+    here: Here, who: Human, ident: str, given: Annotated[Answer, Body(openapi_examples=EXAMPLES)]
+) -> Json:
+    """The first answer counts. It is bound to exactly the call that was shown."""
+    asked = given.scope
+    scope = Scope(**asked.model_dump() | {"paths": tuple(asked.paths)}) if asked is not None else None
+    try:
+        outcome = await here.gate.answer(
+            ident, given.answer, reason=given.reason, scope=scope, channel=who.channel
+        )
+    except CallError as error:  # late, repeated, misplaced: it changed nothing, and is kept
+        await here.refused(f"an answer to {here.shown(ident)} was refused: {error.message}")
+        raise
+    return Json({"id": ident, "outcome": outcome})
+
+
+@router.get("/grants", summary="Live grants")
+async def grants(here: Here) -> Json:
+    return Json({"grants": [shapes.grant(each) for each in await here.gate.grants()]})
+
+
+@router.post("/grants/{ident}/revoke", summary="Take a grant back")
+async def revoke(here: Here, who: Human, ident: str, why: Why | None = None) -> Json:
+    await here.gate.revoke(ident, reason=why.reason if why else "", channel=who.channel)
+    return Json({"id": ident, "revoked": True})

@@ -1,0 +1,115 @@
+"""Events as they are recorded, as server-sent events. A client that lost the connection says which one it saw last."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import StreamingResponse
+
+from toolgate.core.errors import InvalidArgs, Unavailable
+from toolgate.core.event import BY_KIND
+from toolgate.faces.http import shapes
+from toolgate.faces.http.auth import Anyone, Identity, still
+from toolgate.faces.http.site import Here, Site
+from toolgate.storage.port import Filter, Row
+
+HEARTBEAT = 15.0
+MOST = 200
+BATCH = 200
+router = APIRouter(tags=["record"])
+
+
+def kinds_of(given: Sequence[str]) -> tuple[str, ...]:
+    named = tuple(kind for each in given for kind in each.split(",") if kind)
+    for kind in named:
+        if kind not in BY_KIND:
+            raise InvalidArgs(f"there are no events of kind {kind[:40]!r}", f"use: {', '.join(BY_KIND)}")
+    return named
+
+
+@router.get(
+    "/stream", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}
+)
+async def stream(
+    here: Here,
+    who: Anyone,
+    kind: Annotated[list[str], Query(description="Only these kinds; repeat, or separate with commas.")] = [],  # noqa: B006
+    persona: Annotated[str, Query(description="Only this persona's; a persona gets its own anyway.")] = "",
+    after: Annotated[
+        int | None, Query(ge=0, description="Begin after this event; else with what is new.")
+    ] = None,
+    last_event_id: Annotated[str, Header(description="What a browser sends when it reconnects.")] = "",
+) -> StreamingResponse:
+    """Each event has its number as `id`, its kind as `event` and the row as `data`. An event `questions` says which
+    questions are open, at first and whenever that changes. A comment every 15 s keeps the line open."""
+    if here.pulse.followers >= MOST:
+        raise Unavailable(f"{MOST} connections follow the stream already", "close some")
+    wanted = Filter(persona=who.only or persona, kinds=kinds_of(kind), limit=BATCH)
+    feed = Feed(here, who, wanted, await _start(here, after, last_event_id))
+    headers = {"X-Accel-Buffering": "no"}  # a proxy that collects would keep questions from their human
+    return StreamingResponse(feed.frames(), media_type="text/event-stream", headers=headers)
+
+
+async def _start(here: Site, after: int | None, last: str) -> int:
+    head = (await here.gate.services.ledger.backend.head()).seq
+    if last:
+        if not (last.isascii() and last.isdigit() and len(last) < 19):
+            raise InvalidArgs(
+                f"{last[:40]!r} is not an event's number", "send the id of the last event you saw"
+            )
+        return min(int(last), head)
+    return head if after is None else min(after, head)
+
+
+@dataclass
+class Feed:
+    site: Site
+    who: Identity
+    wanted: Filter
+    after: int
+
+    async def frames(self) -> AsyncIterator[str]:
+        with self.site.pulse.following():
+            yield "retry: 2000\n\n"
+            told = ""
+            while not self.site.closing.is_set() and still(self.site, self.who):
+                news = self.site.pulse.news
+                open_now = await self._questions()
+                if open_now != told:
+                    told = open_now
+                    yield _frame("questions", told)
+                rows = await self.site.gate.events(replace(self.wanted, after=self.after))
+                for row in rows:
+                    self.after = row.seq
+                    yield _frame(row.kind, _json(shapes.event(row)), row)
+                if not rows and not await self._wait(news):
+                    yield ": still here\n\n"
+
+    async def _questions(self) -> str:
+        found = await self.site.gate.approvals()
+        mine = [each.id for each in found if not self.who.only or each.persona == self.who.only]
+        return _json({"open": len(mine), "ids": mine})
+
+    async def _wait(self, news: asyncio.Event) -> bool:
+        """Until something may have happened; False when nothing did for a while."""
+        tasks = [asyncio.create_task(news.wait()), asyncio.create_task(self.site.closing.wait())]
+        try:
+            done, _ = await asyncio.wait(tasks, timeout=HEARTBEAT, return_when=asyncio.FIRST_COMPLETED)
+            return bool(done)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, default=str)  # ASCII: no line break of any alphabet ends a frame early
+
+
+def _frame(name: str, data: str, row: Row | None = None) -> str:
+    ident = f"id: {row.seq}\n" if row is not None else ""
+    return f"{ident}event: {name}\ndata: {data}\n\n"

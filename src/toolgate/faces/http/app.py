@@ -1,0 +1,92 @@
+"""The application: which routes there are, and what stands before all of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
+
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.telemetry import TelemetryConfig
+from starlette.types import ASGIApp
+
+from toolgate.facade import Gate
+from toolgate.faces.http import login, problems
+from toolgate.faces.http.api import calls, consent, control, health, record, stream
+from toolgate.faces.http.auth import anyone, human
+from toolgate.faces.http.guard import Guard
+from toolgate.faces.http.problems import Json
+from toolgate.faces.http.site import Site
+from toolgate.faces.tokens import Tokens
+from toolgate.version import VERSION
+
+NO_TELEMETRY: TelemetryConfig = {"auto_configure": False, "tracing": False, "metrics": False, "logs": False}
+"""Addresses carry tokens, arguments may be private: nothing of a request is sent anywhere by the framework."""
+
+
+def create_app(
+    gate: Gate, tokens: Tokens, *, hosts: Iterable[str] = (), console: bool = True, site: Site | None = None
+) -> FastAPI:
+    """`hosts` are names, besides those of loopback, by which this server may be reached."""
+    site = site or Site(gate, tokens)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        site.pulse.close()
+        site.counts.close()
+
+    app = FastAPI(
+        title="toolgate", version=VERSION, summary="The gate between an AI agent and everything it can touch.",
+        openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, default_response_class=Json,
+        redirect_slashes=False, lifespan=lifespan, telemetry=NO_TELEMETRY,
+    )  # fmt: skip
+    app.state.site = site
+    problems.install(app)
+    app.include_router(health.public, prefix="/api/v1")
+    app.include_router(api(), prefix="/api/v1")
+    if console:
+        _include_console(app, site)
+    _mount_mcp(app, site)
+    app.add_middleware(Guard, site=site, hosts=tuple(hosts))
+    return app
+
+
+def api() -> APIRouter:
+    made = APIRouter()
+    made.include_router(calls.router, dependencies=[Depends(anyone)])
+    made.include_router(record.router, dependencies=[Depends(anyone)])
+    made.include_router(stream.router, dependencies=[Depends(anyone)])
+    made.include_router(health.router, dependencies=[Depends(anyone)])
+    made.include_router(consent.router, dependencies=[Depends(human)])
+    made.include_router(control.router, dependencies=[Depends(human)])
+    return made
+
+
+def _include_console(app: FastAPI, site: Site) -> None:
+    """Below its secret path the API is there once more, for the cookie that is sent nowhere else."""
+    from toolgate.faces.console.router import router
+
+    guarded = [Depends(human)]
+    app.include_router(login.router)
+    app.include_router(login.inside, prefix=site.base, dependencies=guarded)
+    app.include_router(router(site), prefix=site.base, dependencies=guarded, include_in_schema=False)
+    app.include_router(api(), prefix=f"{site.base}/api/v1", dependencies=guarded, include_in_schema=False)
+
+
+def _mount_mcp(app: FastAPI, site: Site) -> None:
+    """The MCP server is a face of its own; it is here if it is installed."""
+    application = mcp_application(site)
+    if application is not None:
+        app.mount("/mcp", application)
+
+
+def mcp_application(site: Site) -> ASGIApp | None:
+    try:
+        if find_spec("toolgate.faces.mcp.http") is None:
+            return None
+    except ModuleNotFoundError:
+        return None
+    made: ASGIApp = import_module("toolgate.faces.mcp.http").application(site.gate, site.tokens.owner)
+    return made

@@ -1,0 +1,134 @@
+"""Who is asking: a token in the Authorization header, or a session of the console.
+
+Two questions a route can ask: `anyone` (with a token) and `human`. A persona's token is refused where only the human
+decides, and the ledger keeps that it was tried. A session's cookie is believed for reading; what changes something
+also needs the session's CSRF token.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import parse_qs
+
+from fastapi import Depends, Request
+
+from toolgate.core.errors import CallError, NotAllowed
+from toolgate.core.names import HUMAN
+from toolgate.faces.http.problems import Unauthenticated
+from toolgate.faces.http.sessions import COOKIE, Session
+from toolgate.faces.http.site import Site, site_of
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+CSRF_HEADER = "X-CSRF-Token"
+CSRF_FIELD = "csrf"
+_HOW = "send `Authorization: Bearer TOKEN`; `toolgate token` prints the human's, `toolgate token PERSONA` a persona's"
+
+
+@dataclass(frozen=True)
+class Identity:
+    name: str
+    """`human`, or the persona's name."""
+    session: Session | None = None
+
+    @property
+    def human(self) -> bool:
+        return self.name == HUMAN
+
+    @property
+    def channel(self) -> str:
+        """What the ledger records as the place of an answer."""
+        return "console" if self.session is not None else "http"
+
+    @property
+    def only(self) -> str:
+        """The persona whose events alone may be seen; empty for the human, who sees all."""
+        return "" if self.human else self.name
+
+
+async def anyone(request: Request) -> Identity:
+    """Whoever has a token or a session."""
+    site = site_of(request)
+    given = request.headers.getlist("authorization")
+    if given:
+        return await by_token(site, request, _bearer(given))
+    cookie = request.cookies.get(COOKIE, "")
+    session = site.sessions.find(cookie, site.tokens.of(HUMAN)) if cookie else None
+    if session is None:
+        raise Unauthenticated("nobody is logged in", _HOW)
+    if request.method not in SAFE:
+        await csrf(request, session)
+    return Identity(HUMAN, session)
+
+
+Anyone = Annotated[Identity, Depends(anyone)]
+
+
+async def human(request: Request, who: Anyone) -> Identity:
+    """The human, and nobody else."""
+    if not who.human:
+        site = site_of(request)
+        where = f"{request.method} {site.shown(request.url.path)}"
+        await site.refused(f"the token of {who.name} was used on {where}", who.name)
+        raise NotAllowed(
+            f"the token of {who.name} may not be used on {where}",
+            "only the human's token decides here; a persona's makes calls",
+        )
+    return who
+
+
+async def by_token(site: Site, request: Request, token: str) -> Identity:
+    name = site.tokens.owner(token) if token else ""
+    if not name:
+        address = request.client.host if request.client else "unknown"
+        site.throttle.failed(address)
+        await site.refused(f"a token that nobody has was used from {address}")
+        raise Unauthenticated("this is nobody's token", _HOW)
+    if name != HUMAN and name not in _personas(site):
+        raise Unauthenticated(f"there is no persona {name!r} any more", "ask for another token")
+    return Identity(name)
+
+
+def still(site: Site, who: Identity) -> bool:
+    """Whether a long connection may go on: its session lives, its persona exists."""
+    if who.session is not None:
+        return site.sessions.find(who.session.id, site.tokens.of(HUMAN)) is not None
+    return who.human or who.name in _personas(site)
+
+
+def _personas(site: Site) -> frozenset[str]:
+    try:
+        return frozenset(site.gate.policy.personas)
+    except CallError:  # the policy cannot be read: calls will say so, with the reason
+        return frozenset(site.gate.config.personas)
+
+
+async def csrf(request: Request, session: Session) -> None:
+    """A page of somebody else can make a browser send the cookie, but cannot know this word."""
+    said = request.headers.get(CSRF_HEADER, "") or (await form(request)).get(CSRF_FIELD, "")
+    if not hmac.compare_digest(said.encode(), session.csrf.encode()):
+        site = site_of(request)
+        await site.refused(f"{request.method} {site.shown(request.url.path)} came without its CSRF token")
+        raise NotAllowed("the CSRF token is missing or wrong", f"send it as {CSRF_HEADER}; reload the page")
+
+
+async def form(request: Request) -> dict[str, str]:
+    """The fields of a plain form; of a field given twice, the last."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        return {}
+    text = (await request.body()).decode("utf-8", "replace")
+    try:
+        fields = parse_qs(text, keep_blank_values=True, max_num_fields=100)
+    except ValueError:
+        return {}
+    return {name: values[-1] for name, values in fields.items()}
+
+
+def _bearer(given: list[str]) -> str:
+    scheme, _, token = given[0].strip().partition(" ")
+    return token.strip() if len(given) == 1 and scheme.lower() == "bearer" else ""
+
+
+Human = Annotated[Identity, Depends(human)]

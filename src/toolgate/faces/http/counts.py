@@ -1,0 +1,101 @@
+"""Numbers for Prometheus, in its text format: what this process has recorded since it started, and what stands now."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from toolgate.core.event import SETTLED
+from toolgate.ledger.ledger import Ledger
+from toolgate.storage.port import Row
+
+BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
+Labels = tuple[tuple[str, str], ...]
+
+
+class Counts:
+    """Told of every committed row, from the thread that committed it."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.events: Counter[tuple[str, str, str]] = Counter()
+        """(kind, persona, tool)"""
+        self.spent: Counter[str] = Counter()
+        """Microseconds by persona."""
+        self.within: Counter[tuple[str, float]] = Counter()
+        self.answers: Counter[int] = Counter()
+        """HTTP answers by status."""
+        ledger.committed.append(self._hear)
+
+    def close(self) -> None:
+        with suppress(ValueError):
+            self._ledger.committed.remove(self._hear)
+
+    def _hear(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            self.events[row.kind, row.persona, row.tool] += 1
+            if row.kind in SETTLED:
+                micros = json.loads(row.body).get("duration_us", 0)
+                self.spent[row.persona] += micros
+                for limit in BUCKETS:
+                    if micros <= limit * 1_000_000:
+                        self.within[row.persona, limit] += 1
+
+    def lines(self, standing: dict[str, Any], persona: str = "") -> Iterator[str]:
+        """All of it, or what concerns one persona."""
+        yield from _family("toolgate_events_total", "counter", "Events recorded by this process.")
+        for (kind, who, tool), count in sorted(self.events.copy().items()):
+            if not persona or who == persona:
+                labels = (("kind", kind), ("persona", who), ("tool", tool))
+                yield _line("toolgate_events_total", labels, count)
+        yield from self._durations(persona)
+        if persona:
+            return
+        for name, help_text in _STANDING.items():
+            yield from _family(f"toolgate_{name}", "gauge", help_text)
+            yield _line(f"toolgate_{name}", (), standing[name])
+        yield from _family("toolgate_http_responses_total", "counter", "HTTP answers by status.")
+        for status, count in sorted(self.answers.copy().items()):
+            yield _line("toolgate_http_responses_total", (("status", str(status)),), count)
+
+    def _durations(self, persona: str) -> Iterator[str]:
+        name = "toolgate_call_duration_seconds"
+        yield from _family(name, "histogram", "How long calls ran.")
+        events = self.events.copy()
+        for who in sorted({who for kind, who, _ in events if kind in SETTLED}):
+            if persona and who != persona:
+                continue
+            total = sum(n for (kind, owner, _), n in events.items() if owner == who and kind in SETTLED)
+            for limit in BUCKETS:
+                yield _line(
+                    f"{name}_bucket", (("persona", who), ("le", f"{limit:g}")), self.within[who, limit]
+                )
+            yield _line(f"{name}_bucket", (("persona", who), ("le", "+Inf")), total)
+            yield _line(f"{name}_sum", (("persona", who),), self.spent[who] / 1_000_000)
+            yield _line(f"{name}_count", (("persona", who),), total)
+
+
+_STANDING = {
+    "events": "Events in the ledger.",
+    "bytes": "Bytes of the ledger on disk.",
+    "running": "Calls that run now.",
+    "open_questions": "Questions that wait for a human.",
+    "followers": "Connections to the stream of events.",
+}
+
+
+def _family(name: str, kind: str, help_text: str) -> Iterator[str]:
+    yield f"# HELP {name} {help_text}"
+    yield f"# TYPE {name} {kind}"
+
+
+def _line(name: str, labels: Labels, value: float) -> str:
+    spelled = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
+    return f"{name}{{{spelled}}} {value:g}" if labels else f"{name} {value:g}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

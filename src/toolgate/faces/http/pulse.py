@@ -1,0 +1,60 @@
+"""A beat for whoever follows the journal: after each commit of this process, and soon after those of others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from toolgate.core.errors import CallError
+from toolgate.ledger.ledger import Ledger
+from toolgate.storage.port import Row
+
+PATIENCE = 30.0
+
+
+class Pulse:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._loop = asyncio.get_running_loop()
+        self._news = asyncio.Event()
+        self._others: asyncio.Task[None] | None = None
+        self.followers = 0
+        ledger.committed.append(self._hear)
+
+    @property
+    def news(self) -> asyncio.Event:
+        """Take it before reading, wait for it after: then nothing is missed in between."""
+        return self._news
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Other processes are watched only while somebody follows."""
+        self.followers += 1
+        if self._others is None:
+            self._others = self._loop.create_task(self._watch())
+        try:
+            yield
+        finally:
+            self.followers -= 1
+            if not self.followers:
+                self._others.cancel()
+                self._others = None
+
+    def close(self) -> None:
+        with suppress(ValueError):
+            self._ledger.committed.remove(self._hear)
+
+    def _hear(self, rows: Sequence[Row]) -> None:
+        if self.followers:
+            self._loop.call_soon_threadsafe(self._beat)
+
+    def _beat(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def _watch(self) -> None:
+        with suppress(CallError):  # the ledger is closed
+            while True:
+                await self._ledger.backend.changed(PATIENCE)
+                self._beat()

@@ -1,0 +1,49 @@
+"""How questions, grants and events look to programs; the same as `--json` of the command line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from toolgate.core.clock import iso
+from toolgate.core.ports import Question
+from toolgate.ledger.chain import fault_of, row_text
+from toolgate.ledger.keys import Keys
+from toolgate.ledger.state import Grant
+from toolgate.storage.port import Row
+
+
+def event(row: Row) -> dict[str, Any]:
+    """The columns, with the body opened and the time in ISO 8601. A damaged body is shown as it is."""
+    try:
+        body = json.loads(row.body)
+    except ValueError:
+        body = {"damaged": row.body}
+    return row._asdict() | {"at": iso(row.at), "body": body}
+
+
+def question(item: Question) -> dict[str, Any]:
+    return asdict(item) | {
+        "args": dict(item.args), "channels": list(item.channels), "asked_at": iso(item.asked_at),
+        "expires_at": iso(item.expires_at),
+    }  # fmt: skip
+
+
+def grant(item: Grant) -> dict[str, Any]:
+    body = item.body
+    return {
+        "id": item.id, "persona": item.row.persona, "tool": item.row.tool, "by": body["by"],
+        "channel": body["channel"], "args": body.get("args", {}), "paths": body.get("paths", []),
+        "conversation": body.get("only_conversation", ""), "uses": item.uses,
+        "max_uses": body.get("max_uses", 0), "expires_at": iso(item.expires), "event_id": item.row.seq,
+    }  # fmt: skip
+
+
+def proof(row: Row, keys: Keys | None) -> dict[str, Any]:
+    """What anybody can recompute, and with the key whether the seal is right."""
+    fault = fault_of(row, row.seq, row.prev, keys)
+    return {
+        "text": row_text(row), "hash": row.hash, "prev": row.prev, "key": row.key,
+        "seal_checked": keys is not None, "ok": not fault, "fault": fault,
+    }  # fmt: skip
