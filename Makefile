@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make up      a guided tour of the gate in the terminal"
+	@echo "make up      console, HTTP API and MCP on a sample project, with a first call to approve"
 	@echo "make test    all tests (SQLite and a real PostgreSQL), with coverage"
 	@echo "make check   format, lint, types, import rules"
 	@echo "make bench   ratios against peers, written to bench/RESULTS.md"
@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 up: $(STAMP)
-	@$(BIN)/toolgate demo
+	@$(BIN)/toolgate up --sample .sample
 
 test: $(STAMP)
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
@@ -39,4 +39,4 @@ bench: $(STAMP)
 	$(BIN)/python -m bench
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage bench/.scratch

@@ -16,6 +16,7 @@ CONFIG = {
     "default_persona": "reader",
     "personas": {"reader": {"phase": "observe"}},
     "mounts": {"project": {"path": "."}},
+    "cache": {"bytes": 0},  # searching is measured, not remembering
 }
 PATTERN = "needle in the hay"
 

@@ -21,12 +21,14 @@ from toolgate.core.names import Registry
 from toolgate.core.ports import Channel, Window
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
+from toolgate.gate.cache import Cache
 from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.gate.gate import Pipeline
 from toolgate.gate.reconcile import reconcile_dead
 from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
+from toolgate.ledger.needed import images_needed
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
 from toolgate.logs import log_to
 from toolgate.policy.policy import Policy
@@ -97,6 +99,8 @@ def prepare(
         trusted = True  # the program that opens the gate vouches for what it hands in
         if isinstance(config, str | Path):
             source = Path(config)
+            if not source.is_file():
+                raise SetupError(f"there is no configuration file {source}", "check the path")
             loaded = configuration.loads(source.read_text(), str(source))
         else:
             loaded = config if isinstance(config, Config) else Config.from_dict(config)
@@ -156,6 +160,7 @@ async def _assemble(
         Registry(), live.current, ledger, desk, owners, NameMask(ledger.keys.derived("secret arguments")), _files(setup, stack, live),
         Budget(setup.config.budget.tokens, setup.config.budget.bytes),
         Timeouts(setup.config.timeouts.default_s, setup.config.timeouts.max_s, setup.config.timeouts.tool),
+        Cache(setup.config.cache.bytes),
     )  # fmt: skip
     live.ledger, live.services = ledger, services
     gate = Gate(setup.root, live, services, Pipeline(services))
@@ -189,14 +194,14 @@ class LivePolicy:
     def windows(self, persona: str, tool: str) -> tuple[Window, ...]:
         return self._policy.windows(persona, tool) if persona in self._policy.personas else ()
 
-    def _look(self) -> tuple[int, int, int] | None:
+    def _look(self) -> tuple[int, ...] | None:
         if self._setup.source is None:
             return None
         try:
             status = self._setup.source.stat()
         except OSError:
             return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
+        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
     def _reload(self) -> None:
         from toolgate.core.errors import ConfigError, Unavailable
@@ -301,8 +306,11 @@ def _files(setup: Setup, stack: AsyncExitStack, live: LivePolicy) -> WorkspaceFi
         if name in roots:
             roots[name].mkdir(parents=True, exist_ok=True)
     there = {name: path for name, path in roots.items() if path.is_dir()}
-    mounts = stack.enter_context(Mounts(there, rules=lambda: live.current().mounts))
-    return WorkspaceFiles(mounts, Images(setup.local / "images"), setup.local)
+    watch = setup.config.cache.watch
+    mounts = stack.enter_context(Mounts(there, rules=lambda: live.current().mounts, watch=watch))
+    budget = setup.config.images
+    images = Images(setup.local / "images", budget.total_bytes, budget.change_bytes)
+    return WorkspaceFiles(mounts, images, setup.local)
 
 
 def _check_roots(setup: Setup, roots: Mapping[str, Path]) -> None:
@@ -365,9 +373,10 @@ def _register(
     built_in = [
         *tools.toolset(services.registry, lambda who, tool: services.rules().outlook(who, tool)),
         *events.toolset(services.ledger),
-        *system.toolset(gate.ledger_state, setup.root, setup.local / "log" / "toolgate.jsonl", VERSION),
+        *system.toolset(gate.stores, setup.root, setup.local / "log" / "toolgate.jsonl", VERSION),
     ]
     if isinstance(services.files, WorkspaceFiles):
+        services.files.needed = lambda: images_needed(services.ledger)
         built_in += undo.toolset(services.registry, services.ledger, services.files)
         built_in += artifacts.toolset(services.ledger, services.files)
         built_in += fs.toolset(services.files)

@@ -66,6 +66,23 @@ class TimeoutsSpec(Strict):
     tool: dict[str, Seconds] = Field(default_factory=dict)
 
 
+class CacheSpec(Strict):
+    """Results of reads that may be served again."""
+
+    bytes: Annotated[int, Field(ge=0, le=1 << 32, strict=True)] = 32 << 20
+    """For all of them, in memory, in each process; 0 keeps none."""
+    watch: Flag = True
+    """Whether trees are watched, so that searches and listings of them can be served too."""
+
+
+class ImagesSpec(Strict):
+    """Contents of changed files, kept for undo and recovery. The oldest ones go first."""
+
+    total_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 50, strict=True)] = 1 << 30
+    change_bytes: Annotated[int, Field(ge=1 << 10, le=1 << 40, strict=True)] = 256 << 20
+    """A change that needs more is refused."""
+
+
 class Config(Strict):
     """All of toolgate.yaml. Absent sections have the values of their defaults, which are the strict ones."""
 
@@ -84,6 +101,8 @@ class Config(Strict):
     servers: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """MCP servers behind the gate, kept as written."""
     timeouts: TimeoutsSpec = TimeoutsSpec()
+    cache: CacheSpec = CacheSpec()
+    images: ImagesSpec = ImagesSpec()
 
     @model_validator(mode="before")
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -34,6 +35,7 @@ from toolgate.storage.port import Filter, Row
 from toolgate.toolsets import artifacts
 from toolgate.toolsets.artifacts import Listed
 from toolgate.undoing import Wanted
+from toolgate.workspace.files import WorkspaceFiles
 
 
 class PolicySource(Protocol):
@@ -239,3 +241,11 @@ class Gate:
             "running": live,
             "open_questions": open_questions,
         }
+
+    async def stores(self) -> dict[str, Any]:
+        """How large the ledger and the images are."""
+        files = self.services.files
+        found: dict[str, Any] = {"ledger": await self.ledger_state()}
+        if isinstance(files, WorkspaceFiles):
+            found["images"] = asdict(await files.run(files.images.usage))
+        return found

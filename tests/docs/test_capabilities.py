@@ -82,7 +82,7 @@ async def test_the_system_tools_answer(project: Path) -> None:
     async with toolgate.open(project, CONFIG, tools=[break_glass]) as gate:
         assert (await gate.call("system.ping", {"message": "hi"})).data["message"] == "hi"
         monitor = (await gate.call("system.monitor")).data
-        assert set(monitor) == {"cpu", "memory", "disk", "ledger"}
+        assert set(monitor) == {"cpu", "memory", "disk", "ledger", "images"}
         assert monitor["ledger"]["running"] == 1
         failed = await gate.call("glass.break")
         assert failed.error is not None

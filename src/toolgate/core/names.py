@@ -52,6 +52,9 @@ class Registry:
         return name in self._tools
 
     def add(self, tool: Tool) -> None:
+        if not hasattr(tool, "definition"):
+            named = getattr(tool, "__name__", type(tool).__name__)
+            raise SetupError(f"{named} is not a tool", 'make it one with @toolgate.tool("family.verb", ...)')
         name = check_name(tool.name)
         for claimed in (name, *tool.aliases):
             owner = self._tools.get(claimed) or self._tools.get(self._aliases.get(claimed, ""))

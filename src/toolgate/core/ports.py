@@ -63,6 +63,10 @@ class Files(Protocol):
         """The content, or None where there is no file; `to_change` when a plan starts from it."""
         ...
 
+    def check(self, change: Change) -> None:
+        """Refuse a plan that is too large to be kept for undo."""
+        ...
+
     async def keep(self, change: Change) -> None:
         """Store before- and after-images durably, so that the change can be rolled either way."""
         ...

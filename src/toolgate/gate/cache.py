@@ -1,35 +1,102 @@
-"""Results of reads that may be served again for a short time. Bounded; never for writers."""
+"""Results of reads that may be served again. Bounded in number, size and time; never for writers.
+
+A result that came from files is served only if everything it was made from is proven to be unchanged at that
+moment. One that did not is served for as long as its tool says, and no longer than until something is written.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolgate.core.evidence import Proof
 
 MAX_ENTRIES = 512
+MAX_BYTES = 32 << 20
+_SHARE = 8
+"""No result may take more than this part of the whole."""
+_SEEN = 2048
+_IN_VAIN = float("-inf")
+
+Key = tuple[str, str]
+"""The digest of the call (tool, definition, arguments, persona), and the fingerprint of the policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    value: bytes
+    until: float
+    proofs: tuple[Proof, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return len(self.value) + 256 * (1 + len(self.proofs))
 
 
 class Cache:
-    def __init__(self, limit: int = MAX_ENTRIES) -> None:
-        self._limit = limit
-        self._entries: OrderedDict[str, tuple[float, Any]] = OrderedDict()
+    def __init__(self, most_bytes: int = MAX_BYTES, most_entries: int = MAX_ENTRIES) -> None:
+        """Without room for a byte nothing is kept."""
+        self._most_bytes, self._most_entries = most_bytes, most_entries
+        self._entries: OrderedDict[Key, Kept] = OrderedDict()
+        self._asked: OrderedDict[Key, float] = OrderedDict()
+        self.bytes = 0
 
-    def get(self, digest: str) -> Any | None:
-        entry = self._entries.get(digest)
-        if entry is None:
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    async def get(self, key: Key) -> bytes | None:
+        kept = self._entries.get(key)
+        if kept is None:
             return None
-        if entry[0] < time.monotonic():
-            del self._entries[digest]
+        if kept.until < time.monotonic() or not await _all_hold(kept.proofs):
+            self._drop(key, kept)
             return None
-        self._entries.move_to_end(digest)
-        return entry[1]
+        if key in self._entries:
+            self._entries.move_to_end(key)
+        return kept.value
 
-    def put(self, digest: str, value: Any, seconds: float) -> None:
-        self._entries[digest] = (time.monotonic() + seconds, value)
-        self._entries.move_to_end(digest)
-        while len(self._entries) > self._limit:
-            self._entries.popitem(last=False)
+    def put(self, key: Key, value: bytes, seconds: float, proofs: Sequence[Proof] = ()) -> None:
+        kept = Kept(value, time.monotonic() + seconds, tuple(proofs))
+        if kept.size > self._most_bytes // _SHARE:
+            return
+        self._drop(key, self._entries.get(key))
+        self._entries[key] = kept
+        self.bytes += kept.size
+        while self.bytes > self._most_bytes or len(self._entries) > self._most_entries:
+            self._drop(*next(iter(self._entries.items())))
 
-    def clear(self) -> None:
-        """After any write: what was read before may be stale."""
-        self._entries.clear()
+    def again(self, key: Key, seconds: float) -> bool:
+        """Note that this is asked; whether it was asked before, within so many seconds."""
+        now = time.monotonic()
+        before = self._asked.pop(key, None)
+        self._asked[key] = now if before != _IN_VAIN else before
+        if len(self._asked) > _SEEN:
+            self._asked.popitem(last=False)
+        return before is not None and now - before < seconds
+
+    def in_vain(self, key: Key) -> None:
+        """A dear proof was made, and the result could not be kept for another reason: not again."""
+        self._asked[key] = _IN_VAIN
+
+    def forget_unproven(self) -> None:
+        """After any effect: what nothing proves may have changed with it."""
+        for key, kept in [pair for pair in self._entries.items() if not pair[1].proofs]:
+            self._drop(key, kept)
+
+    def _drop(self, key: Key, kept: Kept | None) -> None:
+        """Only this very entry: another call may have put a newer one in its place meanwhile."""
+        if kept is not None and self._entries.get(key) is kept:
+            del self._entries[key]
+            self.bytes -= kept.size
+
+
+async def _all_hold(proofs: Sequence[Proof]) -> bool:
+    try:
+        for proof in proofs:
+            if not await proof.holds():
+                return False
+    except Exception:  # gone, shut, not a file any more: whatever it is, it is not what it was
+        return False
+    return True

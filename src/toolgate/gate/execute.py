@@ -5,33 +5,36 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-
-import orjson
+from contextlib import nullcontext
 
 from toolgate.core.errors import CallError, Cancelled, Code, Conflict, Failed, TimedOut, UnknownOutcome
+from toolgate.core.evidence import spoil
 from toolgate.gate.deadline import Deadline, Late
 from toolgate.gate.flow import Broke, Done, Flow, Lost, Outcome, Services, arguments, invoke, tell
 from toolgate.gate.reconcile import what_happened
+from toolgate.gate.serve import Serving
 
 log = logging.getLogger("toolgate.gate")
+_NOTHING = nullcontext()
 GRACE = 10.0
 """How long a file change that is under way is waited for after its time is up."""
 
 
 async def execute(services: Services, flow: Flow) -> None:
-    tool, call = flow.tool, flow.call
+    tool = flow.tool
     assert tool is not None
-    assert call is not None
-    cached = services.cache.get(call.digest) if tool.cache_s and not flow.effectful else None
-    if cached is not None:
-        flow.outcome = Done(orjson.loads(cached), cached=True)
+    spoil()  # within another call: what this one reads is no evidence there
+    seconds = services.timeouts.of(tool)
+    serving = Serving.of(services, flow) if tool.cache_s and not flow.effectful else None
+    flow.begun_at = time.perf_counter()  # what came before may have been a human reading
+    if serving is not None and await serving.served(seconds):
         return
     flow.running = True
-    flow.begun_at = time.perf_counter()  # what came before may have been a human reading
-    seconds = services.timeouts.of(tool)
-    running = asyncio.ensure_future(_run(services, flow)) if _unstoppable(flow) else None
+    running: asyncio.Future[object] | None = None
     try:
-        with Deadline(seconds):
+        with serving.gathering() if serving is not None else _NOTHING, Deadline(seconds):
+            if _unstoppable(flow):
+                running = asyncio.ensure_future(_run(services, flow))
             value = await (_run(services, flow) if running is None else asyncio.shield(running))
     except Late:
         late = TimedOut(f"{tool.name} did not finish in {seconds:g} s", "ask for less, or allow more time")
@@ -48,18 +51,10 @@ async def execute(services: Services, flow: Flow) -> None:
         flow.outcome = await _raised(services, flow, error)
     else:
         flow.outcome = Done(_dump(flow, value))
-        if tool.cache_s and not flow.effectful:
-            _remember(services, call.digest, flow.outcome.value, tool.cache_s)
+        if serving is not None:
+            serving.keep(flow.outcome.value)
     if flow.effectful:
-        services.cache.clear()
-
-
-def _remember(services: Services, digest: str, value: object, seconds: float) -> None:
-    """As text: whoever gets it may do with it what they like."""
-    try:
-        services.cache.put(digest, orjson.dumps(value), seconds)
-    except orjson.JSONEncodeError:
-        log.debug("a result is not cached, because JSON cannot hold it")
+        services.cache.forget_unproven()
 
 
 def _unstoppable(flow: Flow) -> bool:

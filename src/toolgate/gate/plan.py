@@ -29,6 +29,8 @@ async def plan(services: Services, flow: Flow) -> None:
             raise Failed(
                 f"{tool.name} planned a {type(change).__name__}, not a Change", "report this to its author"
             )
+        if services.files is not None:
+            services.files.check(change)  # what a human is asked about can be undone, or it is not asked
         flow.call = call.planned(change)
         flow.preview = _shown(services, flow, change) if asks else ""
         _recheck(services, flow, change)

@@ -19,7 +19,7 @@ TAIL_BYTES = 1024 * 1024
 
 
 def toolset(
-    ledger_state: Callable[[], Awaitable[dict[str, Any]]], root: Path, logfile: Path, version: str
+    stores: Callable[[], Awaitable[dict[str, Any]]], root: Path, logfile: Path, version: str
 ) -> list[Tool]:
     started = time.time()
 
@@ -30,7 +30,7 @@ def toolset(
 
     @tool("system.monitor", reads=["system"])
     async def monitor() -> dict[str, Any]:
-        """CPU, memory, disk, the ledger's size and what is waiting."""
+        """CPU, memory, disk, the size of the ledger and of the kept images, and what is waiting."""
         memory = psutil.virtual_memory()
         disk = psutil.disk_usage(str(root))
         own = psutil.Process()
@@ -42,7 +42,7 @@ def toolset(
             },
             "memory": {"total": memory.total, "available": memory.available, "own": own.memory_info().rss},
             "disk": {"total": disk.total, "free": disk.free},
-            "ledger": await ledger_state(),
+            **await stores(),
         }
 
     @tool("system.logs", reads=["system"])

@@ -9,21 +9,23 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from toolgate.core.change import DIRECTORY, Change, FileChange
 from toolgate.core.errors import CallError, Failed, NotFound, UnknownOutcome
+from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.directories import missing_parents
-from toolgate.workspace.images import Images
+from toolgate.workspace.images import Images, contents_of
 from toolgate.workspace.lock import only_writer
-from toolgate.workspace.look import look, read_all, read_steady
+from toolgate.workspace.look import look, read_steady
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.proof import note_file
 from toolgate.workspace.reading import open_to_read
 from toolgate.workspace.reconcile import Side, settle_change
 from toolgate.workspace.staged import Move, sweep
@@ -31,6 +33,7 @@ from toolgate.workspace.subtree import take_tree
 from toolgate.workspace.write import bring, check_writable
 
 T = TypeVar("T")
+Needed = Callable[[], Awaitable[frozenset[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,9 @@ class WorkspaceFiles(Files):
         Without `read_limit`, the `max_bytes` of each mount counts.
         """
         self.mounts = mounts
-        self._images = images
+        self.images = images
+        self.needed: Needed | None = None
+        """Which images calls still need; without it nothing is ever dropped."""
         self._lock = state / "files.lock"
         self._read_limit = read_limit
 
@@ -88,9 +93,17 @@ class WorkspaceFiles(Files):
         return await _in_thread(lambda: [look(self.mounts, path).hash for path in paths])
 
     async def keep(self, change: Change) -> None:
-        kept = [file for file in change.files if file.kind == "file"]
-        contents = [side for file in kept for side in (file.before, file.after) if side is not None]
-        await _in_thread(lambda: self._images.put(contents))
+        full = await _in_thread(lambda: self.images.put(contents_of(change)))
+        if full and self.needed is not None:
+            await self._make_room(self.needed)
+
+    def check(self, change: Change) -> None:
+        self.images.check(change)
+
+    async def _make_room(self, needed: Needed) -> None:
+        with held(await _in_thread(self.images.hold)):
+            kept = await needed()
+            await _in_thread(lambda: self.images.drop(kept))
 
     async def load(self, manifest: Sequence[Mapping[str, Any]]) -> Change:
         return await _in_thread(lambda: self._load(manifest))
@@ -126,9 +139,12 @@ class WorkspaceFiles(Files):
         try:
             handle = open_to_read(self.mounts, path)
         except NotFound:
+            spoil()
             return None
         with held(handle):
-            return read_steady(handle, path.shown, self._limit(path))
+            content, status = read_steady(handle, path.shown, self._limit(path))
+            note_file(self.mounts, path, status, content)
+            return content
 
     def _take(self, path: MountPath) -> Found | None:
         mount, relative = self.mounts.resolve(path)
@@ -138,9 +154,8 @@ class WorkspaceFiles(Files):
         except NotFound:
             return None
         with held(handle):
-            status = os.fstat(handle)
-            check_writable(path, status)
-            content = read_all(handle, path.shown, self._limit(path))
+            check_writable(path, os.fstat(handle))
+            content, status = read_steady(handle, path.shown, self._limit(path))
             return Found(content, stat.S_IMODE(status.st_mode) & 0o777)
 
     def _limit(self, path: MountPath) -> int:
@@ -158,7 +173,7 @@ class WorkspaceFiles(Files):
         return FileChange(path, self._image(entry["before"]), self._image(entry["after"]), *modes)
 
     def _image(self, digest: str | None) -> bytes | None:
-        return None if digest is None else self._images.get(digest)
+        return None if digest is None else self.images.get(digest)
 
     def _apply(self, change: Change) -> None:
         done: list[Move] = []

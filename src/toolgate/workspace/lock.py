@@ -1,4 +1,4 @@
-"""One writer per project, across processes: an advisory lock that the system drops when its holder dies."""
+"""Locks between the processes of a project: advisory, and dropped by the system when their holder dies."""
 
 from __future__ import annotations
 
@@ -16,20 +16,30 @@ _PAUSE = 0.005
 
 @contextmanager
 def only_writer(file: Path, patience: float = 20.0) -> Iterator[None]:
-    """Hold the lock. Waiting is bounded, so that a stuck process cannot take every thread with it."""
-    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Hold the lock of the one writer."""
+    handle = acquire(file, patience)
     try:
-        _acquire(handle, patience)
         yield
     finally:
         os.close(handle)
 
 
-def _acquire(handle: int, patience: float) -> None:
+def acquire(file: Path, patience: float = 20.0, *, shared: bool = False) -> int:
+    """A handle that holds the lock until it is closed. Waiting is bounded: a stuck process stops no other for ever."""
+    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        _wait(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, patience)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _wait(handle: int, how: int, patience: float) -> None:
     deadline = time.monotonic() + patience
     while True:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, how | fcntl.LOCK_NB)
             return
         except BlockingIOError:
             if time.monotonic() > deadline:

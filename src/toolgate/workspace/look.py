@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
 from dataclasses import dataclass
+from typing import Self
 
 from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import BlockedPath, Conflict, NotFound, TooLarge
@@ -15,6 +17,8 @@ from toolgate.workspace.mounts import Mounts
 
 _CHUNK = 1 << 20
 _ATTEMPTS = 4
+_YOUNG_NS = 2_000_000_000
+"""Stamps are as coarse as this on the coarsest file systems: a second write soon after a first one may not show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ class Seen:
     status: os.stat_result | None = None
 
     def still(self, status: os.stat_result | None) -> bool:
-        return _identity(self.status) == _identity(status)
+        return identity(self.status) == identity(status)
 
 
 def look(mounts: Mounts, path: MountPath) -> Seen:
@@ -76,19 +80,42 @@ def read_all(handle: int, shown: str, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def read_steady(handle: int, shown: str, limit: int) -> bytes:
-    """The content as it was at one moment, also where somebody writes into the file meanwhile."""
+def read_steady(handle: int, shown: str, limit: int) -> tuple[bytes, os.stat_result]:
+    """The content as it was at one moment, also where somebody writes into the file meanwhile; and its status then."""
     for _ in range(_ATTEMPTS):
-        before = os.fstat(handle)
-        os.lseek(handle, 0, os.SEEK_SET)
-        content = read_all(handle, shown, limit)
-        after = os.fstat(handle)
-        if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
-            return content
-    raise Conflict(f"{shown!r} is being written all the time", "try again when its writer rests")
+        with Steady(handle) as steady:
+            os.lseek(handle, 0, os.SEEK_SET)
+            content = read_all(handle, shown, limit)
+            if steady.young:  # its times do not tell, so the bytes must
+                os.lseek(handle, 0, os.SEEK_SET)
+                steady.moved = read_all(handle, shown, limit) != content
+        if not steady.moved:
+            return content, steady.status
+    raise unsteady(shown)
 
 
-def _identity(status: os.stat_result | None) -> tuple[int, ...] | None:
+class Steady:
+    """Whether a file was written into within the `with` block. Two looks at its status tell, unless it is young."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self.moved = False
+
+    def __enter__(self) -> Self:
+        now = time.time_ns()
+        self.status = os.fstat(self._handle)
+        self.young = max(self.status.st_mtime_ns, self.status.st_ctime_ns) > now - _YOUNG_NS
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.moved = self.moved or identity(self.status) != identity(os.fstat(self._handle))
+
+
+def unsteady(shown: str) -> Conflict:
+    return Conflict(f"{shown!r} is being written all the time", "try again when its writer rests")
+
+
+def identity(status: os.stat_result | None) -> tuple[int, ...] | None:
     if status is None:
         return None
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

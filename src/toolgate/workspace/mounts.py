@@ -15,6 +15,7 @@ from toolgate.core.paths import MOUNT, MountPath
 from toolgate.policy.hard import MountRules
 from toolgate.policy.model import MountSpec
 from toolgate.workspace.confine import Opener, Root, best_opener, held, open_parent
+from toolgate.workspace.watch import MAX_TREES, Watches
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,11 @@ class Mounts:
         directories: Mapping[str, Path],
         opener: Opener | None = None,
         rules: Callable[[], Mapping[str, MountRules]] | None = None,
+        *,
+        watch: bool = True,
     ) -> None:
         """`rules` are asked at every use, because they change with the configuration; absent: the strict ones."""
+        self.watches = Watches(MAX_TREES if watch else 0)
         self._mounts: dict[str, Mount] = {}
         self._rules = rules or cache(lambda: {name: _strict(name) for name in directories})
         try:
@@ -72,6 +76,7 @@ class Mounts:
         return iter(self._mounts.values())
 
     def close(self) -> None:
+        self.watches.close()
         for mount in self._mounts.values():
             os.close(mount.root.handle)
         self._mounts = {}

@@ -16,7 +16,9 @@ from toolgate.core.paths import MountPath
 from toolgate.policy.dotfiles import hidden
 from toolgate.policy.hard import MountRules
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.proof import note_tree
 from toolgate.workspace.reading import open_to_list
+from toolgate.workspace.watch import Enters
 
 EntryKind = Literal["file", "directory", "link", "other"]
 MAX_DEPTH = 128
@@ -66,7 +68,16 @@ def walk_tree(
     rules = None if everything else mounts.rules(base)
     with ExitStack() as open_:
         open_.callback(os.close, handle)
+        note_tree(mounts, base, handle, real, _entered(rules, real, depth))
         yield from _Walk(rules, min(depth, MAX_DEPTH), enter, base, real).directory(handle, "", 1)
+
+
+def _entered(rules: MountRules | None, real: MountPath, depth: int) -> Enters:
+    """The directories to watch: all that such a walk may come to, whatever `enter` says."""
+    return lambda relative, name: (
+        depth > 1
+        and (rules is None or rules.refuse(MountPath(f"{real.mount}:{relative}"), written=False) is None)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,6 +215,17 @@ async def unknown_calls(patient: Patient) -> AsyncIterator[Finding]:
         yield Finding("ok", "unknown calls", "none")
 
 
+async def images(patient: Patient) -> AsyncIterator[Finding]:
+    kept = (await patient.gate.stores()).get("images") if patient.gate is not None else None
+    if kept is None:
+        return
+    size, budget = kept["bytes"], kept["budget"]
+    fix = "changes that run or are unknown hold them: settle those, or raise images.total_bytes"
+    state: Literal["ok", "warn"] = "warn" if size > budget * 1.25 else "ok"
+    found = f"{kept['count']:,} for undo, {size / 2**20:,.1f} of {budget / 2**20:,.0f} MiB"
+    yield Finding(state, "images", found, fix)
+
+
 async def questions(patient: Patient) -> AsyncIterator[Finding]:
     if patient.gate is None:
         return
@@ -246,6 +257,6 @@ async def notifier(patient: Patient) -> AsyncIterator[Finding]:
 
 Check = Callable[[Patient], AsyncIterator[Finding]]
 CHECKS: list[Check] = [
-    python, sqlite, configuration, key, database, journal_mode, disk, permissions, gate, unknown_calls, questions,
-    policy_tests, notifier,
+    python, sqlite, configuration, key, database, journal_mode, disk, permissions, gate, unknown_calls, images,
+    questions, policy_tests, notifier,
 ]  # fmt: skip

@@ -25,6 +25,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
+    "up": Entry("up", "Start the console, the HTTP API and MCP.", DAILY),
     "call": Entry("call", "Call a tool through the gate.", DAILY),
     "tools": Entry("tools", "List the tools, or describe one.", DAILY),
     "demo": Entry("demo", "A guided tour that leaves nothing behind.", DAILY),
@@ -32,6 +33,7 @@ COMMANDS = {
     "grants": Entry("grants", "See and revoke grants.", HUMANS),
     "pause": Entry("pause", "Stop a persona, or everything, at once.", HUMANS),
     "resume": Entry("pause", "Lift a pause.", HUMANS),
+    "token": Entry("token", "Print or replace a token.", HUMANS),
     "undo": Entry("undo", "Take back what calls did.", HUMANS),
     "ledger": Entry("ledger", "Read, verify and export the ledger.", RECORD),
     "artifacts": Entry("artifacts", "List the files that calls changed.", RECORD),

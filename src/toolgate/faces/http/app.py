@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.telemetry import TelemetryConfig
-from starlette.types import ASGIApp
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolgate.facade import Gate
 from toolgate.faces.http import login, problems
 from toolgate.faces.http.api import calls, consent, control, health, record, stream
-from toolgate.faces.http.auth import anyone, human
+from toolgate.faces.http.auth import anyone, human, persona_by_token
 from toolgate.faces.http.guard import Guard
 from toolgate.faces.http.problems import Json
 from toolgate.faces.http.site import Site
@@ -81,7 +84,7 @@ def _mount_mcp(app: FastAPI, site: Site) -> None:
     """The MCP server is a face of its own; it is here if it is installed."""
     application = mcp_application(site)
     if application is not None:
-        app.mount("/mcp", application)
+        app.router.routes.append(Route("/mcp", _Asgi(application)))  # a mount would answer below /mcp/ only
 
 
 def mcp_application(site: Site) -> ASGIApp | None:
@@ -90,5 +93,20 @@ def mcp_application(site: Site) -> ASGIApp | None:
             return None
     except ModuleNotFoundError:
         return None
-    made: ASGIApp = import_module("toolgate.faces.mcp.http").application(site.gate, site.tokens.owner)
-    return made
+    made: Any = import_module("toolgate.faces.mcp.http").application(
+        site.gate, partial(persona_by_token, site)
+    )
+    if hasattr(made, "close"):
+        site.closers.append(made.close)
+    application: ASGIApp = made
+    return application
+
+
+class _Asgi:
+    """An application, not a function that takes a request: Starlette tells them apart by their kind."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._application(scope, receive, send)

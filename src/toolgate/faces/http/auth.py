@@ -13,11 +13,12 @@ from typing import Annotated
 from urllib.parse import parse_qs
 
 from fastapi import Depends, Request
+from starlette.types import Scope
 
 from toolgate.core.errors import CallError, NotAllowed
 from toolgate.core.names import HUMAN
 from toolgate.faces.http.problems import Unauthenticated
-from toolgate.faces.http.sessions import COOKIE, Session
+from toolgate.faces.http.sessions import COOKIE, Session, digest
 from toolgate.faces.http.site import Site, site_of
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -31,6 +32,8 @@ class Identity:
     name: str
     """`human`, or the persona's name."""
     session: Session | None = None
+    token: str = ""
+    """The hash of the token that was shown; a long connection ends when it is replaced."""
 
     @property
     def human(self) -> bool:
@@ -87,14 +90,24 @@ async def by_token(site: Site, request: Request, token: str) -> Identity:
         raise Unauthenticated("this is nobody's token", _HOW)
     if name != HUMAN and name not in _personas(site):
         raise Unauthenticated(f"there is no persona {name!r} any more", "ask for another token")
-    return Identity(name)
+    return Identity(name, token=digest(token))
+
+
+async def persona_by_token(site: Site, scope: Scope) -> str | None:
+    """For the MCP server: whose token this request brings; None for nobody's. Who may do what there it says itself."""
+    request = Request(scope)
+    given = request.headers.getlist("authorization")
+    try:
+        return (await by_token(site, request, _bearer(given))).name if given else None
+    except CallError:
+        return None
 
 
 def still(site: Site, who: Identity) -> bool:
-    """Whether a long connection may go on: its session lives, its persona exists."""
+    """Whether a long connection may go on: its session lives, its token was not replaced, its persona exists."""
     if who.session is not None:
         return site.sessions.find(who.session.id, site.tokens.of(HUMAN)) is not None
-    return who.human or who.name in _personas(site)
+    return who.token == digest(site.tokens.of(who.name)) and (who.human or who.name in _personas(site))
 
 
 def _personas(site: Site) -> frozenset[str]:

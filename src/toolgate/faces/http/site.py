@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -37,6 +38,8 @@ class Site:
     throttle: Throttle = field(default_factory=Throttle)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is to end: streams and waiting calls let go."""
+    closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """What faces that are mounted here do at the end, so that their connections do not hold it up."""
 
     def __post_init__(self) -> None:
         ledger = self.gate.services.ledger

@@ -11,12 +11,14 @@ from pydantic import Field
 from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
 
 from toolgate.core.context import Context
+from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.toolsets.code.effects import reads_of
 from toolgate.toolsets.code.fits import fit_list
 from toolgate.workspace.confine import held
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.proof import note_tree
 from toolgate.workspace.reading import open_to_list
 from toolgate.workspace.search.query import EXCLUDED
 from toolgate.workspace.search.selection import Selection, name_globs
@@ -47,7 +49,7 @@ _Seen = tuple[str, str, os.stat_result, bool]
 
 
 def tools(mounts: Mounts) -> list[Tool]:
-    @tool("code.list", reads=["project"], effects_of=reads_of, summarize=summary, fit=fit_list)
+    @tool("code.list", reads=["project"], effects_of=reads_of, summarize=summary, cache_s=60, fit=fit_list)
     def list_files(
         ctx: Context,
         pattern: Annotated[str, Field(min_length=1, max_length=512)] = "**",
@@ -61,8 +63,12 @@ def tools(mounts: Mounts) -> list[Tool]:
         if sorted by that."""
         handle, real = open_to_list(mounts, directory)
         with held(handle):
-            walk = _walk(mounts, real, max_depth, include_hidden)
+            chosen = Selection(mounts.rules(real), "", EXCLUDED, dotfiles=include_hidden)
+            note_tree(mounts, directory, handle, real, chosen.enters)
+            walk = Walk(chosen, MAX_NAMES, max_depth, directories=True)
             seen, complete = _seen(walk, handle, real, pattern, ctx)
+        if not complete or any(status.st_nlink > 1 and not is_dir for _, _, status, is_dir in seen):
+            spoil()  # where it stopped was a matter of time; a file with other names changes unseen
         seen.sort(key=_ORDERS[sort_by])
         result: ListResult = {
             "files": [_entry(directory.mount, each) for each in seen[:limit]],
@@ -74,11 +80,6 @@ def tools(mounts: Mounts) -> list[Tool]:
         return result
 
     return [list_files]
-
-
-def _walk(mounts: Mounts, real: MountPath, max_depth: int, hidden: bool) -> Walk:
-    chosen = Selection(mounts.rules(real), "", EXCLUDED, dotfiles=hidden)
-    return Walk(chosen, MAX_NAMES, max_depth, directories=True)
 
 
 def _seen(walk: Walk, handle: int, real: MountPath, pattern: str, ctx: Context) -> tuple[list[_Seen], bool]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from toolgate.core.errors import TooLarge
 from toolgate.core.paths import MountPath
 from toolgate.workspace.confine import held
-from toolgate.workspace.look import read_all
+from toolgate.workspace.look import read_steady
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.proof import note_file
 from toolgate.workspace.reading import open_to_read
 from toolgate.workspace.text import decode
 
@@ -31,7 +32,8 @@ def load(mounts: Mounts, path: MountPath) -> Loaded:
                 f"{path.shown!r} has {status.st_size:,} bytes, the limit is {MAX_BYTES:,}",
                 "search it with code.search instead",
             )
-        data = read_all(handle, path.shown, MAX_BYTES)
+        data, status = read_steady(handle, path.shown, MAX_BYTES)
+        note_file(mounts, path, status, data)
     text = decode(data, path.shown)
     return Loaded(split_lines(text.text), status, text.encoding)
 

@@ -30,7 +30,14 @@ class OutlineResult(TypedDict):
 
 
 def tools(mounts: Mounts, outliner: Outliner) -> list[Tool]:
-    @tool("code.outline", reads=["project"], effects_of=reads_of, summarize=summary, fit=fit_outline)
+    @tool(
+        "code.outline",
+        reads=["project"],
+        effects_of=reads_of,
+        summarize=summary,
+        cache_s=300,
+        fit=fit_outline,
+    )
     def outline_file(path: MountPath, limit: Annotated[int, Field(ge=1, le=5000)] = 500) -> OutlineResult:
         """List what a source file defines: name, kind, lines and nesting. Works on files that are cut or wrong."""
         loaded = load(mounts, path)

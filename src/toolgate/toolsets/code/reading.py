@@ -60,7 +60,7 @@ class ReadResult(TypedDict):
 
 
 def tools(mounts: Mounts, outliner: Outliner) -> list[Tool]:
-    @tool("code.read", reads=["project"], effects_of=reads_of, summarize=summary, fit=fit_read)
+    @tool("code.read", reads=["project"], effects_of=reads_of, summarize=summary, cache_s=300, fit=fit_read)
     def read_code(
         path: MountPath,
         start_line: Line = 1,

@@ -62,6 +62,7 @@ def tools(mounts: Mounts) -> list[Tool]:
         effects_of=reads_of,
         timeout=TIMEOUT,
         summarize=summary,
+        cache_s=60,
         fit=fit_search,
     )
     def search_code(
@@ -86,6 +87,7 @@ def tools(mounts: Mounts) -> list[Tool]:
         effects_of=reads_of,
         timeout=TIMEOUT,
         summarize=summary,
+        cache_s=60,
         fit=fit_search,
     )
     def search_files(

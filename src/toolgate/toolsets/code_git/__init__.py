@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from toolgate.core.errors import InvalidArgs, NotFound
+from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.toolsets.code_git.fits import fit_blame, fit_diff, fit_log, fit_show
@@ -24,6 +25,7 @@ from toolgate.workspace.git.worktree import compare_working_tree
 
 PROJECT = MountPath("project:.")
 WORKING_TREE = "working tree"
+CACHE_S = 300.0
 _EMPTY = {
     "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
@@ -39,7 +41,7 @@ def toolset(repositories: Repositories) -> list[Tool]:
 
 
 def _diff(repositories: Repositories) -> Tool:
-    @tool("code.diff", reads=["project"], timeout=5.0, fit=fit_diff)
+    @tool("code.diff", reads=["project"], timeout=5.0, cache_s=CACHE_S, fit=fit_diff)
     async def diff(
         base: Revision = "HEAD",
         compare: Revision | None = None,
@@ -76,13 +78,14 @@ async def _compared(
     if revision is not None:
         new = (await verify(repository.batch, revision)).hash
         return new, await compare(repository.view, old, new, repository.visible, **options)
+    spoil()  # it depends on every tracked file, and git looks at them faster than we could prove them
     if repository.place.bare:
         raise InvalidArgs("a bare repository has no working directory", "give `compare` a revision")
     return None, await compare_working_tree(repository.view, old, repository.visible, **options)
 
 
 def _log(repositories: Repositories) -> Tool:
-    @tool("code.log", reads=["project"], timeout=10.0, fit=fit_log)
+    @tool("code.log", reads=["project"], timeout=10.0, cache_s=CACHE_S, fit=fit_log)
     async def history(
         path: MountPath = PROJECT,
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
@@ -101,6 +104,8 @@ def _log(repositories: Repositories) -> Tool:
         wanted = Wanted(
             None if inside == "." else inside, limit, check_time(since), check_time(until), author, grep, include_diff,
         )  # fmt: skip
+        if since or until:
+            spoil()  # "2 weeks ago" is another time each time
         tip = repository.view.refs.head_id
         if tip is None:
             return {"summary": "no commits yet", "commits": [], "total_commits": 0, "truncated": False}
@@ -131,7 +136,7 @@ def _log_summary(commits: list[dict[str, Any]], more: bool) -> str:
 
 
 def _blame(repositories: Repositories) -> Tool:
-    @tool("code.blame", reads=["project"], timeout=10.0, fit=fit_blame)
+    @tool("code.blame", reads=["project"], timeout=10.0, cache_s=CACHE_S, fit=fit_blame)
     async def blame(
         path: MountPath, start_line: Line = 1, end_line: Line | None = None, include_content: bool = True
     ) -> dict[str, Any]:
@@ -156,7 +161,7 @@ def _blame(repositories: Repositories) -> Tool:
 
 
 def _show(repositories: Repositories) -> Tool:
-    @tool("code.show", reads=["project"], timeout=5.0, fit=fit_show)
+    @tool("code.show", reads=["project"], timeout=5.0, cache_s=CACHE_S, fit=fit_show)
     async def show_commit(commit: Revision, include_diff: bool = True) -> dict[str, Any]:
         """A commit: who, when, why, which files, and the diff (of a merge, against its first parent)."""
         repository = await repositories.at(PROJECT)

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 
 from toolgate.core.context import Context
 from toolgate.core.errors import ConfigError, InvalidArgs
+from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.policy.globs import path_glob, text_glob
@@ -57,7 +58,7 @@ class Finds(TypedDict):
 
 
 def tools(files: WorkspaceFiles) -> list[Tool]:
-    @tool("fs.list", reads=["project"], effects_of=by_mount("path", writes=False), fit=fit_list)
+    @tool("fs.list", reads=["project"], effects_of=by_mount("path", writes=False), cache_s=60, fit=fit_list)
     async def list_directory(
         ctx: Context,
         path: MountPath = MountPath("project:."),  # noqa: B008 - a constant
@@ -83,7 +84,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
 
         return await files.run(work)
 
-    @tool("fs.find", reads=["project"], effects_of=by_mount("base", writes=False), fit=fit_find)
+    @tool("fs.find", reads=["project"], effects_of=by_mount("base", writes=False), cache_s=60, fit=fit_find)
     async def find(ctx: Context, base: MountPath, pattern: Pattern, limit: Limit = 1000) -> Finds:
         """Find files below `base`. A pattern without `/` is about names (`*.ts`), one with it about paths (`src/**/*.ts`)."""
         wanted = _matcher(pattern)
@@ -162,6 +163,8 @@ def _first(
 
 def _row(entry: Entry, details: bool) -> _Row:
     status = entry.status() if details else None
+    if status is not None and status.st_nlink > 1 and entry.kind == "file":
+        spoil()  # it may be changed under its other name, where no watch is
     modified = None if status is None else datetime.fromtimestamp(status.st_mtime, UTC).isoformat()
     size = status.st_size if status is not None and entry.kind == "file" else None
     name = entry.relative + ("/" if entry.kind == "directory" else "")

@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 
 from toolgate.core.change import content_hash
 from toolgate.core.errors import InvalidArgs, NotFound, NotText, TooLarge
+from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.text import canonical_text
 from toolgate.core.tool import Tool, tool
@@ -22,7 +23,8 @@ from toolgate.toolsets.fs.fits import fit_read
 from toolgate.workspace.confine import held
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.lines import Range, lines_of
-from toolgate.workspace.look import read_steady
+from toolgate.workspace.look import Steady, read_steady, unsteady
+from toolgate.workspace.proof import note_file
 from toolgate.workspace.reading import open_to_read
 from toolgate.workspace.text import Text, decode
 
@@ -63,7 +65,7 @@ class Hashes(TypedDict):
 
 
 def tools(files: WorkspaceFiles) -> list[Tool]:
-    @tool("fs.read", reads=["project"], effects_of=by_mount("path", writes=False), fit=fit_read)
+    @tool("fs.read", reads=["project"], effects_of=by_mount("path", writes=False), cache_s=300, fit=fit_read)
     async def read(path: MountPath, ranges: Ranges | None = None) -> Content:
         """Read a text file, whole or as `ranges` of lines: `[[1, 20], [90, 120]]`, counted from 1, both ends included."""
         wanted = _checked(ranges) if ranges else []
@@ -89,9 +91,11 @@ def _read(files: WorkspaceFiles, path: MountPath, ranges: list[Range]) -> Conten
     with held(open_to_read(files.mounts, path)) as handle:
         size = os.fstat(handle).st_size
         if size > limit and ranges:
+            spoil()  # proving it would take as long as reading it
             return _far(handle, path, ranges, size)
         try:
-            raw = read_steady(handle, path.shown, limit)
+            raw, status = read_steady(handle, path.shown, limit)
+            note_file(files.mounts, path, status, raw)
         except TooLarge as error:
             raise TooLarge(error.message, "read it by `ranges` of lines") from None
     text = decode(raw, path.shown)
@@ -117,7 +121,10 @@ def _slices(text: Text, ranges: list[Range]) -> list[Slice]:
 
 def _far(handle: int, path: MountPath, ranges: list[Range], size: int) -> Content:
     """Lines of a file that is too large to be read whole; how many lines it has is not known then."""
-    parts = lines_of(handle, ranges, path.shown, keep=KEEP, scan=SCAN)
+    with Steady(handle) as steady:
+        parts = lines_of(handle, ranges, path.shown, keep=KEEP, scan=SCAN)
+    if steady.moved and os.fstat(handle).st_size <= size:  # a log that grows keeps the lines it has
+        raise unsteady(path.shown)
     encoding = decode(b"".join(parts), path.shown).encoding
     slices = [
         Slice(start=start, end=end, content=part.decode(encoding, "replace"))
@@ -134,11 +141,14 @@ def _hash(files: WorkspaceFiles, path: MountPath) -> Hashes:
     with held(open_to_read(files.mounts, path)) as handle:
         digest, size, kept = hashlib.sha256(), 0, bytearray()
         limit = files.mounts.rules(path).max_bytes
-        while chunk := os.read(handle, _CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-            if size <= limit:
-                kept += chunk
+        with Steady(handle) as steady:
+            while chunk := os.read(handle, _CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+                if size <= limit:
+                    kept += chunk
+        if steady.moved:
+            raise unsteady(path.shown)
     raw = "sha256:" + digest.hexdigest()
     canonical = canonical_hash(bytes(kept), path.shown) if size <= limit else None
     return Hashes(

@@ -8,7 +8,7 @@ from typing import Any
 from toolgate.core.canonical import canonical
 from toolgate.core.change import DIRECTORY, Change
 from toolgate.core.combine import Gap, combine, place_of
-from toolgate.core.errors import CallError, Conflict
+from toolgate.core.errors import CallError, Conflict, NotFound
 from toolgate.core.names import Registry
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files
@@ -49,9 +49,12 @@ class Planner:
             raise Conflict("files and other effects cannot be taken back as one", "undo them one by one")
         whole = await self._combined(effects)
         await self._check_still_there(effects, whole)
-        back = (await self._files.load(whole)).inverse()
-        _check_garden(back)
         named = ", ".join(map(str, events))
+        try:
+            back = (await self._files.load(whole)).inverse()
+        except NotFound as error:
+            raise NotFound(f"event {named} can no longer be undone: {error.message}", error.fix) from None
+        _check_garden(back)
         return Change(back.files, f"undo event{'s' * (len(events) > 1)} {named}", events)
 
     def hopeless(self, effect: Effect) -> str:

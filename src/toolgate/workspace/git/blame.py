@@ -6,11 +6,15 @@ import hashlib
 from dataclasses import dataclass
 
 from toolgate.core.errors import NotFound, NotText, TooLarge
+from toolgate.core.evidence import spoil
+from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.git.batch import OBJECT_CAP, Batch
 from toolgate.workspace.git.commits import moment
 from toolgate.workspace.git.history import LOG_SECONDS
-from toolgate.workspace.git.locate import read_beneath
+from toolgate.workspace.git.locate import Place
 from toolgate.workspace.git.view import View
+from toolgate.workspace.look import read_steady
+from toolgate.workspace.proof import note
 
 OUTPUT_CAP = 64 << 20
 
@@ -42,6 +46,23 @@ class BlameLine:
     content: bytes
 
 
+def _on_disk(place: Place, path: str) -> bytes | None:
+    relative = place.mount_path(path).relative
+
+    def opening() -> int:
+        return open_file(place.mount.root, relative, relative, follow=False)
+
+    try:
+        handle = opening()
+    except NotFound:
+        spoil()
+        return None
+    with held(handle):
+        content, status = read_steady(handle, relative, OBJECT_CAP)
+    note(opening, status, content)
+    return content
+
+
 async def blame(
     view: View, batch: Batch, path: str, first: int, last: int | None
 ) -> tuple[list[BlameLine], int]:
@@ -50,7 +71,7 @@ async def blame(
     if kept is None or kept.kind != "blob":
         raise NotFound(f"{path!r} is not a file in the last commit", "blame speaks of committed files")
     place = view.place
-    now = None if place.bare else read_beneath(place.mount.root, place.mount_path(path).relative, OBJECT_CAP)
+    now = None if place.bare else _on_disk(place, path)
     content = kept.content if now is None else now
     if b"\0" in content[:8000]:
         raise NotText(f"{path!r} is binary", "code.log tells its history")
@@ -63,6 +84,7 @@ async def blame(
         head = view.refs.head_id or b""
         output = await view.recall(*args, head.decode(), "--", path, seconds=LOG_SECONDS, cap=OUTPUT_CAP)
     else:
+        spoil()  # git looks at attributes in the working directory for this
         output = await view.git(
             *args, "--contents", "-", "--", path, stdin=now, seconds=LOG_SECONDS, cap=OUTPUT_CAP,
             env=view.env(work_tree=True),

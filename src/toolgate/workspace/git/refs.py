@@ -50,10 +50,17 @@ class Refs:
 
 
 def stamp_of(place: Place) -> Stamp:
-    """Changes whenever a ref does: a ref is replaced by a rename, which its directory shows."""
+    """Changes whenever a ref does. Git renames a new file into place; others may write into the one that is there."""
     marks = [(name, _mark(place.status(name))) for name in ("HEAD", "packed-refs", "shallow", "reftable")]
-    marks += [(os.fsdecode(name), _mark(os.fstat(handle))) for name, handle in _directories(place)]
-    return tuple(marks)
+    for name, handle in _directories(place):
+        marks.append((os.fsdecode(name), _mark(os.fstat(handle))))
+        with os.scandir(handle) as entries:
+            for entry in entries:
+                with suppress(OSError):  # gone meanwhile, which its directory shows
+                    marks.append(
+                        (f"{os.fsdecode(name)}/{entry.name}", _mark(entry.stat(follow_symlinks=False)))
+                    )
+    return tuple(sorted(marks))
 
 
 def newest(stamp: Stamp) -> int:

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from toolgate.core.evidence import gathering
 from toolgate.core.paths import MountPath
 from toolgate.policy.hard import MountRules
 from toolgate.workspace.git.batch import Batch
 from toolgate.workspace.git.graph import Graph
 from toolgate.workspace.git.locate import Place, locate
+from toolgate.workspace.git.refs import Refs
 from toolgate.workspace.git.view import View
 from toolgate.workspace.mounts import Mounts
 
@@ -67,9 +69,40 @@ class Repositories:
             if len(self._open) > MOST_OPEN:
                 await self._open.pop(next(iter(self._open))).close()
         await found.view.refresh()
+        self._note(path, found)
         return found
+
+    def _note(self, path: MountPath, found: Repository) -> None:
+        evidence = gathering()
+        if evidence is None:
+            return
+        view = found.view
+        evidence.add(HistoryProof(self, path, view, view.refs, view.objects, view.turns))
 
     async def close(self) -> None:
         for repository in self._open.values():
             await repository.close()
         self._open = {}
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryProof:
+    """A path belongs to the same repository, whose refs say the same and whose objects are the same ones.
+
+    An object never changes under its name, so what was computed from refs and objects is what it would be again.
+    """
+
+    repositories: Repositories
+    path: MountPath
+    view: View
+    refs: Refs
+    objects: frozenset[tuple[str, tuple[int, int]]] | None
+    turns: int
+
+    def stood(self) -> bool:
+        """Another call may have brought the view up to date while this one ran."""
+        return self.objects is not None and self.view.turns == self.turns
+
+    async def holds(self) -> bool:
+        now = (await self.repositories.at(self.path)).view
+        return now is self.view and now.refs == self.refs and now.objects == self.objects

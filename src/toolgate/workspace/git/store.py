@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from toolgate.core.errors import NotFound, Unavailable
 from toolgate.workspace.confine import held, open_directory
 from toolgate.workspace.git.locate import Place
 
+SETTLED_NS = 2_000_000_000
+"""A change this recent may be followed by another one with the same time stamp: look again next time."""
 DIRECTORIES = (*(f"{number:02x}" for number in range(256)), "pack")
 
 
@@ -25,7 +28,14 @@ class Store:
     place: Place
     links: Path
     """Our directory of links; it holds the commit-graph too."""
+    young: bool = False
+    """Some directory changed a moment ago, and may have changed again within the same time stamp."""
     _seen: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def marks(self) -> frozenset[tuple[str, tuple[int, int]]] | None:
+        """The same as long as no object came or went; None where that cannot be told yet."""
+        return None if self.young else frozenset(self._seen.items())
 
     def lay(self) -> None:
         """Make the links. Several processes may do so at once; all make the same ones."""
@@ -52,6 +62,7 @@ class Store:
             raise Unavailable(
                 "the repository has no objects", "repair it with `git init` and `git fetch`"
             ) from None
+        self.young = False
         with held(handle):
             self._refuse_alternates(handle)
             for name in DIRECTORIES:
@@ -73,6 +84,7 @@ class Store:
         try:
             status = os.stat(name, dir_fd=objects, follow_symlinks=False)
         except FileNotFoundError:
+            self._seen.pop(name, None)
             return
         mark = (status.st_ino, status.st_ctime_ns)
         if self._seen.get(name) == mark:
@@ -84,7 +96,11 @@ class Store:
             for entry in entries:
                 if not entry.is_file(follow_symlinks=False):
                     raise _leads_out(name)
-        self._seen[name] = mark
+        if status.st_ctime_ns < time.time_ns() - SETTLED_NS:
+            self._seen[name] = mark
+        else:  # listed again next time
+            self._seen.pop(name, None)
+            self.young = True
 
 
 def _leads_out(name: str) -> Unavailable:

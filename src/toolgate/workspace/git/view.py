@@ -18,10 +18,8 @@ from toolgate.workspace.git.locate import Place
 from toolgate.workspace.git.memo import Memo
 from toolgate.workspace.git.program import Output, find_git, run
 from toolgate.workspace.git.refs import Refs, newest, read_refs, stamp_of
-from toolgate.workspace.git.store import Store
+from toolgate.workspace.git.store import SETTLED_NS, Store
 
-_SETTLED_NS = 100_000_000
-"""A change this recent may be followed by another one with the same time stamp: look again next time."""
 _LOCK = "alive"
 
 
@@ -36,6 +34,10 @@ class View:
     _lock: int
     program: str = field(default_factory=find_git)
     memo: Memo = field(default_factory=Memo)
+    objects: frozenset[tuple[str, tuple[int, int]]] | None = None
+    """Differs when an object came or went; None where that cannot be told."""
+    turns: int = 0
+    """How often the refs were found changed."""
     _settled: bool = False
     _refreshing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -67,11 +69,13 @@ class View:
 
     def _refresh(self) -> None:
         self.store.check()
+        self.objects = self.store.marks
         if self._settled and stamp_of(self.place) == self.refs.stamp:
             return
         refs = read_refs(self.place)
-        self._settled = newest(refs.stamp) < time.time_ns() - _SETTLED_NS
+        self._settled = newest(refs.stamp) < time.time_ns() - SETTLED_NS
         if refs != self.refs:
+            self.turns += 1
             self._write(refs)
         self.refs = refs
 

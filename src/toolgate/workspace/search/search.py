@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from toolgate.core.errors import InvalidArgs
+from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.content import Unequal, matcher
@@ -40,7 +41,10 @@ def search(
     deadline = time.monotonic() + seconds
     with opened(mounts, paths or (ROOT,), files, excluded) as groups:
         parts = [_search_mount(starts, query, deadline, progress, engine) for starts in groups]
-    return parts[0] if len(parts) == 1 else join(parts, query.max_matches)
+    found = parts[0] if len(parts) == 1 else join(parts, query.max_matches)
+    if found.truncated:
+        spoil()  # where it stopped may have been a matter of time
+    return found
 
 
 def _search_mount(

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from toolgate.core.errors import BlockedPath, NotFound
+from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.workspace.confine import Root
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.proof import note_tree
 from toolgate.workspace.reading import open_to_list, open_to_read
 from toolgate.workspace.search.selection import Selection
 from toolgate.workspace.search.tree import path_order
@@ -54,6 +56,10 @@ def _open(mounts: Mounts, path: MountPath, stack: ExitStack, files: str, exclude
     except (NotFound, BlockedPath):
         handle, real, directory = open_to_read(mounts, path), path, False
     stack.callback(os.close, handle)
+    if directory and not rules.hard_links:
+        note_tree(mounts, path, handle, real, selection.enters)
+    else:  # of a single file the search is as quick as its proof; one with other names changes unseen
+        spoil()
     return Start(mount.root, path.mount, real.relative, handle, directory, selection, rules.hard_links)
 
 

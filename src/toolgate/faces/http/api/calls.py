@@ -92,7 +92,7 @@ async def carry(
 async def answered(here: Site, request: Request, question: str, seconds: float) -> bool:
     """Whether an approval came in time. A refusal or an expiry is raised."""
     waits = [
-        asyncio.create_task(here.gate.services.desk.wait(question)),
+        asyncio.create_task(here.gate.services.desk.wait(question), name=f"waits for {question}"),
         asyncio.create_task(_gone(request)),
         asyncio.create_task(here.closing.wait()),
     ]

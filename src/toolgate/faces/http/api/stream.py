@@ -79,14 +79,14 @@ class Feed:
             told = ""
             while not self.site.closing.is_set() and still(self.site, self.who):
                 news = self.site.pulse.news
-                open_now = await self._questions()
-                if open_now != told:
-                    told = open_now
-                    yield _frame("questions", told)
                 rows = await self.site.gate.events(replace(self.wanted, after=self.after))
                 for row in rows:
                     self.after = row.seq
                     yield _frame(row.kind, _json(shapes.event(row)), row)
+                open_now = await self._questions()
+                if open_now != told:
+                    told = open_now
+                    yield _frame("questions", told)
                 if not rows and not await self._wait(news):
                     yield ": still here\n\n"
 

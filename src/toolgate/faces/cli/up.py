@@ -1,0 +1,176 @@
+"""`toolgate up`: the console, the HTTP API and MCP in one process, until Ctrl-C or SIGTERM.
+
+The server's libraries are imported by `_serve` alone: no other command pays for them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import typer
+
+from toolgate import config
+from toolgate.core.errors import InvalidArgs, SetupError
+from toolgate.core.names import HUMAN
+from toolgate.facade import Gate
+from toolgate.faces.cli import options, project, sample, speech
+from toolgate.faces.cli.token import of_project
+from toolgate.faces.tokens import Tokens
+
+app = options.family()
+
+
+@dataclass(frozen=True)
+class Asked:
+    root: Path
+    host: str
+    port: int | None
+    hosts: tuple[str, ...]
+    proxy: str
+    persona: str
+    console: bool
+
+
+@app.command(epilog="Example: toolgate up ~/code/shop --port 9000")
+def up(
+    root: Annotated[Path | None, typer.Argument(metavar="[ROOT]", help="The project.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", help="Default: 8721, or any free one.", min=0, max=65535)
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None, typer.Option("--allow-host", help="A name by which browsers reach it. Repeatable.")
+    ] = None,
+    proxy: Annotated[
+        str, typer.Option("--proxy", help="Believe X-Forwarded-* headers from this address.")
+    ] = "",
+    persona: options.Persona = "",
+    no_console: Annotated[bool, typer.Option("--no-console", help="Only the API and MCP.")] = False,
+    sample_in: Annotated[
+        Path | None,
+        typer.Option("--sample", help="Make a sample project there, with a first call to approve."),
+    ] = None,
+    at: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """Start the console, the HTTP API and MCP; print their addresses with the tokens they need.
+
+    The first address is for the human: whoever has it can approve. The persona's token only makes calls. Ends on Ctrl-C.
+    """
+    guide: sample.Guide | None = None
+    if sample_in is not None:
+        guide = sample.prepare(sample_in)
+        root = guide.root
+    place = _place(root or at)
+    asked = Asked(place, host, port, tuple(allow_host or ()), proxy, persona, not no_console)
+    _check(asked)
+    project.run(_serve(asked, guide))
+
+
+def _place(root: Path | None) -> Path:
+    place = project.locate(root)
+    if not (place / config.FILE).exists():
+        raise SetupError(f"there is no {config.FILE} in {place}", "run `toolgate init` there first")
+    return place
+
+
+def _check(asked: Asked) -> None:
+    if is_loopback(asked.host):
+        return
+    if not asked.hosts:
+        raise InvalidArgs(
+            f"--host {asked.host} opens the server to other machines",
+            "also say by which names they reach it, with --allow-host NAME; and put TLS before it (docs/http.md)",
+        )
+    speech.note(
+        f"warning: {asked.host} is open to other machines, and HTTP carries the tokens in the clear; put TLS before it",
+        "yellow",
+    )
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Guided(Protocol):
+    def waits(self, gate: Gate) -> Coroutine[Any, Any, None]: ...
+
+
+async def _serve(asked: Asked, guide: Guided | None) -> None:
+    import asyncio
+
+    from toolgate.faces.http.app import create_app
+    from toolgate.faces.http.serve import listen, serve
+    from toolgate.faces.http.site import Site
+
+    setup = project.trusted(asked.root)
+    tokens = of_project(setup)
+    persona = _persona(asked, setup.config)
+    sock = listen(asked.host, asked.port)
+    with sock:
+        async with project.gate(asked.root) as gate:
+            site = Site(gate, tokens)
+            application = create_app(gate, tokens, hosts=asked.hosts, console=asked.console, site=site)
+            mcp = any(getattr(route, "path", "") == "/mcp" for route in application.routes)
+            where = _address(asked, sock.getsockname()[1])
+            guiding: list[asyncio.Task[None]] = []
+
+            def ready() -> None:
+                _tell(_words(where, tokens, persona, asked.console, mcp))
+                if guide is not None:
+                    guiding.append(asyncio.create_task(guide.waits(gate)))
+
+            try:
+                await serve(application, site, sock, proxy=asked.proxy, ready=ready)
+            finally:
+                for task in guiding:
+                    task.cancel()
+                await asyncio.gather(*guiding, return_exceptions=True)
+    speech.note("stopped")
+
+
+def _persona(asked: Asked, settings: config.Config) -> str:
+    if asked.persona and asked.persona not in settings.personas:
+        raise InvalidArgs(
+            f"there is no persona {asked.persona!r}", f"use one of: {', '.join(settings.personas) or 'none'}"
+        )
+    return asked.persona or settings.default_persona or next(iter(settings.personas), "")
+
+
+def _address(asked: Asked, port: int) -> str:
+    host = asked.host if is_loopback(asked.host) else asked.hosts[0]
+    if ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    return f"http://{host}:{port}"
+
+
+def _words(where: str, tokens: Tokens, persona: str, console: bool, mcp: bool) -> dict[str, str | None]:
+    return {
+        "console": f"{where}/?token={tokens.of(HUMAN)}" if console else None,
+        "mcp": f"{where}/mcp" if mcp else None,
+        "api": f"{where}/api/v1",
+        "persona": persona or None,
+        "token": tokens.of(persona) if persona else None,
+    }
+
+
+def _tell(words: dict[str, str | None]) -> None:
+    if speech.mode.json:
+        speech.finish(words)
+    else:
+        bearer = f"  Bearer {words['token']}  (persona {words['persona']})" if words["token"] else ""
+        if words["console"]:
+            speech.say(f"console  {words['console']}")
+        if words["mcp"]:
+            speech.say(f"MCP      {words['mcp']}{bearer}")
+        speech.say(f"API      {words['api']}{bearer}")
+        speech.say("The console's address is yours alone: whoever has it can approve. Ctrl-C ends.", "dim")
+    sys.stdout.flush()

@@ -1,0 +1,119 @@
+"""Trees that are watched, so that what was found in one can be served again without looking at every file of it.
+
+A watch is good until the first thing happens anywhere in its tree; then it is let go, and with it all that it
+proved. A queue that overflowed is an event like any other. Where something cannot be watched, nothing is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from toolgate.workspace import inotify
+from toolgate.workspace.confine import held
+
+MAX_DIRECTORIES = 8192
+MAX_TREES = 8
+MAX_DEPTH = 128
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+Enters = Callable[[str, str], bool]
+"""Path in the mount and name of a directory → whether the tool looks into it."""
+
+
+@dataclass(slots=True)
+class Watch:
+    _queue: int
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def quiet(self) -> bool:
+        """Whether nothing has happened since the watch began."""
+        with self._lock:
+            if self._queue < 0:
+                return False
+            with suppress(BlockingIOError):
+                os.read(self._queue, 4096)
+                self._close()
+                return False
+            return True
+
+    def close(self) -> None:
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._queue >= 0:
+            os.close(self._queue)
+            self._queue = -1
+
+
+class Watches:
+    """The watched trees of a gate, not many: each holds a queue, of which a user has few."""
+
+    def __init__(self, most: int = MAX_TREES) -> None:
+        self._most = most
+        self._open: deque[Watch] = deque()
+        self._lock = threading.Lock()
+
+    def begin(self, handle: int, relative: str, enters: Enters) -> Watch | None:
+        if not self._most or not inotify.available():
+            return None
+        queue = inotify.begin()
+        if queue is None:
+            return None
+        watch = Watch(queue)
+        try:
+            whole = _Arming(queue, os.fstat(handle).st_dev, enters, MAX_DIRECTORIES).directory(
+                handle, relative, 1
+            )
+        except BaseException:
+            watch.close()
+            raise
+        if not whole:
+            watch.close()
+            return None
+        with self._lock:
+            self._open.append(watch)
+            while len(self._open) > self._most:
+                self._open.popleft().close()
+        return watch
+
+    def close(self) -> None:
+        with self._lock:
+            while self._open:
+                self._open.pop().close()
+
+
+@dataclass(slots=True)
+class _Arming:
+    queue: int
+    device: int
+    enters: Enters
+    room: int
+
+    def directory(self, handle: int, relative: str, depth: int) -> bool:
+        """Watch first, list then: a directory that comes in between is an event."""
+        self.room -= 1
+        if self.room < 0 or depth > MAX_DEPTH or os.fstat(handle).st_dev != self.device:
+            return False
+        if not inotify.local(handle) or not inotify.add(self.queue, handle):
+            return False
+        prefix = "" if relative == "." else relative + "/"
+        with os.scandir(handle) as items:
+            names = [item.name for item in items if item.is_dir(follow_symlinks=False)]
+        return all(
+            self._below(handle, name, prefix + name, depth)
+            for name in names
+            if self.enters(prefix + name, name)
+        )
+
+    def _below(self, parent: int, name: str, relative: str, depth: int) -> bool:
+        try:
+            handle = os.open(name, _DIRECTORY, dir_fd=parent)
+        except OSError:  # the tool cannot enter it either; once it can, its parent says so
+            return True
+        with held(handle):
+            return self.directory(handle, relative, depth + 1)
