@@ -65,8 +65,8 @@ def receipt(items: list[Decimal]) -> str:
     return "\\n".join(lines)
 '''
 BETTER = PRICES.replace("net * (1 + TAX) - discount, 2", "(net - discount) * (1 + TAX), 2").replace(
-    "    lines.append(f\"{total(items):>10}\")\n",
-    "    lines.append(\"-\" * 10)\n    lines.append(f\"{total(items):>10}\")\n",
+    '    lines.append(f"{total(items):>10}")\n',
+    '    lines.append("-" * 10)\n    lines.append(f"{total(items):>10}")\n',
 )
 
 
@@ -98,7 +98,9 @@ class World:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             async with app.open(self.root, POLICY, "memory") as self.gate:
                 site = Site(self.gate, tokens)
-                config = uvicorn.Config(create_app(self.gate, tokens, site=site), log_level="error", lifespan="on")
+                config = uvicorn.Config(
+                    create_app(self.gate, tokens, site=site), log_level="error", lifespan="on"
+                )
                 server = uvicorn.Server(config)
                 serving = asyncio.create_task(server.serve([listening]))
                 self.address = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -51,7 +51,13 @@ class Query:
     def base(self) -> Filter:
         """What the database can narrow by itself."""
         persona, conversation = (self._plain(name) for name in ("persona", "conversation"))
-        return Filter(persona=persona, conversation=conversation, tool=self._plain("tool"), newest_first=True, limit=ROWS)
+        return Filter(
+            persona=persona,
+            conversation=conversation,
+            tool=self._plain("tool"),
+            newest_first=True,
+            limit=ROWS,
+        )
 
     def _plain(self, name: str) -> str:
         values = self.fields.get(name, ())
@@ -102,7 +108,11 @@ def grouped(lines: list[CallLine]) -> list[Group]:
     groups: list[Group] = []
     known: dict[str, Group] = {}
     for line in lines:
-        group = known.get(line.conversation) if line.conversation else (groups[-1] if groups and not groups[-1].conversation else None)
+        group = (
+            known.get(line.conversation)
+            if line.conversation
+            else (groups[-1] if groups and not groups[-1].conversation else None)
+        )
         if group is None:
             group = Group(line.conversation)
             groups.append(group)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolgate.faces.console import diffs
 from toolgate.storage.port import Row
 
 # kind of the last row → (word, meaning); the four meanings have a shape, a colour and this word
@@ -18,7 +19,22 @@ OUTCOMES: dict[str, tuple[str, str]] = {
     "revoked": ("revoked", "refused"), "paused": ("paused", "refused"), "unknown": ("unknown", "unknown"),
     "resolved": ("resolved", "allowed"), "undone": ("undone", "allowed"),
 }  # fmt: skip
-_OBJECTS = ("path", "paths", "file_path", "source", "url", "pattern", "query", "command", "argv", "name", "events", "tool")
+_OBJECTS = (
+    "path",
+    "paths",
+    "file_path",
+    "source",
+    "url",
+    "pattern",
+    "query",
+    "command",
+    "argv",
+    "name",
+    "events",
+    "tool",
+)
+
+_PARSED = 100_000
 
 
 @dataclass
@@ -65,7 +81,15 @@ def calls(rows: Iterable[Row]) -> list[CallLine]:
         line = made.get(key)
         if line is None:
             line = made[key] = CallLine(
-                row.seq, row.at, row.persona, row.tool, row.conversation, "", row.kind, _detail(row.kind, body), call=row.call
+                row.seq,
+                row.at,
+                row.persona,
+                row.tool,
+                row.conversation,
+                "",
+                row.kind,
+                _detail(row.kind, body),
+                call=row.call,
             )
         line.kinds.append(row.kind)
         line.object = line.object or object_of(body)
@@ -78,8 +102,13 @@ def object_of(body: Mapping[str, Any]) -> str:
     """What a call was about: the files it changes, else the argument that names something."""
     change = body.get("change")
     if isinstance(change, list) and change:
-        names = [str(entry.get("path", "")).removeprefix("project:") for entry in change if isinstance(entry, dict)]
+        names = [
+            str(entry.get("path", "")).removeprefix("project:") for entry in change if isinstance(entry, dict)
+        ]
         return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "") if names else ""
+    preview = body.get("preview")
+    if isinstance(preview, str) and 0 < len(preview) <= _PARSED and (files := diffs.parse(preview)):
+        return files[0].path + (f" and {len(files) - 1} more" if len(files) > 1 else "")
     args = body.get("args")
     if not isinstance(args, dict):
         return ""
@@ -111,6 +140,8 @@ def _detail(kind: str, body: Mapping[str, Any]) -> str:
             return str(body.get("limit", ""))
         case "flood":
             return f"{body.get('count', '?')} refusals counted together"
+        case "configured":
+            return f"policy {str(body.get('policy', ''))[7:19]}"
         case "resolved":
             return f"{body.get('outcome', '?')}, says {body.get('by', '?')}"
     return ""

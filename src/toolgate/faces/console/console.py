@@ -35,7 +35,9 @@ class Console:
     def now(self) -> int:
         return self.gate.services.ledger.clock.now()
 
-    async def page(self, request: Request, who: Identity, name: str, *, status: int = 200, **data: Any) -> Response:
+    async def page(
+        self, request: Request, who: Identity, name: str, *, status: int = 200, **data: Any
+    ) -> Response:
         """A whole page, with the frame around it."""
         around = await frame(self.gate, self.verified)
         self._verify_sometimes(around.events)

@@ -39,7 +39,11 @@ class Told:
 
 def offer(question: Question) -> Offer:
     """The narrowest pattern that is more than this one call: its file, or the directory its files share."""
-    paths = [file.path for file in diffs.parse(question.preview) if file.kind == "file"] if question.preview else []
+    paths = (
+        [file.path for file in diffs.parse(question.preview) if file.kind == "file"]
+        if question.preview
+        else []
+    )
     if not paths and isinstance(question.args.get("path"), str):
         paths = [str(question.args["path"]).removeprefix("project:")]
     if len(set(paths)) == 1:
@@ -66,7 +70,13 @@ async def told(gate: Gate, question: Question, scope: Scope, now: int) -> Told:
     body = {"paths": list(scope.paths), "only_conversation": scope.conversation, "max_uses": scope.uses}
     words = grant_in_words(question.persona, question.tool, body, now + round(scope.seconds * SECOND))
     rows = await gate.events(
-        Filter(persona=question.persona, tool=question.tool, kinds=("started",), newest_first=True, limit=LOOKED_AT)
+        Filter(
+            persona=question.persona,
+            tool=question.tool,
+            kinds=("started",),
+            newest_first=True,
+            limit=LOOKED_AT,
+        )
     )
     globs = [path_glob(text) for text in scope.paths]
     past = 0

@@ -77,7 +77,13 @@ async def rows_of(gate: Gate, ident: str) -> list[Row]:
     ledger = gate.services.ledger
     if not ident.isascii() or len(ident) > 80:
         raise NotFound("nothing in the ledger has such a name", "open Activity to find it")
-    return await Record(ledger.backend, ledger.keys, None, "").life(ident)
+    record = Record(ledger.backend, ledger.keys, None, "")
+    rows = await record.life(ident)
+    found = {row.seq: row for row in rows}
+    # a question's own rows end where a call used its approval; that call, perhaps a repeated one, goes on
+    for call in {row.call for row in rows if row.call}:
+        found |= {row.seq: row for row in await record.life(call)}
+    return sorted(found.values())
 
 
 async def life(gate: Gate, ident: str, painter: Painter, *, whole: bool = False) -> Life:
@@ -90,7 +96,11 @@ async def life(gate: Gate, ident: str, painter: Painter, *, whole: bool = False)
     text = await _diff(gate, asked, started)
     parsed = diffs.parse(text) if text else []
     plain = text.split("\n") if text and not parsed else []
-    shown, cut = (parsed, 0) if whole or sum(file.size for file in parsed) <= AT_ONCE else (parsed[:1], len(parsed) - 1)
+    shown, cut = (
+        (parsed, 0)
+        if whole or sum(file.size for file in parsed) <= AT_ONCE
+        else (parsed[:1], len(parsed) - 1)
+    )
     done = next((row for row in rows if row.kind == "committed"), None)
     undone = await _undone_by(gate, done)
     return Life(
@@ -157,7 +167,9 @@ async def _related(gate: Gate, rows: Sequence[Row]) -> list[Any]:
     conversation = rows[0].conversation
     if not conversation:
         return []
-    near = await gate.events(Filter(conversation=conversation, before=rows[-1].seq + 200, newest_first=True, limit=80))
+    near = await gate.events(
+        Filter(conversation=conversation, before=rows[-1].seq + 200, newest_first=True, limit=80)
+    )
     own = {row.call for row in rows if row.call}
     return [line for line in calls(near) if line.call not in own][:6]
 
@@ -187,7 +199,9 @@ def said(kind: str, body: Mapping[str, Any]) -> str:
         case "started":
             return f"{get('decision')} by {get('rule')}"
         case "committed":
-            return str(get("summary") or "it happened") + (f" ({get('reconciled')})" if get("reconciled") else "")
+            return str(get("summary") or "it happened") + (
+                f" ({get('reconciled')})" if get("reconciled") else ""
+            )
         case "failed" | "unknown" | "rejected":
             return f"{get('code')}: {get('error')}"
         case "denied":

@@ -48,8 +48,14 @@ def blocks(hunk: Hunk, colours: Colours) -> list[Block]:
         pairs = [differing(a.text, b.text) for a, b in zip(old, new, strict=False)]
         made.append(
             Block(
-                old=[_drawn(line, colours, pairs[at][0] if at < len(pairs) else None) for at, line in enumerate(old)],
-                new=[_drawn(line, colours, pairs[at][1] if at < len(pairs) else None) for at, line in enumerate(new)],
+                old=[
+                    _drawn(line, colours, pairs[at][0] if at < len(pairs) else None)
+                    for at, line in enumerate(old)
+                ],
+                new=[
+                    _drawn(line, colours, pairs[at][1] if at < len(pairs) else None)
+                    for at, line in enumerate(new)
+                ],
             )
         )
     return made
@@ -84,7 +90,9 @@ def differing(old: str, new: str) -> tuple[tuple[int, int] | None, tuple[int, in
 
 def _drawn(line: Line, colours: Colours, word: tuple[int, int] | None = None) -> Drawn:
     side, number = ("old", line.old) if line.mark == "-" else ("new", line.new)
-    return Drawn(line.mark, line.old, line.new, draw(line.text, colours.get((side, number), ()), word), line.ends)
+    return Drawn(
+        line.mark, line.old, line.new, draw(line.text, colours.get((side, number), ()), word), line.ends
+    )
 
 
 def draw(text: str, spans: Sequence[Span], word: tuple[int, int] | None = None) -> Markup:

@@ -51,7 +51,9 @@ def read_args(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text or "{}")
     except ValueError as error:
-        raise InvalidArgs(f"the arguments are not JSON: {error}", 'write them as {"path": "src/a.py"}') from None
+        raise InvalidArgs(
+            f"the arguments are not JSON: {error}", 'write them as {"path": "src/a.py"}'
+        ) from None
     if not isinstance(found, dict):
         raise InvalidArgs("the arguments are not an object", 'write them as {"path": "src/a.py"}')
     return found

@@ -33,14 +33,20 @@ def add(pages: APIRouter, console: Console) -> None:
     async def inbox(request: Request, who: Human, persona: Word = "") -> Response:
         items = await listed(console, persona)
         first = await shown(console, items[0]["id"]) if items else {"view": None}
-        return await console.page(request, who, "inbox.html", items=items, selected=items[0]["id"] if items else "", **first)
+        return await console.page(
+            request, who, "inbox.html", items=items, selected=items[0]["id"] if items else "", **first
+        )
 
     @pages.get("/parts/list")
     async def part_list(who: Human, selected: Word = "", persona: Word = "") -> Response:
-        return console.part(who, "part_list.html", items=await listed(console, persona), selected=selected, persona=persona)
+        return console.part(
+            who, "part_list.html", items=await listed(console, persona), selected=selected, persona=persona
+        )
 
     @pages.get("/questions")
-    async def several(request: Request, who: Human, id: Annotated[list[str], Query(max_length=MOST)] = []) -> Response:  # noqa: A002, B006
+    async def several(
+        request: Request, who: Human, id: Annotated[list[str], Query(max_length=MOST)] = []
+    ) -> Response:
         """Several of one kind, each shown in full, answered together."""
         asked = alike([await _open(console, ident) for ident in dict.fromkeys(id)])
         views = [await view(question, console.painter, whole=True) for question in asked]
@@ -52,18 +58,24 @@ def add(pages: APIRouter, console: Console) -> None:
         asked = alike([await _open(console, ident) for ident in dict.fromkeys(given.get("id", []))])
         digests = given.get("digest", [])
         for question in asked:
-            _same(question, next((each for each in digests if hmac.compare_digest(each, question.digest)), ""))
+            _same(
+                question, next((each for each in digests if hmac.compare_digest(each, question.digest)), "")
+            )
         word = (given.get("answer") or [""])[-1]
         for question in asked:
             await _answer(console, who, question.id, _word(word), (given.get("reason") or [""])[-1], None)
         return console.to("/")
 
     @pages.get("/questions/{ident}")
-    async def question(request: Request, who: Human, ident: str, all: bool = False, persona: Word = "") -> Response:  # noqa: A002
+    async def question(
+        request: Request, who: Human, ident: str, all: bool = False, persona: Word = ""
+    ) -> Response:
         data = await shown(console, ident, whole=all)
         if is_part(request):
             return console.part(who, "part_question.html", **data)
-        return await console.page(request, who, "inbox.html", items=await listed(console, persona), selected=ident, **data)
+        return await console.page(
+            request, who, "inbox.html", items=await listed(console, persona), selected=ident, **data
+        )
 
     @pages.get("/questions/{ident}/grant")
     async def grant_words(request: Request, who: Human, ident: str) -> Response:
@@ -76,7 +88,9 @@ def add(pages: APIRouter, console: Console) -> None:
         return console.part(who, "part_grant.html", told=told, trouble=trouble)
 
     @pages.post("/questions/{ident}/{answer}")
-    async def answer(request: Request, who: Human, ident: str, answer: Literal["approve", "refuse", "grant"]) -> Response:
+    async def answer(
+        request: Request, who: Human, ident: str, answer: Literal["approve", "refuse", "grant"]
+    ) -> Response:
         given = await form(request)
         asked = await gate.services.desk.question(ident)
         if asked is not None:
@@ -84,7 +98,14 @@ def add(pages: APIRouter, console: Console) -> None:
         scope = granting.scope_of(given, asked) if answer == "grant" and asked is not None else None
         trouble: CallError | None = None
         try:
-            await _answer(console, who, ident, "deny" if answer == "refuse" else "approve", given.get("reason", ""), scope)
+            await _answer(
+                console,
+                who,
+                ident,
+                "deny" if answer == "refuse" else "approve",
+                given.get("reason", ""),
+                scope,
+            )
         except CallError as error:
             trouble = error
         if trouble is not None and not isinstance(trouble, NotFound | Conflict):
@@ -108,7 +129,9 @@ async def listed(console: Console, persona: str = "") -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-async def shown(console: Console, ident: str, *, whole: bool = False, trouble: CallError | None = None) -> dict[str, Any]:
+async def shown(
+    console: Console, ident: str, *, whole: bool = False, trouble: CallError | None = None
+) -> dict[str, Any]:
     """The question while it is open; what became of it afterwards."""
     asked = await console.gate.services.desk.question(ident)
     if asked is None or asked.state != "open" or asked.expires_at <= console.now:
@@ -150,7 +173,12 @@ def _word(answer: str) -> Literal["approve", "deny"]:
 
 
 async def _answer(
-    console: Console, who: Identity, ident: str, word: Literal["approve", "deny"], reason: str, scope: Scope | None
+    console: Console,
+    who: Identity,
+    ident: str,
+    word: Literal["approve", "deny"],
+    reason: str,
+    scope: Scope | None,
 ) -> None:
     try:
         await console.gate.answer(ident, word, reason=reason[:4000].strip(), scope=scope, channel=who.channel)

@@ -29,9 +29,19 @@ def add(pages: APIRouter, console: Console) -> None:
              "words": grant_in_words(each.row.persona, each.row.tool, each.body, each.expires)}
             for each in await gate.grants()
         ]  # fmt: skip
-        rules = [{"name": rule.name, "verdict": MEANINGS[rule.verdict.value], "spec": rule.spec} for rule in gate.policy.rules]
+        rules = [
+            {"name": rule.name, "verdict": MEANINGS[rule.verdict.value], "spec": rule.spec}
+            for rule in gate.policy.rules
+        ]
         return await console.page(
-            request, who, "tools.html", chosen=chosen, spec=spec, families=families(gate, chosen), grants=grants, rules=rules
+            request,
+            who,
+            "tools.html",
+            chosen=chosen,
+            spec=spec,
+            families=families(gate, chosen),
+            grants=grants,
+            rules=rules,
         )
 
     @pages.get("/tools/{name}")

@@ -27,7 +27,9 @@ def add(pages: APIRouter, console: Console) -> None:
     gate = console.gate
 
     @pages.get("/activity")
-    async def activity(request: Request, who: Human, q: Word = "", before: Number = 0, persona: Word = "") -> Response:
+    async def activity(
+        request: Request, who: Human, q: Word = "", before: Number = 0, persona: Word = ""
+    ) -> Response:
         query = Wanted.read(f"{q} persona:{persona}" if persona and "persona:" not in q else q)
         found = await feed(gate, query, before)
         data = {"feed": found, "q": q, "before": before, "persona": persona}
@@ -36,9 +38,13 @@ def add(pages: APIRouter, console: Console) -> None:
         return await console.page(request, who, "activity.html", **data)
 
     @pages.get("/ledger")
-    async def ledger(request: Request, who: Human, kind: Word = "", before: Number = 0, persona: Word = "") -> Response:
+    async def ledger(
+        request: Request, who: Human, kind: Word = "", before: Number = 0, persona: Word = ""
+    ) -> Response:
         kinds = (kind,) if kind in BY_KIND else ()
-        rows = await gate.events(Filter(kinds=kinds, before=before, persona=persona, newest_first=True, limit=PAGE + 1))
+        rows = await gate.events(
+            Filter(kinds=kinds, before=before, persona=persona, newest_first=True, limit=PAGE + 1)
+        )
         lines = [(row, calls([row])[0]) for row in rows[:PAGE]]
         more = rows[PAGE - 1].seq if len(rows) > PAGE else 0
         return await console.page(
@@ -63,7 +69,9 @@ def add(pages: APIRouter, console: Console) -> None:
         planned = await gate.undo(ident, preview=True)
         text = planned.data.get("diff", "") if planned.ok else ""
         files = await drawn(diffs.parse(text), console.painter)
-        return await console.page(request, who, "undo.html", ident=ident, planned=planned, files=files, text=text)
+        return await console.page(
+            request, who, "undo.html", ident=ident, planned=planned, files=files, text=text
+        )
 
     @pages.post("/undo/{ident}")
     async def undo(request: Request, who: Human, ident: str) -> Response:

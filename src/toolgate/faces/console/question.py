@@ -47,6 +47,10 @@ class Argument:
     told: str = ""
     """Instead of a value that the diff shows anyway."""
 
+    @property
+    def empty(self) -> bool:
+        return self.value in ("null", '""')
+
 
 @dataclass
 class QuestionView:
@@ -133,10 +137,14 @@ def deed(tool: str, files: Sequence[FileDiff]) -> str:
     if not real:
         return f"call {tool}"
     ops = {file.op for file in real}
-    word = {"create": "create", "delete": "delete", "modify": "change"}[ops.pop()] if len(ops) == 1 else "change"
+    word = (
+        {"create": "create", "delete": "delete", "modify": "change"}[ops.pop()] if len(ops) == 1 else "change"
+    )
     if len(real) == 1:
         return f"{word} {real[0].path}" + ("/" if real[0].kind == "directory" else "")
     shared = _shared([file.path for file in real])
+    if len(real) == 2 and not shared:
+        return f"{word} {real[0].path} and {real[1].path}"
     return f"{word} {plural(len(real), 'file')}" + (f" in {shared}/" if shared else "")
 
 

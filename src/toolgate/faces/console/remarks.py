@@ -49,7 +49,9 @@ def _ends(file: FileDiff) -> Iterator[Remark]:
 def _last_line(file: FileDiff) -> Iterator[Remark]:
     open_ended = {line.mark for line in file.lines if not line.ends}
     if open_ended == {"+"}:
-        yield Remark("the last line has no line break any more" if file.removed else "the last line has no line break")
+        yield Remark(
+            "the last line has no line break any more" if file.removed else "the last line has no line break"
+        )
     elif open_ended == {"-"} and file.added:
         yield Remark("the last line gets a line break")
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from toolgate.core.clock import SECOND, iso
 from toolgate.faces.cli.question import span
 from toolgate.faces.console import assets
-from toolgate.faces.console.text import finalize, marked, plural
+from toolgate.faces.console.text import finalize, marked, plural, ticked
 
 
 def environment() -> Environment:
@@ -20,8 +20,20 @@ def environment() -> Environment:
         loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True, finalize=finalize,
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.filters |= {"v": marked, "lines": lambda text: marked(str(text), keep_lines=True), "part": _part}
-    made.globals |= {"asset": assets.url, "plural": plural, "iso": iso, "ago": ago, "until": until, "took": took}
+    made.filters |= {
+        "v": marked,
+        "lines": lambda text: marked(str(text), keep_lines=True),
+        "part": _part,
+        "ticked": ticked,
+    }
+    made.globals |= {
+        "asset": assets.url,
+        "plural": plural,
+        "iso": iso,
+        "ago": ago,
+        "until": until,
+        "took": took,
+    }
     return made
 
 
@@ -34,13 +46,17 @@ def ago(at: int, now: int) -> Markup:
     """Relative, with the exact time on hover and for machines."""
     passed = now - at
     words = "just now" if passed < 5 * SECOND else f"{span(passed)} ago"
-    return Markup('<time datetime="{0}" title="{0}" data-at="{1}">{2}</time>').format(iso(at), at // 1000, words)
+    return Markup('<time datetime="{0}" title="{0}" data-at="{1}">{2}</time>').format(
+        iso(at), at // 1000, words
+    )
 
 
 def until(at: int, now: int) -> Markup:
     left = at - now
     words = f"{span(left)} left" if left > 0 else "expired"
-    return Markup('<time datetime="{0}" title="{0}" data-until="{1}">{2}</time>').format(iso(at), at // 1000, words)
+    return Markup('<time datetime="{0}" title="{0}" data-until="{1}">{2}</time>').format(
+        iso(at), at // 1000, words
+    )
 
 
 def took(micros: int) -> str:

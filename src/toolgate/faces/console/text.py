@@ -30,8 +30,22 @@ def marked(text: str, *, keep_lines: bool = False) -> Markup:
 def line_of(text: str) -> Markup:
     """One line of a file: tabs stay, a carriage return at its end is a sign of its own."""
     if text.endswith("\r"):
-        return marked(text[:-1], keep_lines=True) + Markup('<span class="inv" title="carriage return">␍</span>')
+        return marked(text[:-1], keep_lines=True) + Markup(
+            '<span class="inv" title="carriage return">CR</span>'
+        )
     return marked(text, keep_lines=True)
+
+
+def ticked(text: str) -> Markup:
+    """A description, with what it has in backticks as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return marked(text)
+    dressed = (
+        Markup("<code>{}</code>").format(marked(part)) if at % 2 else marked(part)
+        for at, part in enumerate(parts)
+    )
+    return Markup("").join(dressed)
 
 
 def name_of(char: str) -> str:
