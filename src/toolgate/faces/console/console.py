@@ -12,8 +12,11 @@ from fastapi.routing import APIRoute
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from toolgate.core.errors import CallError, Code, ToolgateError
+from toolgate.core.ports import Question
 from toolgate.faces.console.colours import Painter
+from toolgate.faces.console.diffs import parse
 from toolgate.faces.console.frame import AUTOMATIC, FRESH, Verified, frame
+from toolgate.faces.console.question import deed
 from toolgate.faces.console.templates import environment
 from toolgate.faces.http.auth import Identity
 from toolgate.faces.http.problems import STATUS, Unauthenticated
@@ -29,6 +32,7 @@ class Console:
         self.painter = Painter()
         self.verified = Verified()
         self.templates = environment()
+        self._titles: dict[str, str] = {}
         self._verifying: asyncio.Task[None] | None = None
 
     @property
@@ -62,6 +66,17 @@ class Console:
 
     def to(self, path: str, **query: str) -> Response:
         return RedirectResponse(self.url(path, **query), 303)
+
+    def title(self, question: Question) -> str:
+        """What it wants, worked out once: a change may be long, and the list is drawn often."""
+        if question.id not in self._titles:
+            self._titles[question.id] = deed(
+                question.tool, parse(question.preview) if question.preview else []
+            )
+        return self._titles[question.id]
+
+    def forget_titles(self, but: set[str]) -> None:
+        self._titles = {ident: title for ident, title in self._titles.items() if ident in but}
 
     # --- the chain ----------------------------------------------------------------------------------------
 
@@ -105,6 +120,8 @@ def route_class(console: Console) -> type[APIRoute]:
                 except Unauthenticated:
                     raise
                 except ToolgateError as error:
+                    if not is_part(request) and "text/html" not in request.headers.get("accept", ""):
+                        raise  # a program: it gets the same in JSON
                     return await problem(console, request, error)
 
             return handled

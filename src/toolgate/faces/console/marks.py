@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from markupsafe import Markup
 
@@ -103,7 +104,7 @@ def draw(text: str, spans: Sequence[Span], word: tuple[int, int] | None = None) 
     cuts = sorted(edge for edge in edges if 0 <= edge <= len(text))
     classes = {start: (end, name) for start, end, name in spans}
     made, until, name = Markup(""), 0, ""
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         if start in classes:
             until, name = classes[start]
         dress = [name] if start < until and name else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -19,6 +19,7 @@ from toolgate.faces.http.auth import Human, form
 from toolgate.storage.port import Filter
 
 PAGE = 100
+Whole = Annotated[bool, Query(alias="all")]
 Word = Annotated[str, Query(max_length=400)]
 Number = Annotated[int, Query(ge=0, le=2**62)]
 
@@ -32,7 +33,7 @@ def add(pages: APIRouter, console: Console) -> None:
     ) -> Response:
         query = Wanted.read(f"{q} persona:{persona}" if persona and "persona:" not in q else q)
         found = await feed(gate, query, before)
-        data = {"feed": found, "q": q, "before": before, "persona": persona}
+        data: dict[str, Any] = {"feed": found, "q": q, "before": before, "persona": persona}
         if is_part(request):
             return console.part(who, "part_feed.html", **data)
         return await console.page(request, who, "activity.html", **data)
@@ -57,8 +58,8 @@ def add(pages: APIRouter, console: Console) -> None:
         return console.to("/ledger")
 
     @pages.get("/events/{ident}")
-    async def event(request: Request, who: Human, ident: str, all: bool = False) -> Response:  # noqa: A002
-        found = await life(gate, ident, console.painter, whole=all)
+    async def event(request: Request, who: Human, ident: str, whole: Whole = False) -> Response:
+        found = await life(gate, ident, console.painter, whole=whole)
         if is_part(request):
             return console.part(who, "part_life.html", life=found)
         return await console.page(request, who, "event.html", life=found)

@@ -62,4 +62,4 @@ def finalize(value: Any) -> Any:
 def plural(count: int, word: str) -> str:
     if count == 1:
         return f"1 {word}"
-    return f"{count:,} {word[:-1]}ies" if word.endswith("ry") or word.endswith("ly") else f"{count:,} {word}s"
+    return f"{count:,} {word[:-1]}ies" if word.endswith("ry") else f"{count:,} {word}s"

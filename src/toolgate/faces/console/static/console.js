@@ -192,26 +192,33 @@ function count(open) {
   badge.hidden = !open;
   $("b", badge).textContent = open;
 }
+const KINDS = ["asked", "approved", "refused", "expired", "granted", "revoked", "denied", "rejected", "limited", "started", "committed", "failed", "unknown", "resolved", "undone", "paused", "resumed"];
+let source = null;
+let known = null;
+let lost = false;
+function tell() {
+  $("#offline").hidden = !lost;
+  $("#offline").textContent = lost ? "The connection is lost. What you see may be old; it comes back by itself." : "";
+}
 function listen() {
-  const kinds = ["asked", "approved", "refused", "expired", "granted", "revoked", "denied", "rejected", "limited", "started", "committed", "failed", "unknown", "resolved", "undone", "paused", "resumed"];
-  const source = new EventSource(`${base}/api/v1/stream`);
-  let known = null;
+  source?.close();
+  source = new EventSource(`${base}/api/v1/stream`);
   source.addEventListener("questions", (event) => {
     const { open: number, ids } = JSON.parse(event.data);
     count(number);
     if ($("#list") && (known !== null || ids.join() !== ($("#list").dataset.ids ?? "").trim().split(" ").join())) soon("list", () => refreshList(ids), 50);
     known = ids;
   });
-  for (const kind of kinds) source.addEventListener(kind, (event) => heard(JSON.parse(event.data)));
-  const bar = $("#offline");
-  let lost = false;
-  source.onopen = () => { if (lost) { lost = false; bar.hidden = true; if ($("#feed") && scrollY <= 80) refreshFeed(); } };
+  for (const kind of KINDS) source.addEventListener(kind, (event) => heard(JSON.parse(event.data)));
+  source.onopen = () => { if (lost) { lost = false; tell(); if ($("#feed") && scrollY <= 80) refreshFeed(); } };
   source.onerror = () => {
     lost = true;
-    soon("offline", () => { if (lost) { bar.hidden = false; bar.textContent = "The connection is lost. What you see may be old; it comes back by itself."; } }, 400);
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => { listen(); }, 3000);
+    soon("offline", tell, 400); // a server that restarts is back before anybody needs to know
+    if (source.readyState === EventSource.CLOSED) soon("listen", listen, 3000);
   };
 }
+addEventListener("offline", () => { lost = true; tell(); });
+addEventListener("online", () => soon("listen", listen, 0));
 document.addEventListener("DOMContentLoaded", listen, { once: true });
 if (document.readyState !== "loading") { watch(); selection(); tick(); }
 if (document.readyState === "complete") listen();
