@@ -243,7 +243,7 @@ async def test_a_repeated_call_that_used_an_approval_is_part_of_the_questions_li
     assert result.ok
     async with here.browser() as client:
         text = (await page(here, client, f"/questions/{question.id}")).text
-    for word in ("asks", "by mira, in terminal", "running", "done"):
+    for word in ("asked", "by mira, in terminal", "started", "done"):
         assert word in text
 
 
@@ -265,3 +265,16 @@ def test_the_filter_knows_its_words_and_takes_the_rest_as_text() -> None:
 def test_a_sign_for_an_invisible_character_cannot_be_imitated() -> None:
     assert 'class="inv"' in marked("\u200b")
     assert 'class="inv"' not in marked("⟨U+200B⟩")
+
+
+async def test_what_no_page_can_show_no_page_approves(here: House) -> None:
+    question = await asked(here, "x\n" * 25_000)
+    async with here.browser() as client:
+        text = (await page(here, client, f"/questions/{question.id}?all=true")).text
+        assert "too large for a page" in text
+        assert 'id="approve"' not in text
+        forced = await post(here, client, f"/questions/{question.id}/approve", digest=question.digest)
+        assert forced.status_code == 403
+        refused = await post(here, client, f"/questions/{question.id}/refuse", digest=question.digest)
+        assert refused.status_code == 303
+    assert await here.gate.approvals() == []

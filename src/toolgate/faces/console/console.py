@@ -11,11 +11,12 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from toolgate.core.clock import SECOND
 from toolgate.core.errors import CallError, Code, ToolgateError
 from toolgate.core.ports import Question
 from toolgate.faces.console.colours import Painter
 from toolgate.faces.console.diffs import parse
-from toolgate.faces.console.frame import AUTOMATIC, FRESH, Verified, frame
+from toolgate.faces.console.frame import AT_ONCE, AUTOMATIC, FRESH, Verified, frame
 from toolgate.faces.console.question import deed
 from toolgate.faces.console.templates import environment
 from toolgate.faces.http.auth import Identity
@@ -44,7 +45,7 @@ class Console:
     ) -> Response:
         """A whole page, with the frame around it."""
         around = await frame(self.gate, self.verified)
-        self._verify_sometimes(around.events)
+        await self._verify_sometimes(around.events)
         theme = request.cookies.get(THEME, "")
         given = {
             "frame": around, "now": around.now, "theme": theme if theme in ("light", "dark") else "auto",
@@ -80,10 +81,13 @@ class Console:
 
     # --- the chain ----------------------------------------------------------------------------------------
 
-    def _verify_sometimes(self, events: int) -> None:
-        stale = self.now - self.verified.at > FRESH * 1_000_000
+    async def _verify_sometimes(self, events: int) -> None:
+        """A short chain before the page is shown, a longer one beside it, a long one when somebody asks."""
+        stale = self.now - self.verified.at > FRESH * SECOND
         if stale and events <= AUTOMATIC and self._verifying is None:
             self._verifying = asyncio.create_task(self.verify())
+            if events <= AT_ONCE:
+                await asyncio.wait({self._verifying})
 
     async def verify(self) -> None:
         self.verified.running = True

@@ -10,6 +10,8 @@ from toolgate.ledger.verify import Report
 
 AUTOMATIC = 50_000
 """Up to so many events a page may have the chain verified by itself."""
+AT_ONCE = 2_000
+"""Up to so many before the page is shown."""
 FRESH = 600.0
 
 

@@ -17,7 +17,7 @@ from toolgate.faces.console import diffs
 from toolgate.faces.console.calls import OUTCOMES, body_of, calls
 from toolgate.faces.console.colours import Painter
 from toolgate.faces.console.marks import draw
-from toolgate.faces.console.question import AT_ONCE, FileView, drawn
+from toolgate.faces.console.question import AT_ONCE, MOST_LINES, FileView, drawn, first
 from toolgate.ledger.chain import fault_of
 from toolgate.record import Record
 from toolgate.storage.port import Filter, Row
@@ -96,18 +96,16 @@ async def life(gate: Gate, ident: str, painter: Painter, *, whole: bool = False)
     text = await _diff(gate, asked, started)
     parsed = diffs.parse(text) if text else []
     plain = text.split("\n") if text and not parsed else []
-    shown, cut = (
-        (parsed, 0)
-        if whole or sum(file.size for file in parsed) <= AT_ONCE
-        else (parsed[:1], len(parsed) - 1)
-    )
+    most = MOST_LINES if whole else AT_ONCE
+    shown, kept = first(parsed, most), plain[:most]
+    cut = sum(file.size for file in parsed) + len(plain) - sum(file.size for file in shown) - len(kept)
     done = next((row for row in rows if row.kind == "committed"), None)
     undone = await _undone_by(gate, done)
     return Life(
         int(ident) if ident.isdigit() else rows[-1].seq, rows[0].persona, rows[0].tool, rows[0].conversation,
-        next((row.call for row in rows if row.call), ""), [_step(gate, row, bodies[row.seq]) for row in rows],
+        next((row.call for row in rows if row.call), ""), [_step(gate, row, bodies[row.seq], row is rows[-1]) for row in rows],
         pretty((started or asked or base).get("args")), _result(settled), _rationale(base),
-        await drawn(shown, painter), [draw(line, ()) for line in plain], cut,
+        await drawn(shown, painter), [draw(line, ()) for line in kept], cut,
         list(settled.get("artifacts", ())) if settled else [], list(base.get("findings", ())),
         bool(done and started and (started.get("change") or _has_undo(gate, rows[0].tool)) and not undone), undone,
         list(started.get("undoes", ())) if started else [],
@@ -128,7 +126,10 @@ def _rationale(body: Mapping[str, Any]) -> str:
 def _result(settled: Mapping[str, Any] | None) -> list[Markup]:
     if not settled:
         return []
-    return pretty(settled.get("result")) if settled.get("result") is not None else []
+    if settled.get("result") is not None:
+        return pretty(settled["result"])
+    summary = str(settled.get("summary", ""))
+    return [draw(line, ()) for line in summary.split("\n")] if summary[:1] in ("{", "[") else []
 
 
 def pretty(value: Any) -> list[Markup]:
@@ -174,8 +175,19 @@ async def _related(gate: Gate, rows: Sequence[Row]) -> list[Any]:
     return [line for line in calls(near) if line.call not in own][:6]
 
 
-def _step(gate: Gate, row: Row, body: dict[str, Any]) -> Step:
+def _happened(body: Mapping[str, Any]) -> str:
+    """Which files, or the summary where it is words; a summary in JSON is shown as the result."""
+    paths = [str(each.get("path", "")).removeprefix("project:") for each in body.get("artifacts", ())]
+    if paths:
+        return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+    summary = str(body.get("summary", ""))
+    return "it happened" if not summary or summary[0] in "{[" else summary
+
+
+def _step(gate: Gate, row: Row, body: dict[str, Any], last: bool) -> Step:
     word, meaning = OUTCOMES.get(row.kind, (row.kind, "plain"))
+    if not last and row.kind in ("asked", "started"):
+        word, meaning = row.kind, "plain"  # it asked, it does not any more
     facts = [(name, _fact(name, value)) for name, value in body.items() if name not in _SHOWN]
     fault = fault_of(row, row.seq, row.prev, gate.services.ledger.keys)
     return Step(row, word, meaning or "plain", said(row.kind, body), facts, fault)
@@ -193,15 +205,13 @@ def said(kind: str, body: Mapping[str, Any]) -> str:
     why = f": “{get('reason')}”" if get("reason") else ""
     match kind:
         case "asked":
-            return f"{get('rule')} asks{why}"
+            return f"because of {get('rule')}{why}"
         case "approved" | "granted" | "revoked" | "refused":
             return f"by {get('by')}, in {get('channel')}{why}"
         case "started":
-            return f"{get('decision')} by {get('rule')}"
+            return f"{'approved' if get('decision') == 'ask' else 'allowed'}, under {get('rule')}"
         case "committed":
-            return str(get("summary") or "it happened") + (
-                f" ({get('reconciled')})" if get("reconciled") else ""
-            )
+            return _happened(body) + (f" ({get('reconciled')})" if get("reconciled") else "")
         case "failed" | "unknown" | "rejected":
             return f"{get('code')}: {get('error')}"
         case "denied":

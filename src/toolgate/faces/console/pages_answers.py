@@ -10,11 +10,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from toolgate.consent.works import Scope
-from toolgate.core.errors import CallError, Conflict, InvalidArgs, NotFound
+from toolgate.core.errors import CallError, Conflict, InvalidArgs, NotAllowed, NotFound
 from toolgate.core.ports import Question
 from toolgate.faces.console import granting
 from toolgate.faces.console.console import Console, is_part
 from toolgate.faces.console.pages_inbox import MOST, alike, shown, still_open
+from toolgate.faces.console.question import too_large
 from toolgate.faces.http.auth import Human, Identity, form
 
 Word = Literal["approve", "deny"]
@@ -74,10 +75,21 @@ async def _answer(
     scope: Scope | None,
 ) -> None:
     try:
+        if word == "approve":
+            await _showable(console, ident)
         await console.gate.answer(ident, word, reason=reason[:4000].strip(), scope=scope, channel=who.channel)
     except CallError as error:  # late, repeated, misplaced: it changed nothing, and is kept
         await console.site.refused(f"an answer to {console.site.shown(ident)} was refused: {error.message}")
         raise
+
+
+async def _showable(console: Console, ident: str) -> None:
+    asked = await console.gate.services.desk.question(ident)
+    if asked is not None and too_large(asked):
+        raise NotAllowed(
+            "this is too large to be shown here, so it cannot be approved here",
+            f"`toolgate approvals {asked.id}`",
+        )
 
 
 async def _forms(request: Request) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from toolgate.faces.console import granting
 from toolgate.faces.console.calls import calls
 from toolgate.faces.console.console import Console, is_part
 from toolgate.faces.console.life import life
-from toolgate.faces.console.question import view
+from toolgate.faces.console.question import too_large, view
 from toolgate.faces.http.auth import Human
 from toolgate.storage.port import Filter
 
@@ -49,6 +49,8 @@ def add(pages: APIRouter, console: Console) -> None:
     ) -> Response:
         """Several of one kind, each shown in full, answered together."""
         asked = alike([await still_open(console, ident) for ident in dict.fromkeys(chosen or ())])
+        if any(map(too_large, asked)):
+            raise InvalidArgs("one of these is too large to be shown with others", "open it by itself")
         views = [await view(question, console.painter, whole=True) for question in asked]
         return await console.page(request, who, "several.html", views=views)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -15,12 +16,15 @@ from toolgate.core.ports import Question
 from toolgate.faces.console import diffs
 from toolgate.faces.console.colours import SECONDS, Painter
 from toolgate.faces.console.diffs import FileDiff
-from toolgate.faces.console.marks import Block, Span, blocks, draw
+from toolgate.faces.console.marks import Block, Colours, Span, blocks, draw
 from toolgate.faces.console.remarks import Remark, remarks
 from toolgate.faces.console.text import plural
 
 AT_ONCE = 600
 """Lines shown before "show all"; whoever has not seen all cannot approve."""
+MOST_LINES = 20_000
+MOST_CHARS = 1_000_000
+"""More than this no page shows, and nobody reads: it is answered where it can be looked at with other tools."""
 _PROGRAMS = {"exec.python": "x.py", "exec.javascript": "x.js", "exec.shell": "x.sh"}
 
 
@@ -68,26 +72,25 @@ class QuestionView:
     lines: int
     cut: int
     """Lines that are not shown yet."""
+    too_large: bool
+    names: int
+    """How many files there are, how many lines come and go: of all of it, whatever is shown."""
+    added: int
+    removed: int
 
     @property
     def complete(self) -> bool:
-        return not self.cut
-
-    @property
-    def added(self) -> int:
-        return sum(file.added for file in self.files)
-
-    @property
-    def removed(self) -> int:
-        return sum(file.removed for file in self.files)
+        return not self.cut and not self.too_large
 
 
 async def view(question: Question, painter: Painter, *, whole: bool = False) -> QuestionView:
     parsed = diffs.parse(question.preview) if question.preview else []
     plain = question.preview.split("\n") if question.preview and not parsed else []
     arguments = await _arguments(question, painter, bool(parsed))
-    shown = parsed if whole else _first(parsed, AT_ONCE)
     total = sum(file.size for file in parsed) + len(plain)
+    large = too_large(question)
+    whole = whole and not large
+    shown = parsed if whole else first(parsed, AT_ONCE)
     kept = plain if whole else plain[:AT_ONCE]
     cut = total - sum(file.size for file in shown) - len(kept)
     long = sum(len(each.lines) for each in arguments)
@@ -95,11 +98,18 @@ async def view(question: Question, painter: Painter, *, whole: bool = False) -> 
     return QuestionView(
         question, f"{question.persona} wants to {what}", what, await drawn(shown, painter),
         [draw(line, ()) for line in kept], arguments, touches(question.effects), _mounts(question, parsed),
-        list(getattr(question, "findings", ())), total + long, cut,
+        list(getattr(question, "findings", ())), total + long, cut, large,
+        len(parsed), sum(file.added for file in parsed), sum(file.removed for file in parsed),
     )  # fmt: skip
 
 
-def _first(files: Sequence[FileDiff], most: int) -> list[FileDiff]:
+def too_large(question: Question) -> bool:
+    """Whether no page can show it in full, so that no page may approve it."""
+    texts = [question.preview, *(value for value in question.args.values() if isinstance(value, str))]
+    return any(len(text) > MOST_CHARS or text.count("\n") > MOST_LINES for text in texts)
+
+
+def first(files: Sequence[FileDiff], most: int) -> list[FileDiff]:
     """Whole hunks only, as many as fit; the first even if it alone is too long, cut at the limit."""
     kept: list[FileDiff] = []
     for file in files:
@@ -122,6 +132,10 @@ def _first(files: Sequence[FileDiff], most: int) -> list[FileDiff]:
 
 async def drawn(files: Sequence[FileDiff], painter: Painter) -> list[FileView]:
     colours = await painter.files(files)
+    return await asyncio.to_thread(_drawn, files, colours)  # a long one must not hold up the calls of others
+
+
+def _drawn(files: Sequence[FileDiff], colours: Sequence[Colours]) -> list[FileView]:
     return [
         FileView(
             file.path, file.op, file.kind, file.added, file.removed, remarks(file),

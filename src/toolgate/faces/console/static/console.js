@@ -138,7 +138,8 @@ const say = (text) => { $("#live").textContent = text; };
 let quiet = false;
 let missed = 0;
 const later = {};
-const soon = (name, work, ms = 150) => { clearTimeout(later[name]); later[name] = setTimeout(work, ms); };
+// at most once in `ms`, but at least that: whoever keeps talking must not keep the page from changing
+const soon = (name, work, ms = 150) => { later[name] ??= setTimeout(() => { delete later[name]; work(); }, ms); };
 const query = (name) => new URLSearchParams(location.search).get(name) ?? "";
 
 async function refreshList(ids) {
@@ -171,6 +172,8 @@ async function refreshFeed() {
   await htmx.ajax("GET", `${base}/activity${location.search}`, { target: "#feed", swap: "outerHTML" });
 }
 function heard(row) {
+  const number = $("#events");
+  if (number) number.textContent = `${row.seq.toLocaleString("en")} events`;
   if ($("#feed")) {
     if (scrollY > 80 || $("#feed").dataset.before !== "0") {
       missed += 1;
@@ -206,7 +209,7 @@ function listen() {
   source.addEventListener("questions", (event) => {
     const { open: number, ids } = JSON.parse(event.data);
     count(number);
-    if ($("#list") && (known !== null || ids.join() !== ($("#list").dataset.ids ?? "").trim().split(" ").join())) soon("list", () => refreshList(ids), 50);
+    if ($("#list") && (known !== null || ids.join() !== ($("#list").dataset.ids ?? "").trim().split(" ").join())) soon("list", () => refreshList(known), 50);
     known = ids;
   });
   for (const kind of KINDS) source.addEventListener(kind, (event) => heard(JSON.parse(event.data)));
