@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, sync_playwright
 
 from e2e.world import PATIENCE, World, running
 
@@ -13,6 +13,8 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 ]  # fmt: skip
+
+SIZE: ViewportSize = {"width": 1280, "height": 800}
 
 
 @pytest.fixture(scope="package")
@@ -33,6 +35,17 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
+@pytest.fixture(scope="package")
+def logged_in(world: World, browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context(viewport=SIZE, color_scheme="dark")
+    context.set_default_timeout(PATIENCE * 1000)
+    page = context.new_page()
+    page.goto(f"{world.address}/?token={world.token}")
+    page.close()
+    yield context
+    context.close()
+
+
 @dataclass
 class Visit:
     """Somebody who is logged in, and all that went wrong in their browser."""
@@ -46,26 +59,21 @@ class Visit:
         self.page.goto(self.world.url(path))
         return self.page
 
+    def watch(self) -> None:
+        page, note = self.page, self.troubles.append
+        page.on("console", lambda said: note(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: note(str(error)))
+        page.on("dialog", lambda dialog: (note(f"dialog {dialog.message}"), dialog.dismiss()))
+        page.on(
+            "request", lambda asked: None if asked.url.startswith(self.world.address) else note(asked.url)
+        )
+
 
 @pytest.fixture
-def visit(world: World, browser: Browser) -> Iterator[Visit]:
-    context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme="dark")
-    context.set_default_timeout(PATIENCE * 1000)
-    page = context.new_page()
-    made = Visit(world, context, page)
-    page.on(
-        "console", lambda said: made.troubles.append(said.text) if said.type in ("error", "warning") else None
-    )
-    page.on("pageerror", lambda error: made.troubles.append(str(error)))
-    page.on("dialog", lambda dialog: (made.troubles.append(f"dialog {dialog.message}"), dialog.dismiss()))
-    page.on(
-        "request",
-        lambda request: (
-            None if request.url.startswith(world.address) else made.troubles.append(f"asked {request.url}")
-        ),
-    )
-    page.goto(f"{world.address}/?token={world.token}")
+def visit(world: World, logged_in: BrowserContext) -> Iterator[Visit]:
+    made = Visit(world, logged_in, logged_in.new_page())
+    made.watch()
     yield made
-    context.close()
+    made.page.close()
     world.settle()
     assert made.troubles == []

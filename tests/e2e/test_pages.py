@@ -85,6 +85,7 @@ def test_the_theme_is_switched_and_stays(visit: Visit) -> None:
     page.locator("#theme").click()
     page.reload()
     assert page.locator("html").get_attribute("data-theme") == "light"
+    visit.context.clear_cookies(name="toolgate_theme")
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
@@ -118,6 +119,7 @@ def test_no_page_scrolls_sideways_at_320_pixels(visit: Visit) -> None:
 
 def test_a_lost_connection_shows_and_comes_back(visit: Visit) -> None:
     page = visit.go()
+    expect(page.locator("body")).to_have_attribute("data-live", "yes")
     visit.context.set_offline(True)
     expect(page.locator("#offline")).to_be_visible()
     visit.context.set_offline(False)

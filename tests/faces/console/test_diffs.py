@@ -39,7 +39,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(LINES, LINES, st.booleans()), min_size=1, max_size=3))
 def test_every_line_of_every_change_is_there_with_its_side_and_number(
     files: list[tuple[list[str], list[str], bool]],
@@ -75,7 +75,7 @@ def test_what_is_not_a_diff_to_its_last_line_is_none() -> None:
         assert parse(broken) == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.text(max_size=40),
     st.lists(st.tuples(st.integers(0, 45), st.integers(0, 45)), max_size=4),

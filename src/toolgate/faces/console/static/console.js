@@ -44,8 +44,13 @@ function watch() {
   mark(false);
   watcher = new IntersectionObserver((seen) => {
     if (seen.some((each) => each.isIntersecting)) { shown = true; watcher.disconnect(); mark(true); }
-  }, { rootMargin: "0px 0px -40px 0px" });
+  }, { rootMargin: `0px 0px -${covered()}px 0px` });
   watcher.observe(end);
+}
+// what lies over the end of the page: the answers, and on a phone the way to other pages
+function covered() {
+  const rail = $(".rail").getBoundingClientRect();
+  return Math.round(($("#question .bar")?.offsetHeight ?? 0) + (rail.top > innerHeight / 2 ? rail.height : 0));
 }
 function mark(yes) {
   const button = $("#approve-button");
@@ -213,9 +218,10 @@ function listen() {
     known = ids;
   });
   for (const kind of KINDS) source.addEventListener(kind, (event) => heard(JSON.parse(event.data)));
-  source.onopen = () => { if (lost) { lost = false; tell(); if ($("#feed") && scrollY <= 80) refreshFeed(); } };
+  source.onopen = () => { document.body.dataset.live = "yes"; if (lost) { lost = false; tell(); if ($("#feed") && scrollY <= 80) refreshFeed(); } };
   source.onerror = () => {
     lost = true;
+    document.body.dataset.live = "no";
     soon("offline", tell, 400); // a server that restarts is back before anybody needs to know
     if (source.readyState === EventSource.CLOSED) soon("listen", listen, 3000);
   };
