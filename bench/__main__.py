@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import (
@@ -24,6 +26,7 @@ from bench.durable import durable
 from bench.git import git
 from bench.growth import growth
 from bench.measure import Line
+from bench.opening import opening
 from bench.overhead import overhead
 from bench.parts import parts
 from bench.proof import proof
@@ -33,8 +36,7 @@ from bench.server import Postgres
 
 BENCHMARKS: dict[str, Benchmark] = {
     "gate": overhead, "durable": durable, "crowd": crowd, "verify": proof, "growth": growth, "parts": parts,
-    "git": git,
-    "search": search,
+    "git": git, "search": search, "open": opening,
 }  # fmt: skip
 
 
@@ -48,8 +50,9 @@ def main() -> None:
         postgres = Postgres(stack, lambda text: progress.update(task, description=text))
         scratch = stack.enter_context(world.scratch())
         run = Run(
-            scratch, options.quick, lambda text: progress.update(task, description=text), postgres.database
-        )
+            scratch, options.quick, lambda text: progress.update(task, description=text), postgres.database,
+            options.repository,
+        )  # fmt: skip
         lines: list[Line] = []
         for name in names:
             lines += asyncio.run(BENCHMARKS[name](run))  # type: ignore[arg-type]
@@ -66,6 +69,11 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these: {', '.join(BENCHMARKS)}")
     parser.add_argument("--quick", action="store_true", help="a short, rougher run")
+    parser.add_argument(
+        "--repository", type=Path, default=os.environ.get("TOOLGATE_BENCH_REPOSITORY") or None, metavar="PATH",
+        help="a git repository with many files and a long history, for `git` and `search`; without it one is "
+        "generated (also TOOLGATE_BENCH_REPOSITORY)",
+    )  # fmt: skip
     options = parser.parse_args()
     if unknown := [name for name in options.names if name not in BENCHMARKS]:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are: {', '.join(BENCHMARKS)}")

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from servers.postgres import Server, running_postgres
+
+# The same cases in every run, so that a change is judged by what it changed; TOOLGATE_EXPLORE=1 looks for new ones.
+settings.register_profile("same", derandomize=True, database=None)
+settings.register_profile("explore", derandomize=False)
+settings.load_profile("explore" if os.environ.get("TOOLGATE_EXPLORE") else "same")
 
 
 @pytest.fixture(autouse=True)

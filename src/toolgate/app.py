@@ -13,12 +13,12 @@ from typing import Any
 from toolgate import config as configuration
 from toolgate import plugins, trust
 from toolgate.config import Config
-from toolgate.consent.desk import Desk, Settings
+from toolgate.consent.desk import Desk
 from toolgate.consent.notify import notifiers
 from toolgate.core.clock import Clock
 from toolgate.core.errors import LedgerBroken, SetupError
 from toolgate.core.names import Registry
-from toolgate.core.ports import Channel, Window
+from toolgate.core.ports import Channel
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
 from toolgate.gate.cache import Cache
@@ -30,8 +30,8 @@ from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.needed import images_needed
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
+from toolgate.live import LivePolicy, consent_settings
 from toolgate.logs import log_to
-from toolgate.policy.policy import Policy
 from toolgate.record import Record
 from toolgate.secrets.mask import NameMask
 from toolgate.storage.memory import MemoryBackend
@@ -99,9 +99,9 @@ def prepare(
         trusted = True  # the program that opens the gate vouches for what it hands in
         if isinstance(config, str | Path):
             source = Path(config)
-            if not source.is_file():
+            if not source.exists():
                 raise SetupError(f"there is no configuration file {source}", "check the path")
-            loaded = configuration.loads(source.read_text(), str(source))
+            loaded = configuration.read(source)
         else:
             loaded = config if isinstance(config, Config) else Config.from_dict(config)
     return Setup(root, source, loaded, trusted, database or loaded.ledger.database, state_dir)
@@ -136,7 +136,7 @@ async def _assemble(
     setup: Setup, stack: AsyncExitStack, own: Sequence[Tool], more: Sequence[plugins.Plugin],
     channels: Sequence[Channel], clock: Clock | None, keys: Keys | None,
 ) -> Gate:  # fmt: skip
-    live = LivePolicy(setup)
+    live = LivePolicy(setup.config, setup.source, setup.trusted)
     backend = _backend(setup)
     owners = _owners(setup, backend)
     ledger = Ledger(backend, keys or _keys(setup, backend), clock, live.windows)
@@ -151,7 +151,7 @@ async def _assemble(
     consent = setup.config.consent
     desk = Desk(
         ledger,
-        _consent(setup.config),
+        consent_settings(setup.config),
         channels,
         notifiers(consent.notify.webhook, consent.notify.desktop),
     )
@@ -165,72 +165,15 @@ async def _assemble(
     live.ledger, live.services = ledger, services
     gate = Gate(setup.root, live, services, Pipeline(services))
     stack.push_async_callback(gate.pipeline.refusals.close)
-    _register(setup, services, gate, (*_history(setup, stack, services, live), *own), more)
+    _register(setup, services, gate, _history(setup, stack, services, live), own, more)
+    if setup.trusted and setup.config.servers:
+        from toolgate.upstream.wiring import servers_of
+
+        gate.upstream = servers_of(setup.config.servers, setup.root, setup.state_dir, services.registry)
+        stack.push_async_callback(gate.upstream.close)
     await reconcile_dead(services)
     await _remember_policy(services)
     return gate
-
-
-class LivePolicy:
-    """The policy in force, read again whenever its file changes. A broken file stops everything: fail closed."""
-
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-        self._stamp = self._look()
-        self.config = setup.config
-        self._policy = setup.config.policy(setup.trusted)
-        self._error: Exception | None = None
-        self.ledger: Ledger | None = None
-        self.services: Services | None = None
-
-    def current(self) -> Policy:
-        if self._setup.source is not None and (stamp := self._look()) != self._stamp:
-            self._stamp = stamp
-            self._reload()
-        if self._error is not None:
-            raise self._error
-        return self._policy
-
-    def windows(self, persona: str, tool: str) -> tuple[Window, ...]:
-        return self._policy.windows(persona, tool) if persona in self._policy.personas else ()
-
-    def _look(self) -> tuple[int, ...] | None:
-        if self._setup.source is None:
-            return None
-        try:
-            status = self._setup.source.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
-
-    def _reload(self) -> None:
-        from toolgate.core.errors import ConfigError, Unavailable
-
-        source = self._setup.source
-        assert source is not None
-        try:
-            self.config = configuration.loads(source.read_text(), str(source))
-            self._policy = self.config.policy(self._setup.trusted)
-            self._error = None
-        except (ConfigError, OSError, UnicodeDecodeError) as error:
-            fix = getattr(error, "fix", "") or "repair the file"
-            self._error = Unavailable(f"the policy cannot be read: {error}", fix)
-            return
-        if self.ledger is not None:
-            self.ledger.forget()  # limits may look back further now
-        if self.services is not None:
-            _settings(self.services, self.config)
-
-
-def _settings(services: Services, config: Config) -> None:
-    """What a changed file changes at once; mounts, plugins and the database wait for the next opening."""
-    services.desk.settings = _consent(config)
-    services.budget = Budget(config.budget.tokens, config.budget.bytes)
-    services.timeouts = Timeouts(config.timeouts.default_s, config.timeouts.max_s, config.timeouts.tool)
-
-
-def _consent(config: Config) -> Settings:
-    return Settings(config.consent.expires_s, config.consent.max_open, config.consent.unattended)
 
 
 def _backend(setup: Setup) -> Backend:
@@ -368,8 +311,9 @@ def _history(setup: Setup, stack: AsyncExitStack, services: Services, live: Live
 
 
 def _register(
-    setup: Setup, services: Services, gate: Gate, own: Sequence[Tool], more: Sequence[plugins.Plugin]
-) -> None:
+    setup: Setup, services: Services, gate: Gate, history: Sequence[Tool], own: Sequence[Tool],
+    more: Sequence[plugins.Plugin],
+) -> None:  # fmt: skip
     built_in = [
         *tools.toolset(services.registry, lambda who, tool: services.rules().outlook(who, tool)),
         *events.toolset(services.ledger),
@@ -381,12 +325,13 @@ def _register(
         built_in += artifacts.toolset(services.ledger, services.files)
         built_in += fs.toolset(services.files)
         built_in += fs_patch.toolset(services.files)
-    for tool in (*built_in, *own):
+    for tool in (*built_in, *history):
         services.registry.add(tool)
     named = [plugins.load(spec, setup.root) for spec in setup.config.plugins] if setup.trusted else []
-    for plugin in (*more, *named):
-        for tool in plugin(services):
-            services.registry.add(tool)
+    brought = (tool for plugin in (*more, *named) for tool in plugin(services))
+    for tool in (*own, *brought):
+        services.registry.add(tool)
+        tool.definition  # noqa: B018 - schemas are worked out late; what is wrong with a stranger's is said now
 
 
 async def _remember_policy(services: Services) -> None:

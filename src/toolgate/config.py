@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -18,8 +19,9 @@ from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, folded
 from toolgate.policy.checks import Parts, first_flaw
 from toolgate.policy.hard import Named
-from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, Strict, flawed
+from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, ScanSpec, Strict, flawed
 from toolgate.policy.policy import Policy
+from toolgate.serverspec import ServerSpec, check_name
 from toolgate.starter import DEFAULT_YAML
 
 FILE = "toolgate.yaml"
@@ -42,7 +44,14 @@ class ConsentSpec(Strict):
     """Open questions per persona."""
     unattended: Flag = False
     """Nobody answers here: what would be asked is refused at once."""
+    mcp: Flag = True
+    """Whether the user of an MCP client may answer in it; the client vouches that a person did."""
     notify: NotifySpec = NotifySpec()
+
+
+class McpSpec(Strict):
+    profile: Literal["minimal", "code", "full"] = "full"
+    """Which tools MCP clients are shown. Showing is not permission."""
 
 
 class LedgerSpec(Strict):
@@ -94,12 +103,14 @@ class Config(Strict):
     limits: LimitsSpec = LimitsSpec()
     consent: ConsentSpec = ConsentSpec()
     policy_spec: PolicySpec = Field(default=PolicySpec(), alias="policy")
+    scan: ScanSpec = ScanSpec()
     ledger: LedgerSpec = LedgerSpec()
     budget: BudgetSpec = BudgetSpec()
     plugins: tuple[Annotated[str, Field(pattern=r"^(\./\S+\.py|[\w.]+:\w+)$")], ...] = ()
     """`package.module:factory` or `./file.py`; started only in a trusted project."""
-    servers: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """MCP servers behind the gate, kept as written."""
+    servers: dict[str, ServerSpec] = Field(default_factory=dict)
+    """MCP servers behind the gate; started only in a trusted project."""
+    mcp: McpSpec = McpSpec()
     timeouts: TimeoutsSpec = TimeoutsSpec()
     cache: CacheSpec = CacheSpec()
     images: ImagesSpec = ImagesSpec()
@@ -121,7 +132,8 @@ class Config(Strict):
             raise flawed(
                 f"there is no version {str(version)[:40]!r}", f"write `version: {VERSION}`", "version"
             )
-        return data | {"mounts": _mounts(data.get("mounts"))}
+        servers = data.get("servers")
+        return data | {"mounts": _mounts(data.get("mounts")), "servers": {} if servers is None else servers}
 
     @model_validator(mode="after")
     def _whole(self) -> Config:
@@ -143,6 +155,8 @@ class Config(Strict):
             )
         for name, mount in self.mounts.items():
             _check_mount(name, mount)
+        for name in self.servers:
+            check_name(name)
         if self.default_persona and self.default_persona not in self.personas:
             known = ", ".join(self.personas) or "none"
             raise flawed(
@@ -161,7 +175,9 @@ class Config(Strict):
         return _validated(dict(data) if isinstance(data, Mapping) else data, yamlfile.Document(data), "")
 
     def policy(self, trusted: bool) -> Policy:
-        human = PersonaSpec(phase="collaborate", allow=("ledger.undo",), mounts=tuple(self.mounts))
+        human = PersonaSpec(
+            phase="collaborate", allow=("ledger.undo", "servers.approve"), mounts=tuple(self.mounts)
+        )
         files = [plugin for plugin in self.plugins if plugin.startswith("./")]
         keys = [self.ledger.key_file] if self.ledger.key_file else []
         return Policy(
@@ -171,6 +187,7 @@ class Config(Strict):
             self.limits,
             trusted=trusted,
             named=Named.of(files, keys),
+            scan=self.scan,
         )
 
 
@@ -200,6 +217,11 @@ def state_dir() -> Path:
     return Path.home() / ".local" / "state" / "toolgate"
 
 
+def environment() -> dict[str, str]:
+    """What `${env:NAME}` in toolgate.yaml may refer to."""
+    return dict(os.environ)
+
+
 def schema() -> dict[str, Any]:
     """JSON Schema of toolgate.yaml, for editors."""
     found = Config.model_json_schema(by_alias=True)
@@ -209,7 +231,10 @@ def schema() -> dict[str, Any]:
 
 def _text(file: Path) -> str:
     try:
-        with file.open("rb") as stream:
+        # Without O_NONBLOCK, a FIFO in its place would hold us until somebody writes into it.
+        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise ConfigError("it is not a regular file", "put a file in its place", str(file))
             raw = stream.read(yamlfile.MAX_BYTES + 1)
     except FileNotFoundError:
         raise ConfigError("there is no such file", "run `toolgate init`", str(file)) from None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from toolgate import undoing
 from toolgate.config import Config
@@ -14,6 +15,7 @@ from toolgate.consent.works import Scope
 from toolgate.core.context import NO_TRAIL, Trail
 from toolgate.core.errors import InvalidArgs, NotAllowed, NotFound, Unavailable
 from toolgate.core.event import Paused, Resumed
+from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
@@ -37,6 +39,9 @@ from toolgate.toolsets.artifacts import Listed
 from toolgate.undoing import Wanted
 from toolgate.workspace.files import WorkspaceFiles
 
+if TYPE_CHECKING:
+    from toolgate.upstream.servers import Servers
+
 
 class PolicySource(Protocol):
     config: Config
@@ -51,6 +56,8 @@ class Gate:
         self.root = root
         self.services = services
         self.pipeline = pipeline
+        self.upstream: Servers | None = None
+        """Other MCP servers behind this gate, where toolgate.yaml names any."""
         self._policy = policy
 
     @property
@@ -105,7 +112,7 @@ class Gate:
             decision = self.policy.outlook(who, tool)
             if decision.verdict != "deny":
                 seen.append((tool, decision))
-        return ToolSpecs.of(seen)
+        return ToolSpecs.of(seen, partial(self.calls, persona=who))
 
     async def explain(
         self, tool: str, args: Mapping[str, Any] | None = None, persona: str | None = None
@@ -116,7 +123,9 @@ class Gate:
 
     async def facts(self, tool: str, args: Mapping[str, Any], persona: str) -> Facts:
         flow = Flow(tool, args, persona, None, Trail(), False, "c_explain")
-        resolve(self.services, flow)
+        late = resolve(self.services, flow)
+        if late is not None:
+            await late
         validate(self.services, flow)
         assert flow.facts is not None
         paused = await self.services.ledger.look(lambda state, now: dict(state.paused))
@@ -190,6 +199,20 @@ class Gate:
     async def artifacts(self, conversation: str = "", limit: int = 1000) -> Listed:
         """The files that calls changed, from the ledger, and whether they still are as it says."""
         return await artifacts.listed(self.services.ledger, self.services.files, conversation, limit)
+
+    # --- other servers ------------------------------------------------------------------------------------
+
+    def servers(self) -> list[dict[str, Any]]:
+        """The MCP servers behind this gate: state, health, tools, what is held and why. Starts nothing."""
+        return self.upstream.status() if self.upstream is not None else []
+
+    async def approve_server(
+        self, name: str, tools: Mapping[str, str], *, by: str = "", channel: str = "library"
+    ) -> Result:
+        """Approve what `upstream.diff(name)` showed: tools by name, each with the hash of its definition. A
+        recorded call, and a human's; a face must know that it is one."""
+        args = {"server": name, "tools": dict(tools), "by": by or whoami(), "channel": channel}
+        return await self.call("servers.approve", args, persona=HUMAN)
 
     # --- the record ---------------------------------------------------------------------------------------
 

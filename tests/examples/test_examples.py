@@ -23,6 +23,14 @@ granted → the door of lab is open
 used 1 of 2
 grants left: 0
 """,
+    "functions.py": """\
+['clock_set', 'door_open']
+tool call_1 it is 7 o'clock
+tool call_2 {"error": {"code": "invalid_args", "message": "the arguments are not J
+tool_result toolu_1 it is 8 o'clock
+tool_result toolu_2 pending
+tool_result toolu_3 cancelled
+""",
     "fakes.py": "Access denied by creator. script refused door.open: at night\n",
     "custom_tool.py": """\
 1 of 2

@@ -202,6 +202,7 @@ def as_question(item: Open) -> Question:
         channels=tuple(body.get("channels", ())),
         again=body.get("again", ""),
         repeats=tuple(body.get("repeats", ())),
+        findings=tuple(body.get("findings", ())),
     )
 
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import shutil
-import urllib.request
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,16 +37,17 @@ class Webhook:
         await asyncio.to_thread(self._post, json.dumps(body).encode())
 
     def _post(self, body: bytes) -> None:
+        import urllib.request  # by the first question that is told of, not by every start
+
+        class NoRedirect(urllib.request.HTTPRedirectHandler):
+            """The configuration names who is told; whoever answers there does not get to name somebody else."""
+
+            def redirect_request(self, *args: Any, **more: Any) -> None:
+                return None
+
         request = urllib.request.Request(self.url, body, {"content-type": "application/json"})  # noqa: S310 - http(s) only, checked when the configuration is read
-        with urllib.request.build_opener(_NoRedirect).open(request, timeout=PATIENCE):
+        with urllib.request.build_opener(NoRedirect).open(request, timeout=PATIENCE):
             return
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The configuration names who is told; whoever answers there does not get to name somebody else."""
-
-    def redirect_request(self, *args: Any, **more: Any) -> None:
-        return None
 
 
 @dataclass(frozen=True)

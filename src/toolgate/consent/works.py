@@ -13,6 +13,7 @@ from toolgate.core.decision import Decision
 from toolgate.core.effects import Effects
 from toolgate.core.errors import Conflict, InvalidArgs, NotAllowed, NotFound, RateLimited
 from toolgate.core.event import Approved, Asked, Expired, Granted, Refused, Revoked
+from toolgate.core.finding import recorded
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.state import Grant, Open, State
 
@@ -70,6 +71,7 @@ class AskWork(Work[str]):
                 expires=view.now + round(self.expires_s * SECOND), preview=self.preview,
                 undoable=self.undoable, channels=list(self.decision.channels), again=self.again,
                 trail=call.trail.words(), repeats=self.repeats,
+                findings=recorded(call.change.findings) if call.change else [],
             )
         )  # fmt: skip
         return ident

@@ -12,6 +12,7 @@ from typing import Any
 from toolgate.core.canonical import canonical, sha256
 from toolgate.core.change import Change
 from toolgate.core.context import Trail
+from toolgate.core.finding import recorded
 
 _counter = itertools.count(int.from_bytes(os.urandom(2)))
 _process = os.urandom(5).hex()
@@ -89,7 +90,8 @@ def call_digest(
 ) -> str:
     """SHA-256 over RFC 8785 JSON of what identifies a call. Names have no characters that JSON would escape."""
     planned = f',"change":{canonical(change.manifest)}' if change is not None else ""
+    found = f',"findings":{canonical(recorded(change.findings))}' if change and change.findings else ""
     shown = f',"preview":"{sha256(preview)}"' if preview else ""
     return sha256(
-        f'{{"args":{args_json}{planned},"definition":"{definition}","persona":"{persona}"{shown},"tool":"{tool}"}}'
+        f'{{"args":{args_json}{planned},"definition":"{definition}"{found},"persona":"{persona}"{shown},"tool":"{tool}"}}'
     )

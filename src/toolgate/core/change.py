@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from toolgate.core.finding import Finding
 from toolgate.core.paths import MountPath
 
 
@@ -70,6 +71,8 @@ class Change:
     """The events that this change takes back, if it does."""
     report: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """What the plan found out that the result tells; it identifies nothing and is not kept."""
+    findings: tuple[Finding, ...] = ()
+    """What the content scan found in it. Set by the gate alone, whatever a plan says; part of the call's digest."""
 
     @cached_property
     def manifest(self) -> list[Mapping[str, Any]]:

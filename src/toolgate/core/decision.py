@@ -23,9 +23,11 @@ class Decision:
     rule: str
     """Stable name of the line that decided: `rule:source-changes`, `deny:builder`, `phase:observe/reading`, `silence`."""
     step: int = 6
-    """Which of the six steps of evaluation spoke."""
+    """Which of the six steps of evaluation spoke; 7 if the content scan made it stricter."""
     channels: tuple[str, ...] = ()
     """Where the answer must come from; empty means anywhere a human can answer."""
+    singly: bool = False
+    """Asked because of what was found in the content: only an approval of this very call counts, no grant."""
 
     def stricter(self, other: Decision) -> Decision:
         return other if other.verdict.strictness > self.verdict.strictness else self

@@ -151,6 +151,7 @@ class Denied(Event):
     args: Json = field(default_factory=dict)
     trail: Json = field(default_factory=dict)
     code: str = "not_allowed"
+    findings: list[Json] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -201,6 +202,7 @@ class Started(Event):
     undoes: list[int] = field(default_factory=list)
     request: str = ""
     """With a claim and a Change: the digest without the Change, so that a repeat is known after files have changed."""
+    findings: list[Json] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)

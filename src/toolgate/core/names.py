@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from toolgate.core.errors import DuplicateName, SetupError, UnknownTool
@@ -39,10 +39,16 @@ class Registry:
         self._tools: dict[str, Tool] = {}
         self._aliases: dict[str, str] = {}
         self._ambiguous: dict[str, set[str]] = {}
+        self.refresh: Callable[[], None] | None = None
+        """Told before anybody looks: tools of other servers come and go while a gate is open."""
+        self.late: Callable[[str], Awaitable[bool]] | None = None
+        """Asked about a name that is missing: whether it has arrived now."""
         for tool in tools:
             self.add(tool)
 
     def __iter__(self) -> Iterator[Tool]:
+        if self.refresh is not None:
+            self.refresh()
         return iter(sorted(self._tools.values(), key=lambda tool: tool.name))
 
     def __len__(self) -> int:
@@ -52,7 +58,7 @@ class Registry:
         return name in self._tools
 
     def add(self, tool: Tool) -> None:
-        if not hasattr(tool, "definition"):
+        if not hasattr(type(tool), "definition"):
             named = getattr(tool, "__name__", type(tool).__name__)
             raise SetupError(f"{named} is not a tool", 'make it one with @toolgate.tool("family.verb", ...)')
         name = check_name(tool.name)
@@ -69,6 +75,17 @@ class Registry:
         for alias in _spellings(name):
             self._add_spelling(alias, name)
 
+    def remove(self, name: str) -> None:
+        tool = self._tools.pop(name, None)
+        if tool is None:
+            return
+        self._aliases = {alias: holder for alias, holder in self._aliases.items() if holder != name}
+        for alias, holders in list(self._ambiguous.items()):
+            holders.discard(name)
+            if len(holders) == 1:  # it is clear again who is meant
+                del self._ambiguous[alias]
+                self._aliases[alias] = holders.pop()
+
     def _add_spelling(self, alias: str, name: str) -> None:
         holder = self._aliases.get(alias)
         if alias in self._tools or (holder and alias in self._tools[holder].aliases):
@@ -82,6 +99,8 @@ class Registry:
             self._ambiguous[alias] = {holder, name}
 
     def resolve(self, name: str) -> Tool:
+        if self.refresh is not None:
+            self.refresh()
         tool = self._tools.get(name)
         if tool is not None:
             return tool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ from toolgate.core.call import Call
 from toolgate.core.change import Change
 from toolgate.core.decision import Decision
 from toolgate.core.effects import Effects
+from toolgate.core.finding import Finding
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool
 
@@ -25,6 +26,8 @@ class Facts:
     paths: tuple[MountPath, ...] = ()
     paused: Mapping[str, str] = field(default_factory=dict)
     """Paused personas and why; the empty name stands for everybody."""
+    findings: tuple[Finding, ...] = ()
+    """What the content scan found in what the call would write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,31 @@ class Redactor(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Scan:
+    """What is in a Change that was not there before, and every secret seen on the way."""
+
+    findings: tuple[Finding, ...] = ()
+    values: tuple[str, ...] = field(default=(), repr=False)
+    """The secrets themselves, old ones too: only to be masked in what is recorded and shown."""
+    opaque: bool = False
+    """There are too many to mask one by one: no text of the call is recorded or shown."""
+
+
+class Scanner(Protocol):
+    """Looks for secrets, malicious payloads and hidden characters in what would be written."""
+
+    def scan(self, change: Change) -> Scan: ...
+
+
+class Vault(Protocol):
+    """Where our own secrets are kept, as the content scan sees it."""
+
+    def within(self, content: bytes) -> Iterable[tuple[str, int, int]]:
+        """The name, start and end of each of its values that this content holds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """An open question as a channel shows it."""
 
@@ -125,6 +153,8 @@ class Question:
     again: str = ""
     repeats: tuple[str, ...] = ()
     """Arguments that the preview shows already."""
+    findings: tuple[Mapping[str, Any], ...] = ()
+    """What the content scan found in what would be written."""
 
 
 class Channel(Protocol):
@@ -150,4 +180,7 @@ class Notice(Protocol):
     async def tell(self, question: Question) -> None: ...
 
 
-__all__ = ["Call", "Channel", "Facts", "Files", "Notice", "Question", "Redactor", "Rules", "Window"]
+__all__ = [
+    "Call", "Channel", "Facts", "Files", "Notice", "Question", "Redactor", "Rules", "Scan", "Scanner", "Vault",
+    "Window",
+]  # fmt: skip

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from toolgate.core import functions
 from toolgate.core.decision import Decision
+from toolgate.core.result import Result
 from toolgate.core.tool import Tool
+
+Run = Callable[..., Awaitable[list[Result]]]
+"""Several calls through the gate, in order: `Gate.calls` for one persona."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +31,18 @@ class ToolSpec:
 
 
 class ToolSpecs(tuple[ToolSpec, ...]):
-    """The list `gate.tools()` gives."""
+    """The list `gate.tools()` gives. It knows how function-calling APIs spell it, and makes the calls they ask for."""
 
-    __slots__ = ()
+    _run: Run | None = None
 
     def as_openai(self) -> list[dict[str, Any]]:
-        """For the `tools` of an OpenAI-compatible API; the joined names resolve at the gate."""
+        """For the `tools` of an OpenAI-compatible API."""
+        names = self._names()
         return [
             {
                 "type": "function",
                 "function": {
-                    "name": spec.name.replace(".", "_"),
+                    "name": names[spec.name],
                     "description": spec.description,
                     "parameters": spec.input_schema,
                 },
@@ -45,19 +51,44 @@ class ToolSpecs(tuple[ToolSpec, ...]):
         ]
 
     def as_anthropic(self) -> list[dict[str, Any]]:
-        """For the `tools` of Anthropic's API; the joined names resolve at the gate."""
+        """For the `tools` of Anthropic's API."""
+        names = self._names()
         return [
-            {
-                "name": spec.name.replace(".", "_"),
-                "description": spec.description,
-                "input_schema": spec.input_schema,
-            }
+            {"name": names[spec.name], "description": spec.description, "input_schema": spec.input_schema}
             for spec in self
         ]
 
+    async def run_openai(self, calls: Iterable[Any] | None, **more: Any) -> list[dict[str, Any]]:
+        """Make the calls of `message.tool_calls` (or of the Responses API's `output`); the messages to answer with.
+
+        They run in order. A refusal is a result like any other, and stops the rest. `more` goes to `gate.calls`:
+        conversation, reason, wait.
+        """
+        wanted = functions.from_openai(calls)
+        results = await self._carry(wanted, more)
+        return [functions.to_openai(call, result) for call, result in zip(wanted, results, strict=True)]
+
+    async def run_anthropic(self, content: Iterable[Any] | None, **more: Any) -> dict[str, Any]:
+        """Make the calls of the `tool_use` blocks in `message.content`; the one message to answer with."""
+        wanted = functions.from_anthropic(content)
+        results = await self._carry(wanted, more)
+        blocks = [functions.to_anthropic(call, result) for call, result in zip(wanted, results, strict=True)]
+        return {"role": "user", "content": blocks}
+
+    async def _carry(self, wanted: list[functions.Wanted], more: dict[str, Any]) -> list[Result]:
+        if self._run is None:
+            raise TypeError("this list of tools belongs to no gate")
+        back = {short: name for name, short in self._names().items()}
+        requests = [(back.get(call.name, call.name), call.args) for call in wanted]
+        results = await self._run(requests, **more)
+        return [functions.explained(call, result) for call, result in zip(wanted, results, strict=True)]
+
+    def _names(self) -> dict[str, str]:
+        return functions.wire_names(spec.name for spec in self)
+
     @classmethod
-    def of(cls, tools: Iterable[tuple[Tool, Decision]]) -> ToolSpecs:
-        return cls(
+    def of(cls, tools: Iterable[tuple[Tool, Decision]], run: Run | None = None) -> ToolSpecs:
+        made = cls(
             ToolSpec(
                 tool.name,
                 tool.description,
@@ -69,3 +100,5 @@ class ToolSpecs(tuple[ToolSpec, ...]):
             )
             for tool, decision in tools
         )
+        made._run = run
+        return made

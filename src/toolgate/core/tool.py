@@ -41,8 +41,29 @@ DEFAULT_TIMEOUT = 30.0
 
 class Args(BaseModel):
     model_config = ConfigDict(
-        extra="forbid", strict=False, populate_by_name=True, arbitrary_types_allowed=True
+        extra="forbid",
+        strict=False,
+        populate_by_name=True,
+        arbitrary_types_allowed=True,
+        defer_build=True,  # a server that starts for one call builds the validators of one tool
     )
+
+
+class Returns:
+    """What a tool's function returns: as JSON, and as a schema. Worked out when it is first needed."""
+
+    def __init__(self, hint: Any) -> None:
+        self._hint = hint
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self._hint)
+
+    def dump(self, value: Any) -> Any:
+        return self._adapter.dump_python(value, mode="json")
+
+    def schema(self) -> dict[str, Any]:
+        return self._adapter.json_schema(mode="serialization")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,16 +100,18 @@ class Tool:
     """Only a human may call it: undo and the like."""
     scoped: bool = False
     """Opts in to deduplication by scope hash for callers that give no key (events.log, garden edits)."""
-    result: TypeAdapter[Any] | None = None
+    result: Returns | None = None
     input_schema_override: Mapping[str, Any] | None = None
-    definition: str = field(default="", init=False)
-    """Hash of everything a human relies on when approving; a changed tool invalidates approvals and grants."""
 
     def __post_init__(self) -> None:
         check_name(self.name)
         if self.plan is not None and not self.effects.writes:
             raise SetupError(f"{self.name} plans a Change but declares no writes", "add writes=[...]")
-        object.__setattr__(self, "definition", digest(self.describe()))
+
+    @cached_property
+    def definition(self) -> str:
+        """Hash of everything a human relies on when approving; a changed tool invalidates approvals and grants."""
+        return digest(self.describe())
 
     @cached_property
     def input_schema(self) -> dict[str, Any]:
@@ -100,7 +123,7 @@ class Tool:
 
     @cached_property
     def output_schema(self) -> dict[str, Any] | None:
-        return self.result.json_schema(mode="serialization") if self.result is not None else None
+        return self.result.schema() if self.result is not None else None
 
     @cached_property
     def secret_args(self) -> frozenset[str]:
@@ -189,7 +212,7 @@ def tool(
             run=function,
             plan=plan,
             args=_args_model(name, typed),
-            result=_result_adapter(function),
+            result=_returns(function),
             effects=Effects.of(tuple(reads), tuple(writes)),
             **options,
         )
@@ -223,9 +246,9 @@ def _field(name: str, hint: Any, default: Any) -> tuple[Any, Any]:
     return hint, Field(default, validation_alias=AliasChoices(name, camel))
 
 
-def _result_adapter(function: Handler) -> TypeAdapter[Any] | None:
+def _returns(function: Handler) -> Returns | None:
     hint = get_type_hints(function, include_extras=True).get("return")
-    return TypeAdapter(hint) if hint is not None and hint is not type(None) else None
+    return Returns(hint) if hint is not None and hint is not type(None) else None
 
 
 def _context_parameter(function: Handler) -> str:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from toolgate.core.decision import Decision, Verdict
-from toolgate.core.errors import NotAllowed
+from toolgate.core.errors import BlockedContent, CallError, NotAllowed
+from toolgate.core.finding import recorded
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Facts
 from toolgate.gate.flow import Flow, Services
+from toolgate.policy.findings import STEP as CONTENT
 
 
 def authorize(services: Services, flow: Flow) -> None:
     assert flow.facts is not None
+    if flow.facts.findings:  # of an earlier turn: what is planned now is scanned again
+        flow.facts = replace(flow.facts, findings=())
     flow.rules = services.rules()
     flow.decision = flow.rules.decide(flow.facts)
     if flow.decision.verdict is Verdict.DENY:
@@ -26,7 +30,14 @@ def with_paths(facts: Facts, more: tuple[str, ...]) -> Facts:
     return replace(facts, paths=facts.paths + added) if added else facts
 
 
-def refused(facts: Facts, decision: Decision) -> NotAllowed:
+def refused(facts: Facts, decision: Decision) -> CallError:
+    if facts.findings and decision.step == CONTENT:
+        return BlockedContent(
+            f"{facts.persona} may not write this with {facts.tool.name}: {decision.reason}",
+            "leave it out; or let policy ask or allow, by `scan:` in toolgate.yaml or a rule with "
+            "`when: {findings: [...]}` (docs/scan.md)",
+            data={"rule": decision.rule, "findings": recorded(facts.findings)},
+        )
     return NotAllowed(
         f"{facts.persona} may not call {facts.tool.name}: {decision.reason}",
         f"`toolgate policy explain {facts.tool.name} --persona {facts.persona}` shows every line that was considered",

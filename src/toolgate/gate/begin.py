@@ -1,4 +1,4 @@
-"""Stage 6: ONE transaction in which everything is checked once more and the call is recorded as started.
+"""Stage 7: ONE transaction in which everything is checked once more and the call is recorded as started.
 
 Policy as it is now, pauses, the approval of exactly this digest (used up here) or a grant, limits, the
 idempotency claim. After this row the effect may have happened; before it, nothing has.
@@ -19,9 +19,11 @@ from toolgate.core.clock import SECOND
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import CallError, RateLimited
 from toolgate.core.event import Configured, Started
+from toolgate.core.finding import recorded
 from toolgate.core.ports import Rules, Window
 from toolgate.gate.authorize import authorize, refused
 from toolgate.gate.flow import Flow, Services, Stage
+from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import live_claim, objection, replay
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.limits import blocked
@@ -113,6 +115,8 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         )
         if approval is not None:
             return decision, approval.id
+        if decision.singly:
+            return decision, ""
         grant = grant_for(view.state, call, facts.paths, rights, view.now, decision.channels)
         return decision, grant.id if grant is not None else ""
 
@@ -144,7 +148,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         assert call is not None
         assert tool is not None
         close_due(view)
-        args: Any = self.services.redactor.mask(tool, call.args)
+        args: Any = recorded_args(self.services, flow)
         if args is call.args:
             args = orjson.Fragment(call.args_json)  # spelled already
         view.emit(
@@ -156,6 +160,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
                 effectful=flow.effectful, change=call.change.manifest if call.change else [],
                 trail=call.trail.words(), undoes=list(call.change.undoes) if call.change else [],
                 request=call.request if self.claim and call.change is not None else "",
+                findings=recorded(call.change.findings) if call.change else [],
             )
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Stage 5: only if policy asks. A durable question bound to the digest; wait, or hand back `pending`."""
+"""Stage 6: only if policy asks. A durable question bound to the digest; wait, or hand back `pending`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from toolgate.core.errors import NotAllowed, Pending
 from toolgate.gate.authorize import refused
 from toolgate.gate.flow import Flow, Services, Stage
 from toolgate.gate.plan import plan
+from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import stored_result
 from toolgate.ledger.state import parsed
 from toolgate.storage.port import Filter
@@ -32,7 +33,10 @@ async def consent(services: Services, flow: Flow) -> Stage | None:
         lambda state, now: (
             bool(
                 approval_for(state, call.digest, flow.persona, now, channels=decision.channels)
-                or grant_for(state, call, facts.paths, rights, now, decision.channels)
+                or (
+                    not decision.singly
+                    and grant_for(state, call, facts.paths, rights, now, decision.channels)
+                )
             ),
             dict(state.paused),
         )
@@ -53,7 +57,7 @@ async def consent(services: Services, flow: Flow) -> Stage | None:
     await _heed_refusal(services, flow)
     flow.question = await desk.ask(
         AskWork(
-            call, services.redactor.mask(tool, call.args), facts.effects, decision, rights, flow.preview,
+            call, recorded_args(services, flow), facts.effects, decision, rights, flow.preview,
             tool.undoable, desk.settings.expires_s, desk.settings.max_open, flow.asked_again,
             _repeats(flow),
         )
@@ -90,8 +94,9 @@ async def _pending(services: Services, flow: Flow) -> Pending:
     question = await services.desk.question(flow.question)
     expires = iso(question.expires_at) if question else ""
     assert flow.decision is not None
+    found = {"findings": list(question.findings)} if question and question.findings else {}
     return Pending(
         f"a human must approve this first: {flow.decision.reason}",
         f"approve it with `toolgate approvals {flow.question} approve`, then make the same call again",
-        data={"question": flow.question, "expires_at": expires},
+        data={"question": flow.question, "expires_at": expires, **found},
     )

@@ -1,4 +1,4 @@
-"""Stage 7: the tool runs, with a time limit. Whatever comes of it becomes an Outcome; nothing is raised past here."""
+"""Stage 8: the tool runs, with a time limit. Whatever comes of it becomes an Outcome; nothing is raised past here."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import nullcontext
 
 from toolgate.core.errors import CallError, Cancelled, Code, Conflict, Failed, TimedOut, UnknownOutcome
 from toolgate.core.evidence import spoil
+from toolgate.core.finding import recorded
 from toolgate.gate.deadline import Deadline, Late
 from toolgate.gate.flow import Broke, Done, Flow, Lost, Outcome, Services, arguments, invoke, tell
 from toolgate.gate.reconcile import what_happened
@@ -80,7 +81,11 @@ async def _run(services: Services, flow: Flow) -> object:
 
 def _dump(flow: Flow, value: object) -> object:
     assert flow.tool is not None
-    return flow.tool.result.dump_python(value, mode="json") if flow.tool.result is not None else value
+    data = flow.tool.result.dump(value) if flow.tool.result is not None else value
+    change = flow.call.change if flow.call is not None else None
+    if change is not None and isinstance(data, dict):
+        data = data | {"findings": recorded(change.findings)}
+    return data
 
 
 async def _raised(services: Services, flow: Flow, error: Exception) -> Outcome:
@@ -118,7 +123,7 @@ async def _settle_doubt(
     assert flow.started is not None
     happened, how = await what_happened(services, flow.tool, flow.started, flow.args)
     if happened == "not":
-        return Broke(error.code, f"{error.message} ({how})", error.fix)
+        return Broke(error.code, f"{error.message} ({how})" if how else error.message, error.fix)
     if happened == "happened":
         return Done({"reconciled": how}, reconciled=how)
     return _lost(flow, error, how)

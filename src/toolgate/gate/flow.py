@@ -20,12 +20,13 @@ from toolgate.core.decision import Decision
 from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code
 from toolgate.core.names import Registry
-from toolgate.core.ports import Facts, Files, Redactor, Rules
+from toolgate.core.ports import Facts, Files, Redactor, Rules, Scan, Scanner
 from toolgate.core.result import Meta, Result
 from toolgate.core.tool import DEFAULT_TIMEOUT, Handler, Tool
 from toolgate.gate.cache import Cache
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.owners import Owners
+from toolgate.secrets.scan import ContentScanner
 from toolgate.storage.port import Row
 
 log = logging.getLogger("toolgate.gate")
@@ -67,6 +68,7 @@ class Services:
     budget: Budget = field(default_factory=Budget)
     timeouts: Timeouts = field(default_factory=Timeouts)
     cache: Cache = field(default_factory=Cache)
+    scanner: Scanner = field(default_factory=ContentScanner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,9 @@ class Lost:
 Outcome = Done | Broke | Lost
 
 
+NOTHING = Scan()
+
+
 @dataclass(slots=True)
 class Flow:
     name: str
@@ -121,6 +126,9 @@ class Flow:
     rules: Rules | None = None
     """The policy that made the decision."""
     preview: str = ""
+    scan: Scan = NOTHING
+    masked: Mapping[str, Any] | None = None
+    """The arguments without the secrets that the scan saw, where it saw any."""
     asked_again: str = ""
     question: str = ""
     started: Row | None = None

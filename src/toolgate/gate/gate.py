@@ -21,6 +21,7 @@ from toolgate.gate.plan import plan
 from toolgate.gate.redact import redact
 from toolgate.gate.refuse import Refusals
 from toolgate.gate.resolve import resolve
+from toolgate.gate.scan import scan
 from toolgate.gate.settle import settle
 from toolgate.gate.shape import shape
 from toolgate.gate.validate import validate
@@ -28,10 +29,12 @@ from toolgate.gate.validate import validate
 log = logging.getLogger("toolgate.gate")
 
 ORDER: tuple[Stage, ...] = (
-    resolve, validate, authorize, plan, consent, begin, execute, redact, shape, settle,
+    resolve, validate, authorize, plan, scan, consent, begin, execute, redact, shape, settle,
 )  # fmt: skip
 
-_STOPS = frozenset({Code.UNKNOWN_TOOL, Code.NOT_ALLOWED, Code.DENIED, Code.EXPIRED, Code.PENDING})
+_STOPS = frozenset(
+    {Code.UNKNOWN_TOOL, Code.NOT_ALLOWED, Code.BLOCKED_CONTENT, Code.DENIED, Code.EXPIRED, Code.PENDING}
+)
 """What stops the rest of several calls in one request; an ordinary failure does not."""
 
 

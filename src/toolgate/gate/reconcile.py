@@ -56,9 +56,12 @@ async def _ask_tool(tool: Tool, args: BaseModel, started: Row) -> tuple[str, str
             answer = await tool.reconcile(**named)
     else:
         answer = await asyncio.wait_for(asyncio.to_thread(tool.reconcile, **named), tool.timeout)
+    how = f"{tool.name} was asked"
+    if isinstance(answer, tuple):  # a tool may say how it knows
+        answer, how = answer
     words = {True: "happened", False: "not", None: "unknown"}
     outcome = words[answer] if isinstance(answer, bool) or answer is None else str(answer)
-    return (outcome if outcome in words.values() else "unknown"), f"{tool.name} was asked"
+    return (outcome if outcome in words.values() else "unknown"), how
 
 
 async def reconcile_dead(services: Services) -> list[Row]:

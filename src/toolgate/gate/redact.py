@@ -1,4 +1,4 @@
-"""Stage 8: secrets out of whatever leaves the gate, whether it goes to the model, the journal or a log."""
+"""Stage 9: secrets out of whatever leaves the gate, whether it goes to the model, the journal or a log."""
 
 from __future__ import annotations
 

@@ -12,8 +12,10 @@ from typing import Any
 from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code, LedgerBroken
 from toolgate.core.event import Denied, Event, Flood, Limited, Rejected
+from toolgate.core.finding import recorded
 from toolgate.core.names import PERSONA
 from toolgate.gate.flow import Flow, Services
+from toolgate.gate.scan import recorded_args
 from toolgate.ledger.ledger import View, Work
 
 log = logging.getLogger("toolgate.gate")
@@ -105,10 +107,15 @@ class Refusals:
         if flow.call is not None:
             common["conversation"] = conversation
         data = error.data or {}
-        if error.code is Code.NOT_ALLOWED and flow.call is not None and flow.tool is not None:
+        if (
+            error.code in (Code.NOT_ALLOWED, Code.BLOCKED_CONTENT)
+            and flow.call is not None
+            and flow.tool is not None
+        ):
             return Denied(
                 **common, rule=str(data.get("rule", "")), reason=error.message, digest=flow.call.digest,
-                args=self._services.redactor.mask(flow.tool, flow.call.args),
+                args=recorded_args(self._services, flow), code=error.code.value,
+                findings=recorded(flow.scan.findings),
             )  # fmt: skip
         if error.code is Code.RATE_LIMITED:
             wait = round(float(data.get("retry_after_s", 0)) * 1000)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from toolgate.core.context import NO_TRAIL
 from toolgate.core.display import encodable
-from toolgate.core.errors import InvalidArgs
+from toolgate.core.errors import InvalidArgs, UnknownTool
 from toolgate.core.names import PERSONA
 from toolgate.gate.flow import Flow, Services
 
 MAX_WORD = 256
 
 
-def resolve(services: Services, flow: Flow) -> None:
+def resolve(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
+    """Gives back something to await only where the name may belong to a server that has not been asked yet."""
     if not isinstance(flow.name, str) or not isinstance(flow.persona, str):
         raise InvalidArgs("tool and persona must be strings", "pass their names")
     if not PERSONA.fullmatch(flow.persona):
@@ -20,6 +24,19 @@ def resolve(services: Services, flow: Flow) -> None:
         )
     if flow.trail is not NO_TRAIL or flow.key is not None:
         _check_words(flow)
+    try:
+        flow.tool = services.registry.resolve(flow.name)
+    except UnknownTool as miss:
+        if services.registry.late is None:
+            raise
+        return _wait(services, flow, miss)
+    return None
+
+
+async def _wait(services: Services, flow: Flow, miss: UnknownTool) -> None:
+    assert services.registry.late is not None
+    if not await services.registry.late(flow.name):
+        raise miss
     flow.tool = services.registry.resolve(flow.name)
 
 

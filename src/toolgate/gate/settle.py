@@ -1,4 +1,4 @@
-"""Stage 10: how it ended goes into the journal before anybody hears of it."""
+"""Stage 11: how it ended goes into the journal before anybody hears of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stage 9: the result within its token budget, and the truth about what was cut.
+"""Stage 10: the result within its token budget, and the truth about what was cut.
 
 A tool that knows how to shorten its own result (`fit`) is asked first; what it leaves too large is cut by its shape.
 """

@@ -10,9 +10,6 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
 from toolgate.core.canonical import canonical
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs, LedgerBroken
@@ -51,6 +48,9 @@ def sign(head: Head, project: str, keys: Keys) -> Checkpoint:
 
 def read(text: str, public_key: str = "") -> Checkpoint:
     """Parse and check the signature; with `public_key`, also that it is the right signer."""
+    from cryptography.exceptions import InvalidSignature  # checkpoints are rare, starts are not
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
     try:
         data: dict[str, Any] = json.loads(text)
         checkpoint = Checkpoint(**data)

@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import LedgerBroken
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,14 @@ class Keys:
 
     @property
     def private(self) -> Ed25519PrivateKey:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
         return Ed25519PrivateKey.from_private_bytes(self.signing)
 
     @property
     def public(self) -> str:
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
         return self.private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
 
     def rotated(self) -> Keys:

@@ -34,7 +34,7 @@ def run_examples(policy: Policy, facts_for: FactsFor) -> tuple[Outcome, ...]:
 
 
 def _all(policy: Policy) -> Iterator[tuple[str, ExampleCall, ExampleSpec]]:
-    for rule in policy.rules:
+    for rule in policy.all_rules:
         usual = only_persona(rule.spec)
         for number, example in enumerate(rule.spec.examples, start=1):
             call = example.call.model_copy(update={"persona": example.call.persona or usual})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts
+from toolgate.policy.findings import judged
 from toolgate.policy.hard import FREE, HUMAN_ONLY, UNTRUSTED, paused, refuse_mounts
 from toolgate.policy.persona import Persona, joined
 
@@ -50,7 +51,36 @@ def explain(policy: Policy, facts: Facts) -> Explanation:
     if final is not decision:
         lines = [replace(line, decided=False) for line in lines]
         lines.append(Line(facts.persona, 3, "profile manifest", final.verdict, final.reason, True))
+    if facts.findings and final.verdict is not Verdict.DENY:
+        lines, final = _found(policy, facts, lines, final)
+    elif facts.tool.plan is not None and facts.effects.writes:
+        lines += [_scanned(policy, member.name) for member in policy.line(facts.persona)]
     return Explanation(facts, final, tuple(lines))
+
+
+def _scanned(policy: Policy, persona: str) -> Line:
+    """What would happen if the scan of the content, which is not known here, found something."""
+    words = policy.words[persona].described()
+    why = "if something is found: " + ", ".join(f"{kind} is {word}" for kind, word in words.items())
+    names = [rule.name for rule in policy.finding_rules if rule.names(persona)]
+    return Line(persona, 7, "scan", None, why + (f"; first the rules {', '.join(names)}" if names else ""))
+
+
+def _found(
+    policy: Policy, facts: Facts, lines: list[Line], decision: Decision
+) -> tuple[list[Line], Decision]:
+    final = policy.found(facts, decision)
+    changed = final is not decision
+    if changed and final.verdict is not decision.verdict:
+        lines = [replace(line, decided=False) for line in lines]
+    for member in policy.line(facts.persona):
+        words = policy.words[member.name]
+        each = judged(facts, member.name, policy.finding_rules, words)
+        for finding, said in zip(facts.findings, each, strict=True):
+            decided = changed and said.verdict is final.verdict
+            text = f"scan: {finding.word} at {finding.where}"
+            lines.append(Line(member.name, 7, text, said.verdict, said.reason, decided))
+    return lines, final
 
 
 def _strictest(decisions: list[Decision]) -> Decision:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
+from toolgate.core.finding import Finding, FindingKind
 from toolgate.core.names import Registry
-from toolgate.core.paths import paths_in
+from toolgate.core.paths import MountPath, paths_in
 from toolgate.core.ports import Facts
 from toolgate.policy.model import ExampleCall
 
@@ -22,6 +24,13 @@ def facts_from(registry: Registry, paused: Mapping[str, str] | None = None) -> F
         paths = tuple(paths_in(model))
         if tool.paths_of is not None:
             paths += tuple(tool.paths_of(model))
-        return Facts(call.persona, tool, args, tool.effects_for(args), paths, paused or {})
+        findings = tuple(_imagined(word, paths) for word in call.findings)
+        return Facts(call.persona, tool, args, tool.effects_for(args), paths, paused or {}, findings)
 
     return facts_for
+
+
+def _imagined(word: str, paths: Sequence[MountPath]) -> Finding:
+    kind, _, rule = word.partition(":")
+    where = paths[0] if paths else MountPath("project:.")
+    return Finding(cast(FindingKind, kind), rule or "any", where, 0, 0, "")

@@ -117,6 +117,8 @@ class MountRules:
     named: Named = Named()
     inner: dict[Place, str] = field(default_factory=dict)
     """The mounts that lie within this one."""
+    placed: frozenset[str] = frozenset()
+    """The last names of what is refused for where it is, folded: only of these the place must be looked at."""
 
     @classmethod
     def all_of(cls, specs: Mapping[str, MountSpec], named: Named) -> dict[str, MountRules]:
@@ -128,6 +130,7 @@ class MountRules:
                 for other in found.values()
                 if len(other.base) > len(one.base) and other.base[: len(one.base)] == one.base
             }
+            one.placed = frozenset(where[-1] for where in (*one.inner, *named.never_used) if where)
         return found
 
     @classmethod
@@ -166,7 +169,7 @@ class MountRules:
     def plain(self, name: str) -> bool:
         """Whether nothing here could refuse to show this name, whatever it is in, provided that is shown."""
         ordinary = not self.hidden and name.isascii() and not name.startswith(".")
-        return ordinary and not is_blocked(name)
+        return ordinary and not is_blocked(name) and not (self.placed and fold(name) in self.placed)
 
     def _blocked(self, path: MountPath, written: bool) -> str:
         names = path.relative.split("/")

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from toolgate.core.effects import READS, WRITES
 from toolgate.core.errors import ConfigError
+from toolgate.core.finding import FINDING_KINDS
 from toolgate.core.names import PERSONA
 from toolgate.core.paths import MOUNT
 from toolgate.core.tool import Phase
@@ -26,6 +27,7 @@ from toolgate.policy.phases import phase_name
 Word = Literal["allow", "ask", "deny"]
 Scalar = str | bool | int | float | None
 _CHANNEL = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_FINDING_RULE = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _RULE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -106,6 +108,15 @@ def _effect(words: dict[str, str]) -> Callable[[str], object]:
     return check
 
 
+def _finding(text: str) -> None:
+    kind, colon, rule = text.partition(":")
+    if kind not in FINDING_KINDS or (colon and not _FINDING_RULE.fullmatch(rule)):
+        known = ", ".join(FINDING_KINDS)
+        raise ConfigError(
+            f"{text[:80]!r} is not a finding", f"use {known}, or one rule of them: `secret:jwt`"
+        )
+
+
 def _inside_mount(text: str) -> None:
     if ":" in text:
         raise ConfigError(
@@ -145,6 +156,14 @@ class LimitsSpec(Strict):
     """Per persona and tool glob; the tools that one glob matches share its window."""
 
 
+class ScanSpec(Strict):
+    """What a finding in written content means, kind by kind. Absent: secret asks, payload is denied, hidden asks."""
+
+    secret: Word | None = None
+    payload: Word | None = None
+    hidden: Word | None = None
+
+
 class PersonaSpec(Strict):
     """Who asks. A subagent (`parent`) takes what it leaves out from its parent, and never gets more than it."""
 
@@ -158,6 +177,8 @@ class PersonaSpec(Strict):
     mounts: Mounts | None = None
     """Absent: the parent's; without a parent `project` and `scratch` only."""
     parent: PersonaName | None = None
+    scan: ScanSpec = ScanSpec()
+    """Absent: the parent's; without a parent the project's."""
 
 
 class MountSpec(Strict):
@@ -213,6 +234,8 @@ class WhenSpec(Strict):
     path: PathGlobs | None = None
     mount: Annotated[Mounts, Field(min_length=1)] | None = None
     args: Annotated[dict[str, ConditionSpec], Field(min_length=1)] | None = None
+    findings: Annotated[Texts, _each(_finding), Field(min_length=1)] | None = None
+    """The rule is about what the content scan found, and about nothing else: it never decides about a call without."""
 
     @model_validator(mode="after")
     def _says_something(self) -> WhenSpec:
@@ -231,6 +254,8 @@ class ExampleCall(Strict):
     args: dict[str, Any] = Field(default_factory=dict)
     persona: str = ""
     """Absent: the persona of the rule it stands beside, which must then name exactly one."""
+    findings: Annotated[Texts, _each(_finding)] = ()
+    """What the content scan is supposed to find in the file that the call names first."""
 
 
 class ExampleSpec(Strict):

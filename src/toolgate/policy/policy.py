@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from toolgate.core.canonical import digest, sha256
@@ -18,6 +19,7 @@ from toolgate.core.ports import Facts, Window
 from toolgate.core.tool import Tool
 from toolgate.policy.checks import Parts, first_flaw, lineage, rule_names
 from toolgate.policy.explain import Explanation, explain
+from toolgate.policy.findings import Words, judged, tightened
 from toolgate.policy.hard import (
     FREE,
     HUMAN_ONLY,
@@ -29,7 +31,7 @@ from toolgate.policy.hard import (
     writes_files,
 )
 from toolgate.policy.limits import Limits
-from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec
+from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, ScanSpec
 from toolgate.policy.persona import Persona, Standing, joined
 from toolgate.policy.rules import Rule
 
@@ -66,6 +68,7 @@ class Policy:
         *,
         trusted: bool = False,
         named: Named | None = None,
+        scan: ScanSpec | None = None,
     ) -> None:
         self.parts = Parts(personas, mounts, policy or PolicySpec(), limits or LimitsSpec())
         flaw = first_flaw(self.parts)
@@ -73,13 +76,21 @@ class Policy:
             raise ConfigError(f"{'.'.join(map(str, flaw.at))}: {flaw.message}", flaw.fix)
         self.trusted = trusted
         specs = self.parts.policy.rules
-        self.rules = tuple(Rule(spec, name) for spec, name in zip(specs, rule_names(specs), strict=True))
+        made = [Rule(spec, name) for spec, name in zip(specs, rule_names(specs), strict=True)]
+        self.all_rules = tuple(made)
+        self.rules = tuple(rule for rule in made if not rule.about_findings)
+        self.finding_rules = tuple(rule for rule in made if rule.about_findings)
+        self.scan = scan or ScanSpec()
         self.named = named or Named()
         self.mounts = MountRules.all_of(mounts, self.named)
         self.manifest = self.parts.policy.profile == "manifest"
         self.personas = {name: Persona.of(name, personas) for name in personas}
         self._lines = {
             name: tuple(self.personas[member] for member in lineage(name, personas)) for name in personas
+        }
+        self.words = {
+            name: Words.of([(one, personas[one]) for one in lineage(name, personas)], self.scan)
+            for name in personas
         }
         self._limits = Limits(self.parts.limits, personas)
         self._standings: dict[tuple[str, str], tuple[Standing, ...]] = {}
@@ -106,7 +117,9 @@ class Policy:
     def rights(self, persona: str) -> str:
         found = self._rights.get(persona)
         if found is None:
-            found = self._rights[persona] = digest([member.described() for member in self.line(persona)])
+            line = self.line(persona)
+            scans = [self.words[member.name].described() for member in line]
+            found = self._rights[persona] = digest([[member.described() for member in line], scans])
         return found
 
     def windows(self, persona: str, tool: str) -> tuple[Window, ...]:
@@ -118,6 +131,9 @@ class Policy:
         return found
 
     def decide(self, facts: Facts) -> Decision:
+        if facts.findings:
+            decision = self.decide(replace(facts, findings=()))
+            return self.found(facts, decision) if decision.verdict is not Verdict.DENY else decision
         line = self._lines.get(facts.persona)
         if line is None:
             return self._stranger(facts.persona)
@@ -152,6 +168,14 @@ class Policy:
         for standing in standings[1:]:
             hoped = joined(hoped, standing.outlook(facts))
         return self.profiled(hoped, tool)
+
+    def found(self, facts: Facts, decision: Decision) -> Decision:
+        """What the content scan found makes it stricter, for the persona and for each of its parents."""
+        said: list[Decision] = []
+        for member in self.line(facts.persona):
+            each = judged(facts, member.name, self.finding_rules, self.words[member.name])
+            said = [joined(*pair) for pair in zip(said, each, strict=True)] if said else list(each)
+        return tightened(decision, list(zip(facts.findings, said, strict=True)))
 
     def explain(self, facts: Facts) -> Explanation:
         return explain(self, facts)
@@ -215,6 +239,7 @@ class Policy:
             },
             "mounts": {name: spec.model_dump(mode="json") for name, spec in self.parts.mounts.items()},
             "named": self.named.described(),
+            "scan": self.scan.model_dump(mode="json"),
             # `equals: null` says something and no `equals` does not
             "policy": self.parts.policy.model_dump(mode="json", exclude_unset=True, exclude=spoken),
         }

@@ -26,6 +26,7 @@ class RecordedCall:
     args: Mapping[str, Any]
     verdict: Verdict
     rule: str
+    findings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ def replay(calls: Iterable[RecordedCall], policy: Policy, facts_for: FactsFor) -
 
 def _compare(call: RecordedCall, policy: Policy, facts_for: FactsFor) -> Difference:
     try:
-        facts = facts_for(ExampleCall(tool=call.tool, args=dict(call.args), persona=call.persona))
+        made = ExampleCall(tool=call.tool, args=dict(call.args), persona=call.persona, findings=call.findings)
+        facts = facts_for(made)
     except CallError as error:
         return Difference(call, "unknown", None, error.message)
     decision = policy.decide(facts)

@@ -30,10 +30,14 @@ class Rule:
         self._tools = tuple(map(tool_glob, spec.tools or ("*",)))
         self._parts = tuple(self._compile())
         self.conditional = bool(self._parts)
+        self.about_findings = spec.when is not None and spec.when.findings is not None
 
     def about(self, persona: str, tool: str) -> bool:
         """Whether it could speak of this persona and tool at all; the rest depends on the call."""
         return any_matches(self._personas, persona) and any_matches(self._tools, tool)
+
+    def names(self, persona: str) -> bool:
+        return any_matches(self._personas, persona)
 
     def applies(self, facts: Facts) -> bool:
         for _, test in self._parts:  # noqa: SIM110  the hot path: a generator costs more than the test
@@ -61,6 +65,8 @@ class Rule:
             parts.append(_mount_part(when.mount, strict))
         if when.path is not None:
             parts.append(_path_part(when.path, strict))
+        if when.findings is not None:
+            parts.append(_findings_part(when.findings))
         for name, condition in (when.args or {}).items():
             parts.append((f"the argument {name} does not fit", _holds(Condition(name, condition, strict))))
         return parts
@@ -97,6 +103,15 @@ def _mount_part(mounts: tuple[str, ...], strict: bool) -> Part:
         f"not every path is in {listed}",
         lambda facts: bool(facts.paths) and all(path.mount in mounts for path in facts.paths),
     )
+
+
+def _findings_part(words: tuple[str, ...]) -> Part:
+    wanted = frozenset(words)
+
+    def test(facts: Facts) -> bool:
+        return any(found.kind in wanted or found.word in wanted for found in facts.findings)
+
+    return f"no finding is {' or '.join(words)}", test
 
 
 def _any_caught(globs: tuple[PathGlob, ...], paths: tuple[MountPath, ...]) -> bool:

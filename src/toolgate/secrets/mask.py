@@ -58,6 +58,8 @@ class NameMask:
         if secret is None:
             named = {name for name in tool.arg_names if is_secret_name(name)}
             secret = self._secret[tool.definition] = frozenset(named | tool.secret_args)
+        if tool.origin == "imported":  # its arguments have the names that a stranger's schema allows
+            secret |= {name for name in args if is_secret_name(name)}
         if secret.isdisjoint(args) and not any(type(value) in _DEEP for value in args.values()):
             return args
         made = {name: _hidden(name, value, name in secret, hide) for name, value in args.items()}

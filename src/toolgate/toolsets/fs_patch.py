@@ -71,7 +71,7 @@ def toolset(files: WorkspaceFiles) -> list[Tool]:
 
     @tool(
         "fs.patch", reads=["project"], writes=["project"], plan=plan, risk="medium", paths_of=_paths_of,
-        effects_of=_effects_of, summarize=_in_words, repeats=("diff", "diff_text"),
+        effects_of=_effects_of, summarize=_in_words, repeats=("diff", "diff_text"), timeout=120.0,
     )  # fmt: skip
     async def patch(change: Change) -> PatchResult:
         await files.apply(change)

@@ -23,7 +23,7 @@ from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.directories import missing_parents
 from toolgate.workspace.images import Images, contents_of
 from toolgate.workspace.lock import only_writer
-from toolgate.workspace.look import look, read_steady
+from toolgate.workspace.look import kind_of, look, read_steady, status_of
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.proof import note_file
 from toolgate.workspace.reading import open_to_read
@@ -78,8 +78,7 @@ class WorkspaceFiles(Files):
 
     async def look_at(self, path: MountPath) -> Literal["file", "directory"] | None:
         """What a writer would find there; None where there is nothing. Links are refused."""
-        hashes = await self.hashes([path]) if path.relative != "." else [DIRECTORY]
-        return None if hashes[0] is None else "directory" if hashes[0] == DIRECTORY else "file"
+        return await _in_thread(lambda: kind_of(self.mounts, path)) if path.relative != "." else "directory"
 
     async def run(self, work: Callable[[], T]) -> T:
         """Blocking work on the mounts, in a thread, with the errors of the file system in our words."""
@@ -169,6 +168,10 @@ class WorkspaceFiles(Files):
         modes = entry.get("before_mode"), entry.get("after_mode")
         if DIRECTORY in (entry["before"], entry["after"]):
             before, after = (None if entry[side] is None else b"" for side in ("before", "after"))
+            if before is not None and after is not None and modes[1] is None:
+                # gone and made again: its bits are what they are now
+                found = status_of(self.mounts, path)
+                modes = modes[0], None if found is None else stat.S_IMODE(found.st_mode) & 0o777
             return FileChange(path, before, after, *modes, kind="directory")
         return FileChange(path, self._image(entry["before"]), self._image(entry["after"]), *modes)
 

@@ -7,7 +7,7 @@ import os
 import stat
 import time
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import BlockedPath, Conflict, NotFound, TooLarge
@@ -50,6 +50,21 @@ def look(mounts: Mounts, path: MountPath) -> Seen:
         while chunk := os.read(handle, _CHUNK):
             digest.update(chunk)
     return Seen("sha256:" + digest.hexdigest(), status)
+
+
+def kind_of(mounts: Mounts, path: MountPath) -> Literal["file", "directory"] | None:
+    """What is there, by the same rules as `look` and without reading it, however large it is."""
+    mount, relative = mounts.resolve(path)
+    try:
+        os.close(open_file(mount.root, relative, path.shown, follow=False))
+    except NotFound:
+        return None
+    except BlockedPath:
+        status = status_of(mounts, path)
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            raise
+        return "directory"
+    return "file"
 
 
 def status_of(mounts: Mounts, path: MountPath) -> os.stat_result | None:

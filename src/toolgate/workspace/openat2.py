@@ -12,6 +12,8 @@ import functools
 import os
 import platform
 import sys
+from collections.abc import Callable
+from typing import Any
 
 SYS_OPENAT2 = 437  # the same number on every architecture below
 _ARCHITECTURES = ("x86_64", "aarch64", "riscv64")
@@ -27,18 +29,24 @@ class _How(ctypes.Structure):
     ]
 
 
+Argument = Any
+"""Converted once: ctypes would convert it at every call, which takes longer than the kernel does."""
+_NUMBER, _SIZE = ctypes.c_long(SYS_OPENAT2), ctypes.c_size_t(ctypes.sizeof(_How))
+
+
 @functools.cache
-def _libc() -> ctypes.CDLL:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
-    libc.syscall.argtypes = [
-        ctypes.c_long,
-        ctypes.c_int,
-        ctypes.c_char_p,
-        ctypes.POINTER(_How),
-        ctypes.c_size_t,
-    ]
-    return libc
+def _syscall() -> Callable[..., int]:
+    """Without `argtypes`, on purpose: what is passed is a C value already, or bytes, or a small positive int."""
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    return call
+
+
+@functools.cache
+def _how(flags: int, follow: bool) -> Argument:
+    """The kernel only reads it, so that all callers and threads share one."""
+    resolve = _BENEATH | _NO_MAGICLINKS | (0 if follow else _NO_SYMLINKS)
+    return ctypes.byref(_How(flags | os.O_CLOEXEC, 0, resolve))
 
 
 @functools.cache
@@ -57,20 +65,20 @@ def available() -> bool:
 
 
 def open_by_kernel(root: int, path: str, flags: int, follow: bool) -> int:
-    resolve = _BENEATH | _NO_MAGICLINKS | (0 if follow else _NO_SYMLINKS)
-    how = _How(flags | os.O_CLOEXEC, 0, resolve)
     name = os.fsencode(path)
     if b"\0" in name:  # C would stop reading there and open something else
         raise ValueError("embedded null byte")
-    code = 0
+    handle = _syscall()(_NUMBER, root, name, _how(flags, follow), _SIZE)
+    return handle if handle >= 0 else _again(root, name, flags, follow)
+
+
+def _again(root: int, name: bytes, flags: int, follow: bool) -> int:
+    """EAGAIN: something was renamed while `..` of a link was resolved, and the kernel could not be sure."""
     for _ in range(_ATTEMPTS):
-        handle = int(
-            _libc().syscall(SYS_OPENAT2, root, name, ctypes.byref(how), ctypes.sizeof(how)),
-        )
-        if handle >= 0:
-            return handle
         code = ctypes.get_errno()
-        # EAGAIN: something was renamed while `..` of a link was resolved, and the kernel could not be sure.
         if code not in (errno.EAGAIN, errno.EINTR):
             break
-    raise OSError(code, os.strerror(code), path)
+        handle = _syscall()(_NUMBER, root, name, _how(flags, follow), _SIZE)
+        if handle >= 0:
+            return handle
+    raise OSError(code, os.strerror(code), os.fsdecode(name))

@@ -9,8 +9,6 @@ from __future__ import annotations
 import codecs
 from dataclasses import dataclass
 
-import charset_normalizer
-
 from toolgate.core.errors import InvalidArgs, NotText
 
 _MARKS = (
@@ -79,6 +77,8 @@ def _guess(raw: bytes, shown: str) -> Text:
     sample = raw[:_SAMPLE]
     if len(sample) < len(raw):  # not in the middle of a character
         sample = sample.rpartition(b"\n")[0] or sample
+    import charset_normalizer  # most files are UTF-8 and need no guess
+
     best = charset_normalizer.from_bytes(sample).best()
     if best is None:
         raise _not_text(shown)

@@ -51,7 +51,9 @@ def bring(mounts: Mounts, moves: Sequence[Move], done: list[Move], *, strict: bo
         _place(mounts, [item for item in staged if item.move.path in going], done)
         sync_parents(mounts, [move.path for move in done])
         # one that was there already keeps its bits, unless a change is being finished that may have made it
-        give_modes(mounts, [move for move in directories if move in done or not strict])
+        give_modes(
+            mounts, [move for move in directories if move in done or move.origin == move.goal or not strict]
+        )
     except BaseException:
         placed = {id(move) for move in done}
         discard(mounts, [item for item in staged if id(item.move) not in placed])

@@ -180,7 +180,7 @@ def test_trust_lists_what_it_would_start_and_runs_nothing(hostile: Path, cli: Cl
     done = cli("trust", str(hostile), "--json")
     assert done.data["powers"] == {
         "plugins": ["./evil.py"],
-        "servers": ["helper"],
+        "servers": ["helper: touch marker"],
         "mounts outside": ["home: /"],
         "personas with powers": ["evil (collaborate, allow *)"],
         "allow rules": ["1"],

@@ -18,7 +18,7 @@ from toolgate.core.errors import RateLimited
 from toolgate.faces.http import app
 from toolgate.faces.http.app import create_app
 from toolgate.faces.http.auth import persona_by_token
-from toolgate.faces.http.guard import HEADERS
+from toolgate.faces.http.guard import HEADERS, LOOPBACK, host_of
 from toolgate.faces.http.site import Site
 from toolgate.faces.http.throttle import GLOBAL, PER_ADDRESS, Throttle
 
@@ -320,3 +320,29 @@ async def test_what_is_mounted_at_mcp_is_behind_the_same_guard_and_told_whose_to
         assert (await nobody.post("/mcp", json={})).json() == {"persona": None}
         assert (await agent.post("/mcp", json={}, headers=FOREIGN)).status_code == 403
         assert (await agent.post("/mcp", json={}, headers={"Host": "evil.example"})).status_code == 403
+
+
+async def test_behind_tls_an_allowed_name_is_let_in_and_its_cookie_is_secure(here: House) -> None:
+    site = Site(here.gate, here.site.tokens, ("gate.example",))
+    transport = httpx2.ASGITransport(create_app(here.gate, site.tokens, site=site))
+    own = {"Origin": "https://gate.example"}
+    async with httpx2.AsyncClient(transport=transport, base_url="https://gate.example") as client:
+        answer = await client.post("/login", data={"token": site.tokens.of("human")}, headers=own)
+        assert answer.status_code == 303
+        assert "Secure" in answer.headers["set-cookie"]
+        other = await client.get("/", headers={"Host": "gate.example.evil.example"})
+        assert other.status_code == 403
+    site.pulse.close()
+    site.counts.close()
+
+
+def test_a_host_is_read_without_its_port_and_only_then() -> None:
+    named = {
+        "127.0.0.1:80": "127.0.0.1",
+        "localhost": "localhost",
+        "[::1]:8721": "[::1]",
+        "LOCALHOST:1": "localhost",
+    }
+    assert {header: host_of(header) for header in named} == named
+    for strange in ("127.0.0.1:80:90", "127.0.0.1:x", "evil@127.0.0.1:80", "", ":80", "127.0.0.1.:80"):
+        assert host_of(strange) not in LOOPBACK, strange

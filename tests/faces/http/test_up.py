@@ -119,6 +119,8 @@ def test_up_prints_the_addresses_with_the_tokens_that_work_on_them(
         assert told["persona"] == "reviewer"
         with httpx2.Client(timeout=PATIENCE) as client:
             page = client.get(told["console"], follow_redirects=True)
+            assert client.post(told["mcp"], json={}).status_code == 401
+            assert client.post(told["mcp"], json={}, headers=bearer(told["token"])).status_code == 400
             assert (page.status_code, "token" in str(page.url)) == (200, False)
             call = client.post(
                 told["api"] + "/calls", json={"tool": "system.ping"}, headers=bearer(told["token"])

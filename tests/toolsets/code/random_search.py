@@ -26,6 +26,11 @@ PIECES = [
     "\x0c", "\r", "ü", "٣", "ß", "Σς", "&", "~", "]", "}", "{", "#", "/",
 ]  # fmt: skip
 
+EXTRAS = [
+    ".gitignore", ".ignore", ".rgignore", "z/.gitignore", ".hidden", ".config/x", ".github/w.yml", ".env", "a/.env.local",
+    "secrets/k", "key.pem", "z/.hidden/x", ".editorconfig",
+]  # fmt: skip
+
 
 def pattern(dice: random.Random, depth: int = 0) -> str:
     out = ""
@@ -54,7 +59,9 @@ def content(dice: random.Random, strange: bool) -> bytes:
         return data + b"\xff\xfea a\n"
     if odd < 0.10:
         return b"\xef\xbb\xbf" + data
-    return "\ufeffab\nfoo a\n".encode("utf-16-le") if odd < 0.12 else data
+    if odd < 0.12:
+        return "\ufeffab\nfoo a\n".encode("utf-16-le")
+    return data.replace(b"\n", b"\r\n") if dice.random() < 0.15 else data
 
 
 def grow(dice: random.Random, root: Path) -> None:
@@ -62,14 +69,35 @@ def grow(dice: random.Random, root: Path) -> None:
     for index in range(dice.randint(1, 8)):
         folder = root / dice.choice(["a", "b.d", "z/x", "z/y/w", "a-b", ".", "Z", "é"])
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"f{index}{dice.choice(['.py', '.txt', ''])}").write_bytes(content(dice, strange))
+        (folder / f"f{index}{dice.choice(['.py', '.txt', '', '.é', ' '])}").write_bytes(
+            content(dice, strange)
+        )
+    _surround(dice, root, strange)
+
+
+def _surround(dice: random.Random, root: Path, strange: bool) -> None:
+    """Ignore files, hidden and blocked names, links: what a walk must pass over, or must not."""
+    for name in dice.sample(EXTRAS, dice.randint(0, 6)):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"*\n" if name.endswith("ignore") else content(dice, strange))
+    if dice.random() < 0.5:
+        (root / "link").symlink_to(dice.choice(["a", "z/x", "f0", ".env", "..", "link"]))
 
 
 def plain_rg(root: Path, pattern: str, case_sensitive: bool) -> set[tuple[Any, ...]] | None:
     """File, line, column and text of every matching line; None where rg refuses the pattern."""
     program = find_rg()
     assert program is not None
-    args = ["--no-config", "--no-ignore", "--json", "-s" if case_sensitive else "-i", "-e", pattern, "."]
+    args = [
+        "--no-config",
+        "--no-ignore",
+        "--hidden",
+        "--json",
+        "-s" if case_sensitive else "-i",
+        "-e",
+        pattern,
+        ".",
+    ]
     ran = subprocess.run([program, *args], cwd=root, capture_output=True, timeout=60)
     if ran.returncode == 2:
         return None

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from toolgate.toolsets.fs import look
+
 from .world import world
 
 
@@ -210,6 +212,17 @@ async def test_a_directory_of_many_entries_is_passed_through(root: Path) -> None
         found = await asyncio.wait_for(at.data("list", path="many", limit=3), 20)
         assert (found["entries"], found["truncated"]) == (["00000", "00001", "00002"], True)
         assert (await at.data("find", base=".", pattern="1999[89]"))["files"] == ["many/19998", "many/19999"]
+
+
+async def test_a_walk_whose_time_is_up_says_that_it_is_not_all(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look, "TIME_LIMIT", -1.0)
+    (root / "a.txt").write_text("a")
+    async with world(root) as at:
+        for verb, args in (("list", {}), ("find", {"base": ".", "pattern": "*"})):
+            found = await at.data(verb, **args)
+            assert (found["count"], found["truncated"]) == (0, True)
 
 
 @pytest.mark.parametrize(

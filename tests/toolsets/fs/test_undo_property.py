@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from toolgate.core.change import Change, FileChange
@@ -85,6 +85,7 @@ def patch(root: Path, edits: dict[str, str | None], run: bool) -> str:
 
 
 @FEW
+@example([("delete", {"path": "d"}), ("ensure_dir", {"path": "d"})], True)  # its bits come back too
 @given(st.lists(STEPS, min_size=1, max_size=8), st.booleans())
 def test_undoing_in_reverse_gives_the_start_back(steps: Steps, at_once: bool) -> None:
     async def go(root: Path) -> None:

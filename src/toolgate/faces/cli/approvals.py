@@ -139,4 +139,8 @@ def _print(found: list[Question]) -> None:
 def _plain(question: Question) -> dict[str, Any]:
     data = asdict(question)
     data |= {"asked_at": iso(question.asked_at), "expires_at": iso(question.expires_at)}
-    return data | {"args": dict(question.args), "channels": list(question.channels)}
+    return data | {
+        "args": dict(question.args),
+        "channels": list(question.channels),
+        "findings": list(question.findings),
+    }

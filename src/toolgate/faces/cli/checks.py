@@ -21,6 +21,7 @@ from toolgate.app import Setup
 from toolgate.core.clock import SECOND, iso
 from toolgate.facade import Gate
 from toolgate.faces.cli.question import now
+from toolgate.faces.cli.serverwords import server_findings
 from toolgate.ledger.chain import check_head, running_of
 from toolgate.ledger.state import standing_of
 from toolgate.policy.examples import run_examples
@@ -30,6 +31,7 @@ from toolgate.storage.port import Filter
 
 LOW_DISK = 200 * 1024 * 1024
 SKEW = 60 * SECOND
+SERVER_SECONDS = 15.0
 
 
 class Finding(NamedTuple):
@@ -255,8 +257,24 @@ async def notifier(patient: Patient) -> AsyncIterator[Finding]:
     yield Finding("ok" if found else "warn", "desktop notifier", found or "there is no notify-send", fix)
 
 
+async def servers(patient: Patient) -> AsyncIterator[Finding]:
+    """Each is started and asked, all at once and not for long; what nobody has approved is not started."""
+    upstream = patient.gate.upstream if patient.gate is not None else None
+    if upstream is None:
+        return
+    known = upstream.status()
+    approved = [one["name"] for one in known if one["approved"] and one["state"] != "disabled"]
+    asked = await asyncio.gather(
+        *(upstream.check(name, SERVER_SECONDS) for name in approved), return_exceptions=True
+    )
+    answers = dict(zip(approved, asked, strict=True))
+    for one in upstream.status():
+        for finding in server_findings(one, answers.get(one["name"])):
+            yield Finding(*finding)
+
+
 Check = Callable[[Patient], AsyncIterator[Finding]]
 CHECKS: list[Check] = [
     python, sqlite, configuration, key, database, journal_mode, disk, permissions, gate, unknown_calls, images,
-    questions, policy_tests, notifier,
+    questions, policy_tests, notifier, servers,
 ]  # fmt: skip

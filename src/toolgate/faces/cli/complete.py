@@ -12,7 +12,7 @@ FILE, STATE = "toolgate.yaml", ".toolgate"
 def find_root(start: Path) -> Path:
     """The nearest directory upwards that has a toolgate.yaml, else where we are."""
     here = start.resolve()
-    return next((place for place in (here, *here.parents) if (place / FILE).is_file()), here)
+    return next((place for place in (here, *here.parents) if (place / FILE).exists()), here)
 
 
 def tools(incomplete: str) -> list[str]:
@@ -23,7 +23,8 @@ def personas(incomplete: str) -> list[str]:
     try:
         import yaml
 
-        data = yaml.safe_load((_root() / FILE).read_text())
+        file = _root() / FILE
+        data = yaml.safe_load(file.read_text() if file.is_file() else "")
         return _starting(list(data["personas"]), incomplete)
     except Exception:  # a broken file completes to nothing; `policy check` says what is wrong with it
         return []

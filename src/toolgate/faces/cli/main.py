@@ -27,6 +27,14 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
+    if given[:1] == ["mcp"]:
+        from toolgate.faces.mcp import command
+
+        asked = command.parse(given[1:])
+        if (
+            asked is not None
+        ):  # a client waits for the first answer: without the help, colours and checks of others
+            return command.run(asked)
     from toolgate.faces.cli import failures, root
 
     try:

@@ -41,7 +41,7 @@ async def _check(root: Path | None) -> None:
     async with project.any_gate(root) as gate:
         idle = list(idle_globs(gate))
         trusted = gate.policy.trusted
-        counts = {"personas": len(gate.config.personas), "rules": len(gate.policy.rules)}
+        counts = {"personas": len(gate.config.personas), "rules": len(gate.policy.all_rules)}
     if speech.finish({**counts, "trusted": trusted, "idle_globs": idle}):
         return
     for where, glob in idle:
@@ -66,7 +66,7 @@ def _tool_globs(policy: Policy) -> Iterator[tuple[str, tuple[str, ...]]]:
     for name, spec in policy.parts.personas.items():
         yield f"personas.{name}.allow", spec.allow or ()
         yield f"personas.{name}.deny", spec.deny
-    for rule in policy.rules:
+    for rule in policy.all_rules:
         yield f"rule {rule.name}", rule.spec.tools or ()
     yield "limits.tool", tuple(policy.parts.limits.tool)
 
@@ -160,8 +160,9 @@ async def _recorded(gate: Gate, since: int) -> Any:
                 continue
             seen.add(row.call)
             verdict = {"asked": "ask", "denied": "deny"}.get(row.kind) or body["decision"]
+            found = tuple(f"{one['kind']}:{one['rule']}" for one in body.get("findings", ()) if "rule" in one)
             yield RecordedCall(
-                row.seq, row.at, row.persona, row.tool, body["args"], Verdict(verdict), body["rule"]
+                row.seq, row.at, row.persona, row.tool, body["args"], Verdict(verdict), body["rule"], found
             )
         after = rows[-1].seq
 

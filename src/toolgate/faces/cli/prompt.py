@@ -144,6 +144,8 @@ class _Conversation:
         expires = questions.now() + round(scope.seconds * SECOND)
         covered = questions.grant_in_words(question.persona, question.tool, body, expires)
         speech.note(f"this call, and from now on: {covered}", style="bold")
+        if question.findings:
+            speech.note("what has findings is asked about each time: no grant covers it", style="bold")
         if (await self._read("give this grant? [y/N] > ") or "").lower() not in ("y", "yes"):
             return False
         return await self.terminal.answer(question, True, scope=scope)

@@ -55,8 +55,22 @@ def page(question: Question) -> Group:
         parts += [preview(_arguments(question)), Text()]
     if question.preview:
         parts += [safe("which would do", "bold"), Text(), preview(question.preview), Text()]
+    if question.findings:
+        parts += [safe("in which was found", "bold red"), Text(), found(question.findings), Text()]
     parts.append(pairs(_facts(question)))
     return Group(*parts)
+
+
+def found(findings: Iterable[Mapping[str, Any]]) -> Preview:
+    """One line for each finding: what kind, by which rule, where, and what it looks like."""
+    return Preview([visible(_found(one)) for one in findings], False)
+
+
+def _found(one: Mapping[str, Any]) -> str:
+    if "more" in one:
+        return f"and {one['more']} more"
+    place = f"{one['path']}:{one['line']}:{one['column']}" if one["line"] else f"the name {one['path']}"
+    return f"{one['kind']}: {one['rule']} at {place}: {one['excerpt']}"
 
 
 def _arguments(question: Question) -> str:

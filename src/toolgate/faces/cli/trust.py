@@ -63,7 +63,7 @@ def _confirmed() -> bool:
 def powers(root: Path, loaded: Config) -> Iterator[tuple[str, list[str]]]:
     """What trusting it lets happen."""
     yield "plugins", list(loaded.plugins)
-    yield "servers", list(loaded.servers)
+    yield "servers", [f"{name}: {spec.shown}" for name, spec in loaded.servers.items()]
     yield (
         "mounts outside",
         [f"{name}: {mount.path}" for name, mount in loaded.mounts.items() if _outside(root, mount.path)],

@@ -117,10 +117,10 @@ async def _serve(asked: Asked, guide: Guided | None) -> None:
     sock = listen(asked.host, asked.port)
     with sock:
         async with project.gate(asked.root) as gate:
-            site = Site(gate, tokens)
-            application = create_app(gate, tokens, hosts=asked.hosts, console=asked.console, site=site)
-            mcp = any(getattr(route, "path", "") == "/mcp" for route in application.routes)
             where = _address(asked, sock.getsockname()[1])
+            site = Site(gate, tokens, asked.hosts, f"{where}/" if asked.console else "")
+            application = create_app(gate, tokens, console=asked.console, site=site)
+            mcp = any(getattr(route, "path", "") == "/mcp" for route in application.routes)
             guiding: list[asyncio.Task[None]] = []
 
             def ready() -> None:

@@ -30,9 +30,9 @@ NO_TELEMETRY: TelemetryConfig = {"auto_configure": False, "tracing": False, "met
 
 def create_app(
     gate: Gate, tokens: Tokens, *, hosts: Iterable[str] = (), console: bool = True, site: Site | None = None
-) -> FastAPI:
-    """`hosts` are names, besides those of loopback, by which this server may be reached."""
-    site = site or Site(gate, tokens)
+) -> FastAPI:  # fmt: skip
+    """`hosts` are names, besides those of loopback, by which this server may be reached; a `site` brings its own."""
+    site = site or Site(gate, tokens, tuple(hosts))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -52,7 +52,7 @@ def create_app(
     if console:
         _include_console(app, site)
     _mount_mcp(app, site)
-    app.add_middleware(Guard, site=site, hosts=tuple(hosts))
+    app.add_middleware(Guard, site=site)
     return app
 
 
@@ -94,7 +94,7 @@ def mcp_application(site: Site) -> ASGIApp | None:
     except ModuleNotFoundError:
         return None
     made: Any = import_module("toolgate.faces.mcp.http").application(
-        site.gate, partial(persona_by_token, site)
+        site.gate, partial(persona_by_token, site), console=site.address, hosts=site.hosts
     )
     if hasattr(made, "close"):
         site.closers.append(made.close)

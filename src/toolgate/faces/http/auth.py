@@ -86,7 +86,7 @@ async def by_token(site: Site, request: Request, token: str) -> Identity:
     if not name:
         address = request.client.host if request.client else "unknown"
         site.throttle.failed(address)
-        await site.refused(f"a token that nobody has was used from {address}")
+        await site.refused(f"a token that nobody has was used from {site.shown(address)}")
         raise Unauthenticated("this is nobody's token", _HOW)
     if name != HUMAN and name not in _personas(site):
         raise Unauthenticated(f"there is no persona {name!r} any more", "ask for another token")

@@ -7,7 +7,7 @@ DNS points at us is not), and an Origin, where there is one, must be our own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -41,10 +41,10 @@ HEADERS = {
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, site: Site, hosts: Iterable[str] = (), max_body: int = MAX_BODY) -> None:
+    def __init__(self, app: ASGIApp, site: Site, max_body: int = MAX_BODY) -> None:
         self.app = app
         self.site = site
-        self.hosts = frozenset(host.lower() for host in (*LOOPBACK, *hosts))
+        self.hosts = frozenset(host.lower() for host in (*LOOPBACK, *site.hosts))
         self.max_body = max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -54,7 +54,9 @@ class Pulse:
         self._news = asyncio.Event()
 
     async def _watch(self) -> None:
-        with suppress(CallError):  # the ledger is closed
-            while True:
+        while True:
+            try:
                 await self._ledger.backend.changed(PATIENCE)
-                self._beat()
+            except CallError:  # the database is away for a moment; whoever follows is told when it reads
+                await asyncio.sleep(1)
+            self._beat()

@@ -33,6 +33,10 @@ def secret_path() -> str:
 class Site:
     gate: Gate
     tokens: Tokens
+    hosts: tuple[str, ...] = ()
+    """Names, besides those of loopback, by which it may be reached."""
+    address: str = ""
+    """Where a human opens the console, without a token."""
     base: str = field(default_factory=secret_path)
     sessions: Sessions = field(default_factory=Sessions)
     throttle: Throttle = field(default_factory=Throttle)

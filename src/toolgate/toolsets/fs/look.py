@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +29,8 @@ from toolgate.workspace.tree import Entry, walk_tree
 TELL_EVERY = 10_000
 SCAN = 1_000_000
 """Entries that one call looks at."""
+TIME_LIMIT = 10.0
+"""Seconds after which it gives what it has seen, and says that this is not all."""
 Pattern = Annotated[str, Field(min_length=1, max_length=1000)]
 Limit = Annotated[int, Field(ge=1, le=10_000)]
 
@@ -145,11 +148,12 @@ def _first(
 ) -> _Picked:
     """The first by name. However many there are, no more than asked for are held."""
     cut = False
+    until = time.monotonic() + TIME_LIMIT
 
     def rows() -> Iterator[_Row]:
         nonlocal cut
         for count, entry in enumerate(walk):
-            if count >= SCAN:
+            if count >= SCAN or (count % 256 == 0 and time.monotonic() > until):
                 cut = True
                 return
             if files_only and entry.kind not in ("file", "link"):

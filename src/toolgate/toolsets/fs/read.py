@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from threading import Event
 from typing import (
     Annotated,
     NotRequired,  # pydantic reads those of `typing` only from 3.12 on
@@ -13,7 +14,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from toolgate.core.change import content_hash
-from toolgate.core.errors import InvalidArgs, NotFound, NotText, TooLarge
+from toolgate.core.errors import InvalidArgs, NotFound, NotText, TimedOut, TooLarge
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.text import canonical_text
@@ -74,7 +75,11 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
     @tool("fs.hash", reads=["project"], effects_of=by_mount("path", writes=False))
     async def hash_file(path: MountPath) -> Hashes:
         """Hash a file: `hash` of its canonical text (LF, no trailing white space, final newline), `raw_hash` of its bytes."""
-        return await files.run(lambda: _hash(files, path))
+        stop = Event()
+        try:
+            return await files.run(lambda: _hash(files, path, stop))
+        finally:
+            stop.set()  # nobody waits any more: the thread must not go on for gigabytes
 
     return [read, hash_file]
 
@@ -137,12 +142,14 @@ def _count(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n") and text != "")
 
 
-def _hash(files: WorkspaceFiles, path: MountPath) -> Hashes:
+def _hash(files: WorkspaceFiles, path: MountPath, stop: Event) -> Hashes:
     with held(open_to_read(files.mounts, path)) as handle:
         digest, size, kept = hashlib.sha256(), 0, bytearray()
         limit = files.mounts.rules(path).max_bytes
         with Steady(handle) as steady:
             while chunk := os.read(handle, _CHUNK):
+                if stop.is_set():
+                    raise TimedOut(f"{path.shown!r} was not hashed in time", "allow more time")
                 digest.update(chunk)
                 size += len(chunk)
                 if size <= limit:

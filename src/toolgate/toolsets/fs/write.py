@@ -34,6 +34,8 @@ class Written(TypedDict):
     new_hash: str
     new_size: int
     match_count: NotRequired[int]
+    findings: NotRequired[list[dict[str, Any]]]
+    """What the content scan found; the gate adds it."""
 
 
 def tools(files: WorkspaceFiles) -> list[Tool]:

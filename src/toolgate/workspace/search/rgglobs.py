@@ -18,7 +18,13 @@ def options(selection: Selection) -> list[str]:
     shown = [*_entered(_texts(dots.ways)), *globs([*_texts(dots.names), *_texts(dots.paths)])]
     said = [*wanted, "!.*", *shown, *_not(globs(selection.excluded.texts))]
     opened = globs(way for glob in rules.unblock for way in _ways(glob.text))
-    blocked = [*_not(globs(BLOCKED)), *opened, f"!{ALWAYS_BLOCKED}", *_not(globs(_hidden(selection)))]
+    blocked = [
+        *_not(globs(BLOCKED)),
+        *opened,
+        f"!{ALWAYS_BLOCKED}",
+        *_not(globs(_hidden(selection))),
+        *_not(_inner(selection)),
+    ]
     return [f"--glob={glob}" for glob in said] + [f"--iglob={glob}" for glob in blocked]
 
 
@@ -66,6 +72,12 @@ def _hidden(selection: Selection) -> list[str]:
     """Hidden paths hold from the mount on, also where they have no slash."""
     texts = (glob.text.rpartition(":")[2] for glob in selection.rules.hidden)
     return [text if "/" in text else f"{text}/**" for text in texts]
+
+
+def _inner(selection: Selection) -> list[str]:
+    """Mounts within this one are no part of it."""
+    rules = selection.rules
+    return [f"/{_literal('/'.join(place[len(rules.base) :]))}" for place in rules.inner]
 
 
 def _literal(text: str) -> str:

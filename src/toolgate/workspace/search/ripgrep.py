@@ -107,10 +107,13 @@ class Ripgrep:
                 batch.append(ordered[at])
                 room -= counts[ordered[at]]
                 at += 1
-            found = self._lines(start, batch)
+            found, whole = self._lines(start, batch)
+            complete = complete and whole
             for name in batch:
                 seen = found.get(name, [])
-                if len(seen) < counts[name] and len(seen) < most:  # it has changed since it was counted
+                if (
+                    whole and len(seen) < counts[name] and len(seen) < most
+                ):  # it has changed since it was counted
                     total -= counts[name] - len(seen)
                     counts[name] = len(seen)
                 matches += seen
@@ -120,9 +123,13 @@ class Ripgrep:
         cut = not complete or total > len(matches)
         return Found(matches, total, searched, cut, len(matched), most_in)
 
-    def _lines(self, start: Start, names: list[str]) -> dict[str, list[Match]]:
-        """The matches of some files: here where RE2 may answer, else from rg, which is given the open handles."""
+    def _lines(self, start: Start, names: list[str]) -> tuple[dict[str, list[Match]], bool]:
+        """The matches of some files: here where RE2 may answer, else from rg, which is given the open handles.
+
+        And whether that is all: rg says every place in a line, and a line of megabytes may have millions.
+        """
         found: dict[str, list[Match]] = {}
+        whole = True
         with ExitStack() as stack:
             report = Report(self.query)
             for name in names:
@@ -135,9 +142,9 @@ class Ripgrep:
                         report.expect(handle, name, start.shown(name))
             if report.handles:
                 args = [*_COMMON, *report.options, *self._pattern(), "--", *report.paths]
-                run(args, start.root.handle, report.handles, self.deadline, report.take)
+                whole = run(args, start.root.handle, report.handles, self.deadline, report.take).complete
                 found |= report.matches
-        return found
+        return found, whole
 
     def _here(self, handle: int, shown: str) -> list[Match]:
         size = os.fstat(handle).st_size

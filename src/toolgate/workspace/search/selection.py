@@ -12,7 +12,7 @@ from toolgate.core.errors import ConfigError, InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.policy.dotfiles import hidden
 from toolgate.policy.globs import Glob, PathGlob, path_glob, text_glob
-from toolgate.policy.hard import MountRules, is_blocked
+from toolgate.policy.hard import MountRules
 
 
 class NameGlobs:
@@ -85,7 +85,7 @@ class Selection:
 
     def _shows(self, relative: str, name: str) -> bool:
         """The rules of the mount, asked in full only where the name alone does not settle it."""
-        if not self.rules.hidden and not is_blocked(name) and not _dotted(relative):
+        if self.rules.plain(name) and not _dotted(relative):
             return True
         refusal = self.rules.refuse(MountPath(f"{self.mount}:{relative}"), written=False)
         return refusal is None or (self._dotfiles and refusal.rule == "hard:dotfile")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -11,13 +12,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query
 from starlette.responses import StreamingResponse
 
-from toolgate.core.errors import InvalidArgs, Unavailable
+from toolgate.core.errors import CallError, InvalidArgs, Unavailable
 from toolgate.core.event import BY_KIND
 from toolgate.faces.http import shapes
 from toolgate.faces.http.auth import Anyone, Identity, still
 from toolgate.faces.http.site import Here, Site
 from toolgate.storage.port import Filter, Row
 
+log = logging.getLogger("toolgate.http")
 HEARTBEAT = 15.0
 MOST = 200
 BATCH = 200
@@ -76,19 +78,26 @@ class Feed:
     async def frames(self) -> AsyncIterator[str]:
         with self.site.pulse.following():
             yield "retry: 2000\n\n"
-            told = ""
-            while not self.site.closing.is_set() and still(self.site, self.who):
-                news = self.site.pulse.news
-                rows = await self.site.gate.events(replace(self.wanted, after=self.after))
-                for row in rows:
-                    self.after = row.seq
-                    yield _frame(row.kind, _json(shapes.event(row)), row)
-                open_now = await self._questions()
-                if open_now != told:
-                    told = open_now
-                    yield _frame("questions", told)
-                if not rows and not await self._wait(news):
-                    yield ": still here\n\n"
+            try:
+                async for frame in self._follow():
+                    yield frame
+            except CallError as error:  # the client comes back and asks from where it was
+                log.warning("a stream ended: %s", error.message)
+
+    async def _follow(self) -> AsyncIterator[str]:
+        told = ""
+        while not self.site.closing.is_set() and still(self.site, self.who):
+            news = self.site.pulse.news
+            rows = await self.site.gate.events(replace(self.wanted, after=self.after))
+            for row in rows:
+                self.after = row.seq
+                yield _frame(row.kind, _json(shapes.event(row)), row)
+            open_now = await self._questions()
+            if open_now != told:
+                told = open_now
+                yield _frame("questions", told)
+            if not rows and not await self._wait(news):
+                yield ": still here\n\n"
 
     async def _questions(self) -> str:
         found = await self.site.gate.approvals()

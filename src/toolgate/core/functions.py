@@ -1,0 +1,107 @@
+"""Calls as function-calling APIs spell them, and results as they want them back. No gate and no I/O: only translation.
+
+Those APIs allow no dots in names and at most 64 characters, so a list of tools has names of its own, and leads back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from toolgate.core.canonical import sha256
+from toolgate.core.display import encodable
+from toolgate.core.errors import Code
+from toolgate.core.result import Problem, Result
+
+LONGEST = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One call that a model asked for. `flaw` says why its arguments could not be read."""
+
+    id: str
+    name: str
+    args: Any
+    flaw: str = ""
+    item: bool = False
+    """Whether it is an item of the Responses API rather than a part of a chat message."""
+
+
+def wire_names(names: Iterable[str]) -> dict[str, str]:
+    """Tool → the name an API gets. Two tools never share one."""
+    joined = {name: name.replace(".", "_") for name in names}
+    shared = Counter(joined.values())
+    return {
+        name: short if shared[short] == 1 and len(short) <= LONGEST else f"{short[:51]}_{_mark(name)}"
+        for name, short in joined.items()
+    }
+
+
+def _mark(name: str) -> str:
+    return sha256(name).removeprefix("sha256:")[:12]
+
+
+def from_openai(calls: Iterable[Any] | None) -> list[Wanted]:
+    """`message.tool_calls` of a chat completion, or `response.output` of the Responses API; objects or dictionaries."""
+    found = []
+    for call in calls or ():
+        function = _get(call, "function")
+        if function is not None:
+            found.append(_wanted(_get(call, "id"), _get(function, "name"), _get(function, "arguments")))
+        elif _get(call, "type") == "function_call":
+            made = _wanted(_get(call, "call_id"), _get(call, "name"), _get(call, "arguments"))
+            found.append(replace(made, item=True))
+    return found
+
+
+def from_anthropic(content: Iterable[Any] | None) -> list[Wanted]:
+    """`message.content`: the blocks that ask for a tool; text is left alone."""
+    blocks = [block for block in content or () if _get(block, "type") == "tool_use"]
+    return [_wanted(_get(block, "id"), _get(block, "name"), _get(block, "input")) for block in blocks]
+
+
+def to_openai(call: Wanted, result: Result) -> dict[str, Any]:
+    if call.item:
+        return {"type": "function_call_output", "call_id": call.id, "output": text_of(result)}
+    return {"role": "tool", "tool_call_id": call.id, "content": text_of(result)}
+
+
+def to_anthropic(call: Wanted, result: Result) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": call.id, "content": text_of(result)}
+    return block if result.error is None else block | {"is_error": True}
+
+
+def text_of(result: Result) -> str:
+    """What the model reads: the data, or the error with what to do about it."""
+    if result.error is not None:
+        problem = {"code": result.error.code.value, "message": result.error.message, "fix": result.error.fix}
+        return json.dumps({"error": problem} | ({"data": result.data} if result.data else {}), default=str)
+    if isinstance(result.data, str):
+        return encodable(result.data)
+    return encodable(json.dumps(result.data, ensure_ascii=False, default=str))
+
+
+def explained(call: Wanted, result: Result) -> Result:
+    """The gate saw something that is no object; the model is told what it misspelled."""
+    if not call.flaw or result.error is None or result.error.code is not Code.INVALID_ARGS:
+        return result
+    fix = "repeat the call with its arguments as one JSON object"
+    return replace(result, error=Problem(Code.INVALID_ARGS, f"the arguments are not JSON: {call.flaw}", fix))
+
+
+def _wanted(ident: Any, name: Any, args: Any) -> Wanted:
+    ident = ident if isinstance(ident, str) else ""
+    if not isinstance(args, str):
+        return Wanted(ident, name, {} if args is None else args)
+    try:
+        return Wanted(ident, name, json.loads(args) if args.strip() else {})
+    except (ValueError, RecursionError) as error:
+        return Wanted(ident, name, args, str(error)[:200] or "nested too deeply")
+
+
+def _get(thing: Any, name: str) -> Any:
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)

@@ -1,0 +1,175 @@
+"""`toolgate servers`: the MCP servers behind the gate, what is held, and approving it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from toolgate.core.errors import InvalidArgs, NotAllowed, NotFound
+from toolgate.facade import Gate
+from toolgate.faces.cli import failures, options, project, speech
+from toolgate.faces.cli.call import show
+from toolgate.faces.cli.keyboard import forget_typed
+from toolgate.faces.cli.question import preview
+from toolgate.faces.cli.serverwords import ago, in_words
+
+app = options.family()
+ACTIONS = ("diff", "approve", "restart", "check")
+
+
+@app.command(epilog="Example: toolgate servers approve weather")
+def servers(
+    action: Annotated[
+        str,
+        typer.Argument(metavar="[NAME|diff|approve|restart|check]", help="A server, or what to do with one."),
+    ] = "",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="The server.")] = "",
+    tool: Annotated[
+        list[str] | None, typer.Option("--tool", help="Approve only this one; repeatable.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve without being asked.")] = False,
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """List the MCP servers, describe one, show what changed in its tools, approve that, or start it again.
+
+    A tool is held until a human has seen what its server says it does, and again whenever that changes.
+    """
+    if action not in ACTIONS:
+        if name:
+            raise InvalidArgs(f"{action!r} is not what servers can do", f"use one of: {', '.join(ACTIONS)}")
+        project.run(_list(action, root))
+        return
+    if not name:
+        raise InvalidArgs(f"which server? `toolgate servers {action} NAME`", "`toolgate servers` lists them")
+    match action:
+        case "diff":
+            project.run(_diff(name, root))
+        case "approve":
+            project.run(_approve(name, tool or [], yes, root))
+        case _:
+            project.run(_start(name, action == "restart", root))
+
+
+def _upstream(gate: Gate) -> Any:
+    if gate.upstream is None:
+        raise NotFound("toolgate.yaml names no servers", "`toolgate import .mcp.json` adds those of a client")
+    return gate.upstream
+
+
+async def _list(name: str, root: Any) -> None:
+    async with project.gate(root) as gate:
+        found = gate.servers()
+        if name:
+            found = [one for one in found if one["name"] == name]
+            if not found:
+                _upstream(gate).diff(name)  # says which there are
+    if speech.finish(found[0] if name else found):
+        return
+    if name:
+        _describe(found[0])
+        return
+    if not found:
+        speech.say("toolgate.yaml names no servers; `toolgate import .mcp.json` adds those of a client")
+        return
+    rows = [
+        [
+            speech.safe(one["name"], "bold"), one["transport"], one["state"], len(one["tools"]),
+            speech.safe(len(one["held"]), "bold yellow" if one["held"] else ""),
+            one["last_error"] if one["last_error_at"] > one["last_ok_at"] else "",
+        ]
+        for one in found
+    ]  # fmt: skip
+    columns = ["server|whole", "by", "state", "tools|right", "held|right", "last error"]
+    speech.out().print(speech.table(columns, rows))
+
+
+def _describe(one: Mapping[str, Any]) -> None:
+    error = f"{one['last_error']} ({ago(one['last_error_at'])})" if one["last_error"] else "none"
+    answered = f"{ago(one['last_ok_at'])}, in {one['latency_ms']:g} ms" if one["last_ok_at"] else "never"
+    speech.out().print(
+        speech.pairs(
+            [
+                ("server", one["name"]), (one["transport"], one["target"]), ("state", in_words(one)),
+                ("says it is", one["says"].get("server", "")), ("last answer", answered),
+                ("last error", error), ("tools", ", ".join(one["tools"]) or "none"),
+                *((f"held: {tool}", why) for tool, why in one["held"].items()),
+                *((f"refused: {tool}", why) for tool, why in one["refused"].items()),
+            ]
+        )
+    )  # fmt: skip
+
+
+async def _diff(name: str, root: Any) -> int:
+    async with project.gate(root) as gate:
+        await _upstream(gate).discover(name)
+        found = gate.upstream.diff(name) if gate.upstream else []
+    if not speech.finish({"server": name, "held": found}):
+        _show(name, found)
+    return 1 if found else 0
+
+
+def _show(name: str, found: list[dict[str, str]]) -> None:
+    if not found:
+        speech.say(f"nothing of {name} is held: its tools are what was approved")
+    for one in found:
+        speech.say(speech.safe(f"{name}.{one['tool']}", "bold") + speech.safe(f": {one['why']}"))
+        speech.out().print(preview(one["diff"]))
+        speech.say("")
+
+
+async def _approve(name: str, only: list[str], yes: bool, root: Any) -> int:
+    async with project.gate(root) as gate:
+        await _upstream(gate).discover(name)
+        found = gate.upstream.diff(name) if gate.upstream else []
+        if only:
+            missing = set(only) - {one["tool"] for one in found}
+            if missing:
+                raise NotFound(
+                    f"{', '.join(sorted(missing))} of {name} is not held", "`toolgate servers diff`"
+                )
+            found = [one for one in found if one["tool"] in only]
+        if not speech.mode.json:
+            _show(name, found)
+        if not found:
+            speech.finish({"server": name, "approved": []})
+            return 0
+        if not yes and not _confirmed(name, len(found)):
+            speech.say(f"nothing of {name} was approved")
+            return failures.REFUSED
+        shown = {one["tool"]: one["definition"] for one in found}
+        result = await gate.approve_server(name, shown, channel=options.channel())
+    if speech.mode.json or not result.ok:
+        return show(result)
+    speech.say(f"approved of {name}, as shown: {', '.join(shown)}; a change holds them again")
+    return 0
+
+
+def _confirmed(name: str, count: int) -> bool:
+    """At a terminal a person is asked; a program must say that it means it."""
+    if options.channel() != "terminal" or speech.mode.json:
+        raise NotAllowed(
+            f"approving {count} tools of {name} needs a human at a terminal",
+            "run it at a terminal, or add `--yes` if you have read what they say",
+        )
+    forget_typed(sys.stdin.fileno())
+    sys.stderr.write(f"approve these {count} tools of {name}? [y/N] > ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+async def _start(name: str, again: bool, root: Any) -> None:
+    async with project.gate(root) as gate:
+        upstream = _upstream(gate)
+        if again:
+            await upstream.restart(name)
+        took = await upstream.check(name, 60.0)
+        status = next(one for one in gate.servers() if one["name"] == name)
+    if speech.finish({"server": name, "answers_ms": round(took, 1), "tools": status["tools"]}):
+        return
+    speech.say(f"{name} answers in {took:.0f} ms")
+    if again:
+        speech.say("gates that are open start it anew at their next call")

@@ -1,0 +1,195 @@
+"""Consent inside the client: the user of an MCP client answers what the policy asks, in either era.
+
+Handshake: the call waits while `elicitation/create` shows the question; console and terminal may be faster.
+Stateless: the call is handed back as `input_required` with sealed state, and answered by its repetition.
+A client that can do neither is told where to approve; the repeated call runs once that has happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+
+from toolgate.consent.desk import whoami
+from toolgate.core.call import new_id
+from toolgate.core.context import NO_TRAIL
+from toolgate.core.display import visible
+from toolgate.core.errors import CallError, Code, Conflict, InvalidArgs, NotAllowed
+from toolgate.core.ports import Question
+from toolgate.core.result import Result
+from toolgate.facade import Gate
+from toolgate.faces.mcp import question as questions
+from toolgate.faces.mcp import sealing
+from toolgate.faces.mcp.jsonrpc import Message
+from toolgate.faces.mcp.protocol import Exchange, Gone
+from toolgate.gate.flow import Flow
+from toolgate.gate.resolve import resolve
+
+Progress = Callable[[float, str], None] | None
+CHANNEL = "mcp"
+
+
+@dataclass
+class _Asking:
+    """The client whose call is under way in this task, and whether its user put the question off."""
+
+    exchange: Exchange
+    progress: Progress
+    later: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+_asking: ContextVar[_Asking | None] = ContextVar("toolgate_mcp_asking", default=None)
+
+
+class Consent:
+    """Also a channel of the desk: a question reaches it in the task of the call that asks."""
+
+    name = CHANNEL
+    answers = False
+    """It hears of what must be answered elsewhere too, and then does not keep its client waiting."""
+
+    def __init__(self, gate: Gate, console: str = "") -> None:
+        self._gate = gate
+        self._console = console
+        gate.services.desk.channels.append(self)
+
+    async def carry(
+        self, exchange: Exchange, tool: str, args: Message, progress: Progress
+    ) -> Result | Message:
+        """The call's result, or in the stateless era the question that comes before it."""
+        willing = exchange.can_elicit and self._gate.config.consent.mcp
+        if exchange.modern:
+            return await self._stateless(exchange, tool, args, progress, willing)
+        if willing:
+            result = await self._waiting(exchange, tool, args, progress)
+            if result is not None:
+                return result
+        return self._where(await self._call(exchange, tool, args, progress, wait=False))
+
+    async def _call(
+        self, exchange: Exchange, tool: str, args: Message, progress: Progress, *, wait: bool
+    ) -> Result:
+        return await self._gate.call(tool, args, persona=exchange.persona, wait=wait, progress=progress)
+
+    def _where(self, result: Result) -> Result:
+        """Say where a human can approve, if we know a better place than the command line."""
+        error = result.error
+        if error is None or error.code is not Code.PENDING or not self._console:
+            return result
+        return replace(result, error=replace(error, fix=f"approve it at {self._console}, or: {error.fix}"))
+
+    # --- the handshake era --------------------------------------------------------------------------------
+
+    async def _waiting(
+        self, exchange: Exchange, tool: str, args: Message, progress: Progress
+    ) -> Result | None:
+        """None if the user put it off: then its question stays open."""
+        asking = _Asking(exchange, progress)
+        token = _asking.set(asking)
+        try:
+            calling = asyncio.ensure_future(self._call(exchange, tool, args, progress, wait=True))
+        finally:
+            _asking.reset(token)
+        later = asyncio.ensure_future(asking.later.wait())
+        try:
+            await asyncio.wait((calling, later), return_when=asyncio.FIRST_COMPLETED)
+            return calling.result() if calling.done() else None
+        finally:
+            for task in (calling, later):
+                task.cancel()
+            await asyncio.gather(calling, later, return_exceptions=True)
+
+    async def ask(self, question: Question) -> None:
+        """Called by the desk; cancelled as soon as somebody else has answered."""
+        asking = _asking.get()
+        if asking is None:
+            return  # not a call of one of our clients
+        if not self._may_ask(question):
+            asking.later.set()
+            return
+        if asking.progress is not None:
+            asking.progress(0.0, "waiting for approval")
+        try:
+            given = await asking.exchange.ask("elicitation/create", questions.form(question))
+        except Gone:
+            given = None
+        said = questions.answer(given)
+        if said is None:
+            asking.later.set()
+            return
+        with suppress(Conflict):  # somebody else was first: the desk tells the call
+            await self._answer(question, said, asking.exchange)
+
+    def _may_ask(self, question: Question) -> bool:
+        here = not question.channels or CHANNEL in question.channels
+        return here and len(questions.text(question)) <= questions.LONGEST
+
+    async def _answer(self, question: Question, said: tuple[bool, str], exchange: Exchange) -> None:
+        approve, reason = said
+        client = visible(exchange.client) or "an MCP client"
+        await self._gate.answer(
+            question.id, "approve" if approve else "deny", reason=reason, by=f"{whoami()} in {client}", channel=CHANNEL
+        )  # fmt: skip
+
+    # --- the stateless era --------------------------------------------------------------------------------
+
+    async def _stateless(
+        self, exchange: Exchange, tool: str, args: Message, progress: Progress, willing: bool
+    ) -> Result | Message:
+        params = exchange.params
+        answered = params.get("requestState") is not None or params.get("inputResponses") is not None
+        if answered:
+            try:
+                await self._take(exchange, tool, args)
+            except CallError as error:
+                return await self._refuse(exchange, tool, args, error)
+        result = await self._call(exchange, tool, args, progress, wait=False)
+        if result.error is None or result.error.code is not Code.PENDING:
+            return result
+        question = await self._gate.services.desk.question(result.data["question"])
+        if not willing or answered or question is None or not self._may_ask(question):
+            return self._where(result)
+        request = sealing.request_hash(tool, args)
+        return {
+            "resultType": "input_required",
+            "inputRequests": {
+                questions.ANSWER: {
+                    "method": "elicitation/create", "params": {"mode": "form", **questions.form(question)},
+                }
+            },
+            "requestState": sealing.seal(self._gate.services.ledger.keys, question, exchange.persona, request),
+        }  # fmt: skip
+
+    async def _take(self, exchange: Exchange, tool: str, args: Message) -> None:
+        """The user's answer to the question that the state names. Only what we sealed for this call counts, once."""
+        if not self._gate.config.consent.mcp:
+            raise NotAllowed(
+                "this gate takes no answers from MCP clients", "answer with `toolgate approvals`"
+            )
+        ledger = self._gate.services.ledger
+        request = sealing.request_hash(tool, args)
+        claim = sealing.unseal(
+            ledger.keys, exchange.params.get("requestState"), exchange.persona, request, ledger.clock.now()
+        )
+        question = await self._gate.services.desk.question(claim.question)
+        if question is None or question.digest != claim.digest or question.persona != exchange.persona:
+            raise Conflict(
+                f"the question {claim.question} was answered and used, or has expired", "make the call again"
+            )
+        responses = exchange.params.get("inputResponses")
+        if responses is not None and not isinstance(responses, dict):
+            raise InvalidArgs("inputResponses is not an object", "answer under the keys of inputRequests")
+        said = questions.answer((responses or {}).get(questions.ANSWER))
+        if said is not None and question.state == "open":
+            with suppress(Conflict):  # somebody else was first: the gate knows what they said
+                await self._answer(question, said, exchange)
+
+    async def _refuse(self, exchange: Exchange, tool: str, args: Message, error: CallError) -> Result:
+        """Nothing runs, and the attempt is in the ledger."""
+        flow = Flow(tool, args, exchange.persona, None, NO_TRAIL, False, new_id("c"))
+        with suppress(CallError):
+            resolve(self._gate.services, flow)
+        return flow.refused(error, await self._gate.pipeline.refusals.record(flow, error))

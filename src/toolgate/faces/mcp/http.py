@@ -1,0 +1,215 @@
+"""MCP over streamable HTTP: an ASGI application for one path, in both eras.
+
+Handshake era: POST opens a session with `initialize`, GET is its stream, DELETE ends it. Stateless era: every POST stands
+alone. Whose calls they are says `authenticate`, which is handed in; a session belongs to the persona that opened it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+from toolgate.core.names import HUMAN
+from toolgate.facade import Gate
+from toolgate.faces.mcp import headers, jsonrpc
+from toolgate.faces.mcp.headers import Headers, HttpError
+from toolgate.faces.mcp.jsonrpc import Message, Notification, Request, RpcError, classify, id_of
+from toolgate.faces.mcp.protocol import HANDSHAKE, VERSION_KEY, Connection
+from toolgate.faces.mcp.server import Options, Server
+from toolgate.faces.mcp.sessions import Session, Sessions
+from toolgate.faces.mcp.streaming import Outbox, Receive, SendEvent, plain, stream
+
+Scope = MutableMapping[str, Any]
+Authenticate = Callable[[Scope], "str | Awaitable[str | None] | None"]
+
+
+def application(
+    gate: Gate, authenticate: Authenticate, *, console: str = "", hosts: Iterable[str] = (), origins: Iterable[str] = ()
+) -> McpApp:  # fmt: skip
+    """For a site that mounts it at /mcp; `console` is where a human can answer in a browser."""
+    return McpApp(Server(gate, Options(console=console)), authenticate, hosts=hosts, origins=origins)
+
+
+class McpApp:
+    """`hosts` and `origins` are allowed besides loopback and the application's own."""
+
+    def __init__(
+        self, server: Server, authenticate: Authenticate, *, hosts: Iterable[str] = (), origins: Iterable[str] = (),
+        max_bytes: int = jsonrpc.MAX_BYTES,
+    ) -> None:  # fmt: skip
+        self.server = server
+        self.sessions = Sessions(server)
+        self._authenticate = authenticate
+        self._hosts, self._origins = frozenset(hosts), frozenset(origins)
+        self._max_bytes = max_bytes
+        self._alone: set[Connection] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: SendEvent) -> None:
+        if scope["type"] != "http":
+            raise RuntimeError(f"MCP is spoken over http, not {scope['type']}")
+        found = Headers(scope["headers"])
+        try:
+            headers.check_place(found, self._hosts, self._origins)
+            persona = await self._persona(scope)
+            await self._route(scope["method"], persona, found, receive, send)
+        except HttpError as error:
+            await plain(send, error.status, error.body, error.headers)
+
+    async def close(self) -> None:
+        self.server.close()
+        await self.sessions.close()
+        for connection in list(self._alone):
+            await connection.close()
+
+    async def _persona(self, scope: Scope) -> str:
+        said = self._authenticate(scope)
+        persona = await said if inspect.isawaitable(said) else said
+        if not persona:
+            raise HttpError(401, _refusal("a persona's token is needed: Authorization: Bearer …"), _CHALLENGE)
+        if persona == HUMAN:  # an agent with the human's token would answer its own questions
+            raise HttpError(
+                403, _refusal("the human's token is for the console; give the client a persona's token")
+            )
+        return persona
+
+    async def _route(
+        self, method: str, persona: str, found: Headers, receive: Receive, send: SendEvent
+    ) -> None:
+        version = found.get("mcp-protocol-version")
+        old = version is None or version in HANDSHAKE
+        if method == "POST":
+            message = await self._body(found, receive)
+            if old and not (version is None and _enveloped(message)):
+                await self._handshake_post(persona, message, found, receive, send)
+            else:
+                await self._stateless_post(persona, message, found, receive, send)
+        elif method == "GET" and old:
+            await self._session(persona, found).listen(found, receive, send)
+        elif method == "DELETE" and old:
+            await self.sessions.end(self._session(persona, found))
+            await plain(send, 204)
+        else:
+            raise HttpError(
+                405,
+                _refusal("this is done with POST"),
+                ((b"allow", b"GET, POST, DELETE" if old else b"POST"),),
+            )
+
+    async def _body(self, found: Headers, receive: Receive) -> Any:
+        headers.check_post(found)
+        raw = await _read(found, receive, self._max_bytes)
+        try:
+            return jsonrpc.read(raw)
+        except RpcError as error:
+            raise HttpError(400, error.as_message(None)) from None
+
+    # --- the handshake era --------------------------------------------------------------------------------
+
+    def _session(self, persona: str, found: Headers) -> Session:
+        ident = found.get("mcp-session-id")
+        if ident is None:
+            raise HttpError(400, _refusal("the header Mcp-Session-Id is missing; begin with `initialize`"))
+        session = self.sessions.find(ident, persona)
+        if session is None:
+            raise HttpError(404, _refusal("there is no such session; begin again with `initialize`"))
+        return session
+
+    async def _handshake_post(
+        self, persona: str, message: Any, found: Headers, receive: Receive, send: SendEvent
+    ) -> None:
+        taken = _classified(message)
+        opening = isinstance(taken, Request) and taken.method == "initialize"
+        if opening and found.get("mcp-session-id") is None:
+            session = await self.sessions.begin(persona)
+        else:
+            session = self._session(persona, found)
+        if not isinstance(taken, Request):
+            session.connection.receive(message)
+            await plain(send, 202)
+            return
+        outbox = Outbox(session.connection, taken.id, found.accepts_stream)
+        with session.busy():
+            task = session.connection.receive(message, outbox.put)
+            if (
+                opening and not session.connection.version
+            ):  # the handshake failed: there is nothing to come back to
+                await self.sessions.end(session)
+            more = ((b"mcp-session-id", session.id.encode()),)
+            await stream(outbox, task, receive, send, more, goes_on=True)
+
+    # --- the stateless era --------------------------------------------------------------------------------
+
+    async def _stateless_post(
+        self, persona: str, message: Any, found: Headers, receive: Receive, send: SendEvent
+    ) -> None:
+        taken = _classified(message)
+        if isinstance(taken, Notification):
+            headers.check_version(found)
+            await plain(
+                send, 202
+            )  # there is nothing it could be about: closing the stream is how one cancels
+            return
+        if not isinstance(taken, Request):
+            raise HttpError(
+                400, RpcError(jsonrpc.INVALID_REQUEST, "Invalid request: nobody asked").as_message(None)
+            )
+        try:
+            headers.check_routing(found, taken)
+        except RpcError as error:
+            raise HttpError(400, error.as_message(taken.id)) from None
+        connection = Connection(self.server, persona, _drop)
+        connection.modern = True
+        outbox = Outbox(connection, taken.id, found.accepts_stream)
+        self._alone.add(connection)
+        try:
+            task = connection.receive(message, outbox.put)
+            await stream(outbox, task, receive, send, statuses=True)
+        finally:
+            self._alone.discard(connection)
+
+
+def _classified(message: Any) -> Any:
+    try:
+        return classify(message)
+    except RpcError as error:
+        raise HttpError(400, error.as_message(id_of(message))) from None
+
+
+def _enveloped(message: Any) -> bool:
+    params = message.get("params") if isinstance(message, dict) else None
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and VERSION_KEY in meta
+
+
+async def _read(found: Headers, receive: Receive, limit: int) -> bytes:
+    said = found.get("content-length") or "0"
+    if said.isdecimal() and len(said) < 20 and int(said) > limit:
+        raise _too_large(limit)
+    parts, size = [], 0
+    while True:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            raise HttpError(400, _refusal("the request ended early"))
+        part = event.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(part)
+        if not event.get("more_body"):
+            return b"".join(parts)
+
+
+def _too_large(limit: int) -> HttpError:
+    return HttpError(413, _refusal(f"the message is larger than {limit:,} bytes"))
+
+
+def _refusal(text: str) -> Message:
+    return RpcError(jsonrpc.INVALID_REQUEST, f"Invalid request: {text}").as_message(None)
+
+
+def _drop(message: Message) -> None:
+    """A stateless exchange has no stream but its own."""
+
+
+_CHALLENGE = ((b"www-authenticate", b'Bearer realm="toolgate"'),)

@@ -1,0 +1,175 @@
+"""What the server answers, method by method, for any connection and either era."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from toolgate.facade import Gate
+from toolgate.faces.mcp import calling, prompts, resources
+from toolgate.faces.mcp.consent import Consent
+from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
+from toolgate.faces.mcp.listing import Listing, Profile
+from toolgate.faces.mcp.protocol import HANDSHAKE, MODERN, SERVER_KEY, Exchange
+from toolgate.faces.mcp.watching import Watching
+from toolgate.version import VERSION
+
+INFO = {"name": "toolgate", "title": "toolgate", "version": VERSION}
+FRESH_MS = 5_000
+"""How long a client of the stateless era may keep a list; it hears of changes if it listens."""
+INSTRUCTIONS = """\
+Every call passes a gate: policy decides, a human may be asked, and what happened is recorded. \
+A result has `ok`, `data`, `error` {code, message, fix} and `meta`. On an error read `fix`. \
+`pending`: a human has been asked; make the same call again once it is approved. \
+`denied`: a human refused; do not repeat it, go on without it. \
+`not_allowed`: policy refuses it for this persona; `tools.help` says why. \
+`tools.list` shows what there is and what needs approval."""
+SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
+Method = Callable[[Exchange], Awaitable[Message]]
+
+
+@dataclass(frozen=True)
+class Options:
+    profile: Profile | None = None
+    """None: what the configuration says, as it is now."""
+    console: str = ""
+    """Where a human can answer in a browser, if that is known."""
+
+
+class Server:
+    """One for each gate, however many clients it has."""
+
+    def __init__(self, gate: Gate, options: Options | None = None) -> None:
+        self.gate = gate
+        self.options = options or Options()
+        self.listing = Listing(gate, self.options.profile)
+        self.consent = Consent(gate, self.options.console)
+        self.watching = Watching(self.listing)
+        both: dict[str, Method] = {
+            "tools/list": self._tools,
+            "tools/call": lambda exchange: calling.call(self, exchange),
+            "resources/list": self._resources,
+            "resources/templates/list": self._templates,
+            "resources/read": lambda exchange: resources.read(self.gate, exchange),
+            "prompts/list": self._prompts,
+            "prompts/get": self._prompt,
+        }
+        self._old: dict[str, Method] = both | {"initialize": self._initialize, "ping": self._ping}
+        self._new: dict[str, Method] = both | {
+            "server/discover": self._discover, "subscriptions/listen": self._listen,
+        }  # fmt: skip
+        self.methods = frozenset(both)
+
+    async def answer(self, exchange: Exchange) -> Message:
+        table = self._new if exchange.modern else self._old
+        method = table.get(exchange.method)
+        if method is None:
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {exchange.method[:80]}")
+        result = await method(exchange)
+        if exchange.modern:
+            result.setdefault("resultType", "complete")
+            result["_meta"] = {**result.get("_meta", {}), SERVER_KEY: INFO}
+        return result
+
+    def close(self) -> None:
+        self.watching.close()
+
+    # --- who we are ---------------------------------------------------------------------------------------
+
+    async def _initialize(self, exchange: Exchange) -> Message:
+        return {
+            "protocolVersion": exchange.connection.version,
+            "capabilities": CAPABILITIES,
+            "serverInfo": INFO if exchange.connection.version >= HANDSHAKE[2] else _without(INFO, "title"),
+            "instructions": INSTRUCTIONS,
+        }
+
+    async def _discover(self, exchange: Exchange) -> Message:
+        return {
+            "supportedVersions": list(MODERN),
+            "capabilities": CAPABILITIES,
+            "serverInfo": INFO,
+            "instructions": INSTRUCTIONS,
+        } | _cached(exchange)
+
+    async def _ping(self, exchange: Exchange) -> Message:
+        return {}
+
+    # --- lists --------------------------------------------------------------------------------------------
+
+    async def _tools(self, exchange: Exchange) -> Message:
+        tools, following = self.listing.page(exchange.persona, _cursor(exchange))
+        return {"tools": tools} | ({"nextCursor": following} if following else {}) | _cached(exchange)
+
+    async def _resources(self, exchange: Exchange) -> Message:
+        _no_cursor(exchange)
+        return {"resources": resources.listed(self.gate, exchange.persona)} | _cached(exchange)
+
+    async def _templates(self, exchange: Exchange) -> Message:
+        _no_cursor(exchange)
+        return {"resourceTemplates": resources.templates(self.gate, exchange.persona)} | _cached(exchange)
+
+    async def _prompts(self, exchange: Exchange) -> Message:
+        _no_cursor(exchange)
+        return {"prompts": prompts.listed()} | _cached(exchange)
+
+    async def _prompt(self, exchange: Exchange) -> Message:
+        return prompts.get(exchange.params)
+
+    # --- changes ------------------------------------------------------------------------------------------
+
+    async def _listen(self, exchange: Exchange) -> Message:
+        """The stateless era's stream: acknowledged first, then what was asked for, until the client goes."""
+        wanted = exchange.params.get("notifications")
+        if not isinstance(wanted, dict):
+            raise RpcError(INVALID_PARAMS, "Invalid params: notifications is not an object")
+        meta = {SUBSCRIPTION_KEY: exchange.id}
+        honoured = {"toolsListChanged": True} if wanted.get("toolsListChanged") is True else {}
+        exchange.notify(
+            "notifications/subscriptions/acknowledged", {"notifications": honoured, "_meta": meta}
+        )
+        exchange.connection.listening.add(exchange.id)
+
+        def tell() -> None:
+            exchange.notify("notifications/tools/list_changed", {"_meta": meta})
+
+        leave = self.watching.join(exchange.persona, tell) if honoured else _nothing
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            leave()
+            exchange.connection.listening.discard(exchange.id)
+        raise AssertionError("a stream ends by being cancelled")
+
+
+CAPABILITIES: dict[str, Any] = {
+    "tools": {"listChanged": True},
+    "resources": {},
+    "prompts": {},
+}
+
+
+def _cached(exchange: Exchange) -> Message:
+    return {"ttlMs": FRESH_MS, "cacheScope": "private"} if exchange.modern else {}
+
+
+def _cursor(exchange: Exchange) -> str | None:
+    cursor = exchange.params.get("cursor")
+    if cursor is not None and not isinstance(cursor, str):
+        raise RpcError(INVALID_PARAMS, "Invalid params: a cursor is a text")
+    return cursor
+
+
+def _no_cursor(exchange: Exchange) -> None:
+    if _cursor(exchange) is not None:
+        raise RpcError(INVALID_PARAMS, "Invalid params: this list has one page, and no cursor leads on")
+
+
+def _without(value: Message, name: str) -> Message:
+    return {key: item for key, item in value.items() if key != name}
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,74 @@
+"""The policy and the settings in force, as the file says now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolgate import config as configuration
+from toolgate.config import Config
+from toolgate.consent.desk import Settings
+from toolgate.core.errors import ConfigError, Unavailable
+from toolgate.core.ports import Window
+from toolgate.gate.flow import Budget, Services, Timeouts
+from toolgate.ledger.ledger import Ledger
+from toolgate.policy.policy import Policy
+
+
+class LivePolicy:
+    """The policy in force, read again whenever its file changes. A broken file stops everything: fail closed."""
+
+    def __init__(self, config: Config, source: Path | None, trusted: bool) -> None:
+        self._source, self._trusted = source, trusted
+        self._stamp = self._look()
+        self.config = config
+        self._policy = config.policy(trusted)
+        self._error: Exception | None = None
+        self.ledger: Ledger | None = None
+        self.services: Services | None = None
+
+    def current(self) -> Policy:
+        if self._source is not None and (stamp := self._look()) != self._stamp:
+            self._stamp = stamp
+            self._reload()
+        if self._error is not None:
+            raise self._error
+        return self._policy
+
+    def windows(self, persona: str, tool: str) -> tuple[Window, ...]:
+        return self._policy.windows(persona, tool) if persona in self._policy.personas else ()
+
+    def _look(self) -> tuple[int, ...] | None:
+        if self._source is None:
+            return None
+        try:
+            status = self._source.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+    def _reload(self) -> None:
+        source = self._source
+        assert source is not None
+        try:
+            self.config = configuration.read(source)
+            self._policy = self.config.policy(self._trusted)
+            self._error = None
+        except ConfigError as error:
+            fix = getattr(error, "fix", "") or "repair the file"
+            self._error = Unavailable(f"the policy cannot be read: {error}", fix)
+            return
+        if self.ledger is not None:
+            self.ledger.forget()  # limits may look back further now
+        if self.services is not None:
+            apply_settings(self.services, self.config)
+
+
+def apply_settings(services: Services, config: Config) -> None:
+    """What a changed file changes at once; mounts, plugins and the database wait for the next opening."""
+    services.desk.settings = consent_settings(config)
+    services.budget = Budget(config.budget.tokens, config.budget.bytes)
+    services.timeouts = Timeouts(config.timeouts.default_s, config.timeouts.max_s, config.timeouts.tool)
+
+
+def consent_settings(config: Config) -> Settings:
+    return Settings(config.consent.expires_s, config.consent.max_open, config.consent.unattended)

@@ -1,0 +1,106 @@
+"""What is written to do harm: programs in machine code, web shells, shells that call home.
+
+Only what hardly anybody writes for another reason: by default policy refuses it. Patterns are matched on small letters. Texts
+that would be a finding in this very file are written in pieces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from toolgate.secrets.scan.rules import MANY, Around, Hit, Rule, Source, Token, token
+
+_MACH_O = (b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe")
+_FAT_OR_CLASS = b"\xca\xfe\xba\xbe"
+_MOST_FAT = 45
+"""What follows the shared magic: few architectures in a Mach-O file, a version from 45 on in a class file."""
+_PLAIN_MAGIC = (
+    (b"\x7fELF", "elf-executable"),
+    (b"\x00asm", "webassembly"),
+    (b"dex\n0", "android-executable"),
+    (b"L\x00\x00\x00\x01\x14\x02\x00", "windows-shortcut"),
+    *((magic, "mach-o-executable") for magic in _MACH_O),
+)
+
+
+def magic(content: bytes) -> Iterator[Hit]:
+    """By its first bytes, whatever the file is called."""
+    name = _magic(content)
+    if name:
+        yield Hit("payload", name, 0, 4, f"begins with {content[:4].hex(' ')}")
+
+
+def _magic(content: bytes) -> str:
+    for start, name in _PLAIN_MAGIC:
+        if content.startswith(start):
+            return name
+    if content.startswith(_FAT_OR_CLASS) and len(content) >= 8:
+        return "mach-o-executable" if int.from_bytes(content[4:8], "big") < _MOST_FAT else "java-class"
+    if content.startswith(b"MZ") and b"\0" in content[:64]:
+        return "windows-executable"
+    if (
+        content[2:4] == b"\r\n"
+        and 3000 <= int.from_bytes(content[:2], "little") <= 3999
+        and content[5:8] == b"\0\0\0"
+    ):
+        return "python-bytecode"
+    return ""
+
+
+def _bad(name: str, anchors: str, pattern: str) -> Token:
+    return token(name, anchors, pattern, folded=True, kind="payload")
+
+
+def _near(name: str, anchors: str, *needs: str, reach: int = 300, one_line: bool = False) -> Around:
+    compiled = tuple(re.compile(need.encode()) for need in needs)
+    return Around(name, tuple(anchors.encode().split(b" ")), compiled, reach, one_line)
+
+
+_GIVEN = r"\$(?:_(?:get|post|request|cookie|files)|http_raw_post_data)"
+_CALLS = r"(?:eval|assert|system|passthru|shell_exec|exec|popen|proc_open|pcntl_exec|include|require)"
+_SHELL = r"(?:/(?:usr/)?bin/)?(?:ba|da|z|k|c|tc)?sh\b"
+_EICAR = ("x5o!p%@ap", "[4\\pzx54(p^)7cc)7}")
+
+PAYLOADS: tuple[Rule, ...] = (
+    _bad(
+        "php-web-shell", "eval( assert( system( passthru( shell_exec( exec( popen( proc_open( include( require(",
+        rf"{_CALLS}\(\s{{0,8}}(?:@?[a-z_0-9]{{3,20}}\s{{0,4}}\(\s{{0,8}}){{0,4}}@?{_GIVEN}\b",
+    ),
+    _bad("php-web-shell", "`$_get `$_post `$_request `$_cookie", rf"`{_GIVEN}\s{{0,4}}\["),
+    _bad("php-web-shell", "$_get[ $_post[ $_request[", rf"{_GIVEN}\[[^\]\n]{{1,40}}\]\s{{0,4}}\(\s{{0,4}}@?{_GIVEN}\b"),
+    _bad(
+        "php-packed-code", "eval( assert(",
+        r"(?:eval|assert)\(\s{0,8}(?:@?(?:gzinflate|gzuncompress|gzdecode|str_rot13|strrev|rawurldecode)\s{0,4}\(\s{0,8}){1,4}"
+        r"@?(?:base64_decode|str_rot13|gzinflate|hex2bin)\s{0,4}\(",
+    ),
+    _bad("jsp-web-shell", ".exec(request", r"\.exec\(request\.getparameter\("),
+    _bad("asp-web-shell", "eval(request execute(request", r"(?:eval|execute)\(request(?:\.(?:item|form|querystring))?[(\[]\s{0,4}[\"']"),
+    _bad(
+        "node-web-shell", "child_process",
+        r"child_process[\"'`]\)\.(?:exec|execsync|spawn)\(\s{0,4}(?:req|request|ctx)\.(?:query|body|params)\b",
+    ),
+    _near("reverse-shell", "/dev/tcp/ /dev/udp/", r"[<>]&", r"sh\s{1,4}-i\b|>&\s{0,4}/dev/(?:tcp|udp)/", one_line=True),
+    _bad(
+        "reverse-shell", "nc ncat netcat",
+        rf"(?<![a-z0-9_.-])(?:nc|ncat|netcat)(?:\.exe|\.traditional)?\s[^\n|;&]{{0,80}}-[a-z]{{0,4}}[ec]\s{{1,4}}[\"']?(?:{_SHELL}|cmd\b|powershell)",
+    ),
+    _near("reverse-shell", "mkfifo", r"\|\s{0,4}(?:/bin/)?(?:ba)?sh\b", r"\|\s{0,4}(?:nc|ncat|netcat|telnet|openssl)\b", reach=400),
+    _near("reverse-shell", ".fileno()", r"dup2\(", r"\bsocket\b", r"/bin/(?:ba|da|z)?sh\b|pty\.spawn|\bcmd\.exe", reach=600),
+    _near("reverse-shell", "pty.spawn(", r"\.connect\(\s{0,4}\(", r"dup2", r"\bsocket\b", reach=600),
+    _near("reverse-shell", "open(stdin,", r">&", r"\bsocket\b", r"exec\s{0,4}[({]\s{0,4}[\"']", reach=400),
+    _near("reverse-shell", "tcpsocket.", r"\b(?:exec|spawn|popen|system)\b", r"/bin/(?:ba|da|z)?sh\b|cmd\.exe", reach=200),
+    _near("reverse-shell", "fsockopen(", rf"(?:exec|proc_open|shell_exec|system|passthru|popen)\(\s{{0,4}}[\"']{_SHELL}", reach=400),
+    _near("reverse-shell", "net.sockets.tcpclient", r"\b(?:iex|invoke-expression)[\s(&]", r"getstream\(\)", reach=800),
+    _near("reverse-shell", ".pipe(", r"\bnet\.(?:socket|connect|createconnection)\b", rf"spawn\([\"'](?:{_SHELL}|cmd)", r"\.stdin\b", reach=600),
+    _near("download-and-run", ".downloadstring(", r"\b(?:iex|invoke-expression)[\s(&]", reach=200),
+    _bad("encoded-executable", "tvqqaamaaaaeaaaa f0vmrgibaq f0vmrgebaq", r"tvqqaamaaaae[a-z0-9+/]{20}|f0vmrg[ei]baq[a-z0-9+/]{20}"),
+    _bad("fork-bomb", ":(){", r":\(\)\{\s{0,4}:\|:&\s{0,4}\};:"),
+    _bad("eicar-test-file", "x5o!p%@ap", re.escape("".join(_EICAR)) + r"\$eicar-standard-antivirus"),
+)  # fmt: skip
+
+
+def payloads(source: Source) -> Iterator[Hit]:
+    for rule in PAYLOADS:
+        yield from islice(rule.hits(source), MANY)

@@ -1,0 +1,172 @@
+"""How a rule looks for something, in time linear in the content.
+
+A rule has anchors, which are found by plain search, and says what must stand at or around each. Every repetition in a
+pattern is bounded or cannot start twice in one run of characters, so hostile content costs no more than long content.
+Content is bytes throughout: what is searched for is ASCII in every encoding that counts as text here.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from toolgate.core.display import visible
+from toolgate.core.finding import FindingKind
+
+_NEAR = 2000
+MANY = 1000
+"""Hits of one rule in one file that are told apart; with more, none of them counts as old."""
+
+
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+def plain(content: bytes) -> bytes:
+    """The text as UTF-8, where a byte order mark says that it is something else."""
+    for mark, encoding in _MARKS:
+        if content.startswith(mark):
+            return content[len(mark) :].decode(encoding, "replace").encode()
+    return content.removeprefix(codecs.BOM_UTF8)
+
+
+class Source(NamedTuple):
+    """A content, and the same in small letters for what is spelled either way."""
+
+    content: bytes
+    folded: bytes
+
+    @classmethod
+    def of(cls, content: bytes) -> Source:
+        return cls(content, content.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    kind: FindingKind
+    rule: str
+    start: int
+    end: int
+    excerpt: str
+    values: tuple[bytes, ...] = field(default=(), repr=False)
+    """The secret, in pieces that stand on one line each."""
+    first: int = -1
+    last: int = -1
+    """What belongs to it, where that is more than the hit itself: new if any line of it is."""
+
+    @property
+    def span(self) -> tuple[int, int]:
+        return (self.start, self.end) if self.first < 0 else (self.first, self.last)
+
+
+class Seen(NamedTuple):
+    """All that is in one content, by where it stands."""
+
+    hits: list[Hit]
+    crowded: frozenset[str] = frozenset()
+    """Rules of which there may be more than was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A secret that begins like no other text. Group 1 is the secret where it is less than the match."""
+
+    name: str
+    anchors: tuple[bytes, ...]
+    pattern: re.Pattern[bytes]
+    folded: bool = False
+    check: Callable[[bytes], bool] | None = None
+    kind: FindingKind = "secret"
+
+    def hits(self, source: Source) -> Iterator[Hit]:
+        text = source.folded if self.folded else source.content
+        for anchor in self.anchors:
+            at = text.find(anchor)
+            while at >= 0:
+                match = self.pattern.match(text, at)
+                if match is None:
+                    at = following(text, anchor, at + 1)
+                    continue
+                hit = self._hit(source, match, anchor)
+                if hit is not None:
+                    yield hit
+                at = following(text, anchor, max(match.end(), at + 1))
+
+    def _hit(self, source: Source, match: re.Match[bytes], anchor: bytes) -> Hit | None:
+        start, end = match.span(1) if self.pattern.groups else match.span()
+        value = source.content[start:end]
+        if self.check is not None and not self.check(value):
+            return None
+        if self.kind != "secret":
+            return Hit(self.kind, self.name, start, end, shown(value))
+        whole = match.start() == start and not self.folded
+        name = anchor.decode() if whole else shown(source.content[match.start() : start]).rstrip("\"'` ")
+        return Hit("secret", self.name, start, end, f"{name}…({end - start} characters)", (value,))
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Something that is harmless alone and not in this company: all of `needs` within reach of the anchor."""
+
+    name: str
+    anchors: tuple[bytes, ...]
+    needs: tuple[re.Pattern[bytes], ...]
+    reach: int = 300
+    one_line: bool = False
+    kind: FindingKind = "payload"
+
+    def hits(self, source: Source) -> Iterator[Hit]:
+        text = source.folded
+        for anchor in self.anchors:
+            at = text.find(anchor)
+            while at >= 0:
+                low, high = max(0, at - self.reach), min(len(text), at + len(anchor) + self.reach)
+                if self.one_line:
+                    low = max(low, text.rfind(b"\n", low, at) + 1)
+                    line_end = text.find(b"\n", at, high)
+                    high = high if line_end < 0 else line_end
+                found = self._found(text, low, high)
+                if found:
+                    end = at + len(anchor)
+                    first = min(at, *(match.start() for match in found))
+                    last = max(end, *(match.end() for match in found))
+                    around = shown(source.content[first : min(last, first + 120)])
+                    yield Hit(self.kind, self.name, at, end, around, (), first, last)
+                # the next window overlaps this one by a half, so that many anchors do not mean many searches
+                at = following(text, anchor, at + max(len(anchor), self.reach // 2))
+
+    def _found(self, text: bytes, low: int, high: int) -> list[re.Match[bytes]]:
+        """All of the needs, or nothing."""
+        found = []
+        for need in self.needs:
+            match = need.search(text, low, high)
+            if match is None:
+                return []
+            found.append(match)
+        return found
+
+
+Rule = Token | Around
+
+
+def following(text: bytes, anchor: bytes, at: int) -> int:
+    """The next anchor. Nearby first: a search of a long text is dear to begin, and hostile texts have many anchors."""
+    found = text.find(anchor, at, at + _NEAR)
+    return found if found >= 0 else text.find(anchor, at + _NEAR - len(anchor))
+
+
+def shown(piece: bytes) -> str:
+    """For a human: one line, nothing invisible, not too long."""
+    text = visible(piece[:200].decode("utf-8", "replace").strip())
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def token(name: str, anchors: str, pattern: str, **more: object) -> Token:
+    return Token(name, tuple(anchors.encode().split(b" ")), re.compile(pattern.encode()), **more)  # type: ignore[arg-type]

@@ -1,0 +1,141 @@
+"""The scan of a whole Change: what it adds, and where that stands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from toolgate.core.change import Change, FileChange
+from toolgate.core.finding import Finding
+from toolgate.core.paths import MountPath
+from toolgate.core.ports import Scan, Vault
+from toolgate.secrets.scan.fresh import fresh
+from toolgate.secrets.scan.rules import Hit, Seen, plain
+
+SHOWN = 20
+"""Findings of one rule in one file."""
+MAX_VALUES = 300
+"""Beyond so many secrets, what is recorded is left out altogether instead of masked one by one."""
+_SHORTEST = 6
+_FAR = 10_000
+_MASKED = "…"
+_ORDER = ("payload", "secret", "hidden")
+
+
+def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
+    """Imported when something is scanned: the table of rules takes its time to compile."""
+    from toolgate.secrets.scan.reading import look as found
+
+    return found(content, vault, name=name)
+
+
+class _Values:
+    """The secrets that were seen, to be masked; `opaque` once it cannot be said that these are all."""
+
+    def __init__(self) -> None:
+        self.found: set[bytes] = set()
+        self.opaque = False
+
+    def add(self, seen: Seen) -> None:
+        self.opaque = self.opaque or bool(seen.crowded)
+        for hit in seen.hits:
+            self.found.update(value for value in hit.values if len(value) >= _SHORTEST)
+        if len(self.found) > MAX_VALUES:
+            self.opaque = True
+
+
+class ContentScanner:
+    """Implements `core.ports.Scanner`. Works in time linear in the contents and keeps nothing."""
+
+    def __init__(self, vault: Vault | None = None) -> None:
+        self.vault = vault
+
+    def scan(self, change: Change) -> Scan:
+        findings: list[Finding] = []
+        values = _Values()
+        moved = _moved(change.files)
+        for file in change.files:
+            if file.after is None:
+                if file.kind == "file" and file.before:
+                    values.add(look(file.before, self.vault))
+                continue
+            if file.before is None:
+                findings += self._name(file.path, values)
+            if file.kind == "file" and file not in moved:
+                findings += self._content(file, values)
+        findings.sort(key=lambda finding: _ORDER.index(finding.kind))
+        found = () if values.opaque else tuple(value.decode("utf-8", "replace") for value in values.found)
+        return Scan(tuple(findings), found, values.opaque)
+
+    def read(self, path: MountPath, content: bytes) -> list[Finding]:
+        """All that is in a file as it is."""
+        values = _Values()
+        return [*self._name(path, values), *self._content(FileChange(path, None, content), values)]
+
+    def _content(self, file: FileChange, values: _Values) -> list[Finding]:
+        assert file.after is not None
+        if file.before == file.after:
+            return []
+        seen = look(file.after, self.vault)
+        old = look(file.before, self.vault) if file.before is not None else Seen([])
+        values.add(seen)
+        values.add(old)
+        after = plain(file.after)
+        before = plain(file.before) if file.before is not None else None
+        new = _limited(fresh(seen, after, old, before))
+        secrets = [hit.span for hit in seen.hits if hit.kind == "secret"]
+        return list(_placed(new, after, file.path, secrets))
+
+    def _name(self, path: MountPath, values: _Values) -> Iterator[Finding]:
+        """A name that holds a secret is not repeated in the finding."""
+        name = path.relative.encode("utf-8", "surrogateescape")
+        seen = look(name, self.vault, name=True)
+        values.add(seen)
+        shown = name
+        for hit in seen.hits:
+            for value in hit.values:
+                shown = shown.replace(value, _MASKED.encode())
+        where = MountPath(f"{path.mount}:{shown.decode('utf-8', 'replace')}")
+        for hit in _limited(seen.hits):
+            yield Finding(hit.kind, hit.rule, where, 0, 0, hit.excerpt)
+
+
+def _moved(files: Sequence[FileChange]) -> set[FileChange]:
+    """Files that come with the very content with which another of the same mount goes: renamed, nothing new."""
+    gone = Counter(
+        (file.path.mount, file.before_hash) for file in files if file.kind == "file" and file.after is None
+    )
+    found = set()
+    for file in files:
+        key = (file.path.mount, file.after_hash)
+        if file.kind == "file" and file.before is None and gone[key] > 0:
+            gone[key] -= 1
+            found.add(file)
+    return found
+
+
+def _limited(hits: Iterable[Hit]) -> list[Hit]:
+    counts: Counter[str] = Counter()
+    kept = []
+    for hit in hits:
+        counts[hit.rule] += 1
+        if counts[hit.rule] <= SHOWN:
+            kept.append(hit)
+    return kept
+
+
+def _placed(
+    hits: Sequence[Hit], content: bytes, path: MountPath, secrets: Sequence[tuple[int, int]]
+) -> Iterator[Finding]:
+    """With line and column, counted on from one hit to the next."""
+    line, counted = 1, 0
+    for hit in hits:
+        line += content.count(b"\n", counted, hit.start)
+        counted = hit.start
+        begin = content.rfind(b"\n", max(0, hit.start - _FAR), hit.start) + 1
+        near = begin > 0 or hit.start <= _FAR
+        before = content[begin : hit.start] if near else b""
+        column = len(before.decode("utf-8", "replace")) + 1 if near else 0
+        first, last = hit.span
+        covered = hit.kind != "secret" and any(first < end and start < last for start, end in secrets)
+        yield Finding(hit.kind, hit.rule, path, line, column, _MASKED if covered else hit.excerpt)

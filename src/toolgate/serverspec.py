@@ -1,0 +1,161 @@
+"""One MCP server behind the gate, as `servers:` in toolgate.yaml describes it.
+
+A value may refer to this user's environment (`${env:NAME}`); it is looked up when the server is started and
+written nowhere. `$${` stands for a plain `${`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from toolgate.core.canonical import digest
+from toolgate.core.errors import Unavailable
+from toolgate.policy.model import PhaseName, Strict, flawed
+
+NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_FAMILIES = """agents ai archon catalog code data db events exec fs garden gate git http human jobs ledger mcp md memory
+model notify persona plan policy recall room sandbox scratch secrets servers session system task tasks toolgate
+tools web"""
+RESERVED = frozenset(_FAMILIES.split())
+"""Families of toolgate's own: a rule about `git.*` must never come to mean somebody else's tools."""
+_REFERENCE = re.compile(r"\$?\$\{([^}]*)\}")
+_ENV = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_SECRET = re.compile(
+    r"(key|token|secret|passw|pwd|credential|auth|bearer|cookie|private|dsn|connection_?string)", re.I
+)
+Seconds = Annotated[float, Field(gt=0, le=600, strict=True)]
+Globs = tuple[Annotated[str, Field(min_length=1, max_length=200)], ...]
+Transport = Literal["stdio", "http", "sse"]
+
+
+class ServerSpec(Strict):
+    """Either `command` (a program that speaks MCP on stdin and stdout) or `url`."""
+
+    command: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    args: tuple[Annotated[str, Field(max_length=65536)], ...] = ()
+    env: dict[str, str] = Field(default_factory=dict)
+    """All it gets beside PATH, HOME, LANG, LC_ALL, TMPDIR and TZ."""
+    cwd: str | None = None
+    """Absent: the project."""
+    url: Annotated[str, Field(max_length=4096)] | None = None
+    transport: Transport | None = None
+    """Absent: `stdio` with a command, `http` (streamable) with a url; `sse` is the old way."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    enabled: Annotated[bool, Field(strict=True)] = True
+    timeout_s: Seconds = 60.0
+    """For one call."""
+    start_timeout_s: Seconds = 30.0
+    """For starting it and listing its tools."""
+    allow: Globs | None = None
+    """Its tools that enter, by their own names. Absent: all of them."""
+    deny: Globs = ()
+    phase: PhaseName = "observe"
+    """The earliest phase whose table may allow its tools."""
+    read_only: Literal["annotated", "none"] | Globs = "annotated"
+    """Which tools count as reading: those it marks so in a definition that a human approved, none, or these."""
+    pin: Literal["ask", "first"] = "ask"
+    """Who approves the first definitions: a human (`ask`), or whoever wrote this line (`first`)."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> ServerSpec:
+        if (self.command is None) == (self.url is None):
+            problem = "names neither" if self.command is None else "names both"
+            raise flawed(f"a server {problem} `command` and `url`", "write one of the two")
+        kind = self.kind
+        if (kind == "stdio") != (self.command is not None):
+            fix = "remove it, or use `stdio` with a command, `http` or `sse` with a url"
+            raise flawed(f"the transport `{kind}` does not fit", fix, "transport")
+        for field, other in (("args", "url"), ("env", "url"), ("cwd", "url"), ("headers", "command")):
+            if getattr(self, field) and getattr(self, other) is not None:
+                raise flawed(f"`{field}` has no meaning beside `{other}`", "remove it", field)
+        if self.url is not None and not re.match(r"https?://[^/\s]", self.url):
+            raise flawed(f"{self.url[:80]!r} is not an address", "begin with https:// or http://", "url")
+        for name in self.headers:
+            if not _HEADER.fullmatch(name):
+                raise flawed(f"{name[:80]!r} is not the name of a header", "correct it", "headers", name)
+        for name in self.env:
+            if not name or "=" in name or "\0" in name:
+                raise flawed(f"{name[:80]!r} is not a variable's name", "correct it", "env", name)
+        for at, text in self._texts():
+            _check_text(text, at)
+        return self
+
+    def _texts(self) -> list[tuple[tuple[str | int, ...], str]]:
+        found: list[tuple[tuple[str | int, ...], str]] = [
+            (("args", index), text) for index, text in enumerate(self.args)
+        ]
+        found += [(("env", name), text) for name, text in self.env.items()]
+        found += [(("headers", name), text) for name, text in self.headers.items()]
+        found += [((name,), text) for name in ("command", "cwd", "url") if (text := getattr(self, name))]
+        return found
+
+    @property
+    def kind(self) -> Transport:
+        return self.transport or ("stdio" if self.command is not None else "http")
+
+    @property
+    def shown(self) -> str:
+        """What is started or reached, as written: references stay references."""
+        if self.command is not None:
+            return " ".join((self.command, *self.args))
+        return self.url or ""
+
+    @property
+    def launch(self) -> str:
+        """Hash of what is started or reached; definitions are approved for exactly that."""
+        described: dict[str, Any] = {
+            "command": self.command, "args": list(self.args), "env": self.env, "cwd": self.cwd,
+            "url": self.url, "transport": self.kind, "headers": self.headers,
+        }  # fmt: skip
+        return digest(described)
+
+
+def check_name(name: str) -> None:
+    if name in RESERVED:
+        fix = f"call it `{name}-server`"
+        raise flawed(f"`{name}` is a family of toolgate's own tools", fix, "servers", name)
+    if not NAME.fullmatch(name):
+        fix = "use lower-case letters, digits and -, beginning with a letter"
+        raise flawed(f"{name[:80]!r} is not a server's name", fix, "servers", name)
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a variable, flag or header of this name is likely to hold a secret."""
+    return bool(_SECRET.search(name))
+
+
+def _check_text(text: str, at: tuple[str | int, ...]) -> None:
+    if any(char in text for char in "\0\r\n") and at[0] != "args":
+        raise flawed("a line break or NUL in a value", "write it on one line", *at)
+    for match in _REFERENCE.finditer(text):
+        if match.group().startswith("$$") or _ENV.fullmatch(match.group(1)):
+            continue
+        if match.group(1).startswith("secret:"):
+            name = match.group(1).removeprefix("secret:") or "NAME"
+            fix = f"use `${{env:{name}}}` and set it in the environment that starts toolgate"
+            raise flawed(f"`{match.group()[:80]}`: this toolgate has no vault for secrets yet", fix, *at)
+        fix = "write `${env:NAME}` for a variable, or `$${` for a plain `${`"
+        raise flawed(f"`{match.group()[:80]}` refers to nothing that toolgate knows", fix, *at)
+
+
+def filled(text: str, environ: Mapping[str, str], used: Callable[[str, str], None]) -> str:
+    """The text with its references looked up; `used` hears every value, so that it can be kept out of logs."""
+
+    def look_up(match: re.Match[str]) -> str:
+        if match.group().startswith("$$"):
+            return match.group()[1:]
+        name = match.group(1).removeprefix("env:")
+        value = environ.get(name)
+        if not value:
+            raise Unavailable(
+                f"the environment variable {name} is not set", f"set {name} where toolgate is started"
+            )
+        used(name, value)
+        return value
+
+    return _REFERENCE.sub(look_up, text)

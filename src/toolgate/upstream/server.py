@@ -1,0 +1,395 @@
+"""One server behind the gate: started when it is needed, watched, tried again, and never taken for alive."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolgate.core.context import Context
+from toolgate.core.errors import CallError, Failed, NotAllowed, TimedOut, Unavailable, UnknownOutcome
+from toolgate.serverspec import ServerSpec
+from toolgate.upstream.breaker import Breaker
+from toolgate.upstream.definitions import Definition, sort_out
+from toolgate.upstream.results import defused, presented
+from toolgate.upstream.schema import Checker, Unusable
+from toolgate.upstream.store import Store
+from toolgate.upstream.way import Way
+
+if TYPE_CHECKING:
+    from toolgate.upstream.connection import Connection
+
+log = logging.getLogger("toolgate.upstream")
+PING_SECONDS = 5.0
+STALE = 300.0
+"""After so many seconds a listing is asked for again, beside the next call."""
+RELIST_PAUSE = 0.5
+"""A server that says all the time that it changed is not asked all the time."""
+REMEMBERED = 1000
+
+
+@dataclass
+class Health:
+    """What this and earlier processes know; kept on disk for whoever asks without starting anything."""
+
+    last_error: str = ""
+    last_error_at: float = 0.0
+    last_ok_at: float = 0.0
+    latency_ms: float = 0.0
+    starts: int = 0
+
+
+class Server:
+    def __init__(
+        self, name: str, spec: ServerSpec, root: Path, environ: Mapping[str, str], store: Store,
+        listed: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.spec = spec
+        self.root = root
+        self.breaker = Breaker()
+        self.health = Health(**store.health(name))
+        self.connection: Connection | None = None
+        self.restarts = 0
+        self._environ = environ
+        self._store = store
+        self._listed = listed
+        self._lock = asyncio.Lock()
+        self._suspect = False
+        self._way: Way | None = None
+        self._restart_stamp = store.restart_stamp(name)
+        self._listed_at = 0.0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sent: OrderedDict[str, bool] = OrderedDict()
+        """Of the last calls, by id: whether they may have taken effect, should they be stopped or fail."""
+
+    # --- state --------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        if not self.spec.enabled:
+            return "disabled"
+        if self.connection is not None and self.connection.alive:
+            return "suspect" if self._suspect else "ready"
+        if self._lock.locked():
+            return "starting"
+        if self.breaker.is_open:
+            return "broken"
+        return "waiting" if self.breaker.failures else "idle"
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "transport": self.spec.kind,
+            "target": self.spec.shown,
+            "state": self.state,
+            "retry_in_s": round(self.breaker.wait, 1),
+            "failures": self.breaker.failures,
+            "restarts": self.restarts,
+            "pin": self.spec.pin,
+            **asdict(self.health),
+        }
+
+    def scrub(self, text: str) -> str:
+        """Without the values that its environment and headers were filled with."""
+        return self._way.scrub(text) if self._way is not None else text
+
+    # --- connecting ---------------------------------------------------------------------------------------
+
+    async def ready(self) -> Connection:
+        """A connection that lives. One caller starts it, the others wait for that; nobody waits for long."""
+        self._obey_restart()
+        connection = self.connection
+        if connection is not None and connection.alive and not self._suspect:
+            return connection
+        try:
+            async with asyncio.timeout(2 * self.spec.start_timeout_s + PING_SECONDS):
+                async with self._lock:
+                    return await self._reconnected()
+        except TimeoutError:
+            raise self._unavailable("others have been waiting for it to start for too long") from None
+
+    async def _reconnected(self) -> Connection:
+        connection = self.connection
+        alive = connection is not None and connection.alive
+        if connection is not None and alive and (not self._suspect or await self._answers(connection)):
+            return connection
+        await self._drop()
+        if not self.spec.enabled:
+            raise Unavailable(f"the server {self.name} is disabled", "set `enabled: true` in toolgate.yaml")
+        if self.breaker.wait:
+            raise self._unavailable(self.health.last_error)
+        try:
+            return await self._start()
+        except CallError as error:
+            self._failed(error.message)
+            raise self._unavailable(self.health.last_error, error.fix) from None
+
+    async def _start(self) -> Connection:
+        begun = time.perf_counter()
+        self.restarts += self._listed_at > 0
+        connection = self._connect()
+        until = asyncio.get_running_loop().time() + self.spec.start_timeout_s
+        await connection.opened(self.spec.start_timeout_s)
+        try:
+            async with asyncio.timeout_at(until):
+                await self._list(connection)
+        except BaseException as error:
+            await connection.close()
+            if isinstance(error, TimeoutError):
+                fix = "raise `start_timeout_s` if it is slow to start"
+                raise Unavailable(
+                    f"it did not list its tools in {self.spec.start_timeout_s:g} s", fix
+                ) from None
+            if isinstance(error, Exception) and not isinstance(error, CallError):
+                raise Unavailable(f"it could not list its tools: {error}", "check the server") from None
+            raise
+        self.connection, self._suspect = connection, False
+        self.health.starts += 1
+        self._well((time.perf_counter() - begun) * 1000)  # it is there, but has not done anything yet
+        return connection
+
+    def _connect(self) -> Connection:
+        try:
+            from toolgate.upstream.connection import Connection
+        except ImportError:
+            raise Unavailable(
+                "the MCP SDK is not installed", "install it: pip install 'toolgate[servers]'"
+            ) from None
+        made: list[Connection] = []
+
+        def lost(why: str) -> None:
+            fresh = bool(made) and not made[0].lost
+            if fresh:
+                made[0].over(why)
+            if fresh and self.connection is made[0]:
+                self._failed(why)
+
+        self._way = Way(self.spec, self.root, self._environ)
+        transport = self._way.transport(self.name, lost)
+        made.append(Connection(self.name, transport, self.spec.kind == "sse", self._relist_soon))
+        return made[0]
+
+    async def _answers(self, connection: Connection) -> bool:
+        """A call was stopped: before the next one is sent, find out whether anybody is there."""
+        try:
+            self._well(await connection.ping(PING_SECONDS))
+        except Exception:
+            self._failed("it no longer answers")
+            return False
+        self._suspect = False
+        return True
+
+    async def _drop(self) -> None:
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            await connection.close()
+
+    def _obey_restart(self) -> None:
+        """`toolgate servers restart` in another process."""
+        stamp = self._store.restart_stamp(self.name)
+        if stamp != self._restart_stamp:
+            self._restart_stamp = stamp
+            self.breaker.worked()
+            if self.connection is not None:
+                self.connection.over("a restart was asked for")
+
+    async def restart(self) -> None:
+        """Forget the failures, end it, start it again."""
+        self._store.ask_restart(self.name)
+        self._obey_restart()
+        await self.ready()
+
+    async def close(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await self._drop()
+
+    # --- listing ------------------------------------------------------------------------------------------
+
+    async def _list(self, connection: Connection) -> None:
+        tools = await connection.tools()
+        good, _ = sort_out(tools)
+        refused: dict[str, str] = {}
+        for local, definition in good.items():
+            try:
+                Checker(definition.input_schema).check()
+            except Unusable as error:
+                refused[local] = f"its input schema cannot be used: {defused(str(error))}"
+        self._store.save_listing(self.name, tools, refused, self.spec.launch, connection.facts)
+        self._listed_at = time.monotonic()
+        self._listed(self.name)
+
+    def _relist_soon(self) -> None:
+        """Not in the way of anything: at most one at a time."""
+        if self._tasks or self.connection is None:
+            return
+        task = asyncio.create_task(self._relist(self.connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _relist(self, connection: Connection) -> None:
+        await asyncio.sleep(max(0.0, RELIST_PAUSE - (time.monotonic() - self._listed_at)))
+        try:
+            async with asyncio.timeout(self.spec.start_timeout_s):
+                await self._list(connection)
+        except Exception as error:
+            log.warning("%s could not list its tools again: %s", self.name, error)
+
+    # --- calling ------------------------------------------------------------------------------------------
+
+    async def call(
+        self, definition: Definition, args: Mapping[str, Any], context: Context, effectful: bool,
+        held: Callable[[], str],
+    ) -> dict[str, Any]:  # fmt: skip
+        """Send one call, at most once. What is raised says whether it may have happened."""
+        self._note(context.call_id, False)
+        connection = await self.ready()
+        if why := held():  # starting it may have shown that the tool is another one by now
+            raise NotAllowed(*why_held(self.name, why))
+        begun = time.perf_counter()
+        self._note(context.call_id, True)
+        try:
+            async with asyncio.timeout(self.spec.timeout_s):
+                raw = await self._send(connection, definition.name, args, context)
+        except TimeoutError:
+            self._suspect = True
+            raise self._doubt(
+                f"it did not answer in {self.spec.timeout_s:g} s", effectful, TimedOut
+            ) from None
+        except asyncio.CancelledError:
+            self._suspect = True
+            raise
+        except CallError as error:
+            if not isinstance(error, UnknownOutcome):
+                self._note(context.call_id, False)
+            raise error if effectful or not isinstance(error, UnknownOutcome) else _as_read(error) from None
+        self._note(context.call_id, False)  # from here on it can only be said to have failed
+        self.breaker.worked()
+        self._well((time.perf_counter() - begun) * 1000)
+        if time.monotonic() - self._listed_at > STALE:
+            self._relist_soon()
+        return presented(self.name, definition, raw, self.scrub)
+
+    async def _send(
+        self, connection: Connection, tool: str, args: Mapping[str, Any], context: Context
+    ) -> dict[str, Any]:
+        from mcp.shared.exceptions import MCPError
+        from pydantic import ValidationError
+
+        from toolgate.upstream.http import Sending, sending
+
+        one = Sending()
+        token = sending.set(one)
+        try:
+            return await connection.call(tool, args, _progress(self.name, context))
+        except MCPError as error:
+            raise self._answered_error(connection, error, one.refused) from None
+        except ValidationError:
+            raise self._lost(connection, "its answer is no MCP result") from None
+        except OSError as error:
+            raise self._lost(connection, str(error)) from None
+        finally:
+            sending.reset(token)
+
+    def _answered_error(self, connection: Connection, error: Any, refused: bool) -> CallError:
+        import mcp_types as types
+
+        doubtful = error.code in (types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT, types.PARSE_ERROR)
+        if refused:
+            connection.over("it cannot be reached")
+            self._failed("it cannot be reached")
+            return self._unavailable("it cannot be reached")
+        if error.message == "Session terminated":  # the SDK's word for a server that forgot us: nothing ran
+            connection.over("it forgot the session")
+            return Unavailable(f"{self.name} has forgotten this session", "call again: it is connected anew")
+        if doubtful or error.message.startswith(("Server returned an error", "Unexpected content type")):
+            return self._lost(connection, connection.lost or defused(self.scrub(error.message))[:300])
+        words = defused(self.scrub(error.message))[:1000]
+        return Failed(
+            f"{self.name} refused the call: {words}", "these are the server's words; check the arguments"
+        )
+
+    def _lost(self, connection: Connection, why: str) -> CallError:
+        if connection.alive:
+            connection.over(why)
+            self._failed(why)
+        return self._doubt(why, True, UnknownOutcome)
+
+    def _doubt(self, why: str, effectful: bool, otherwise: type[CallError]) -> CallError:
+        message = f"the connection to {self.name} was lost after the call was sent: {why}"
+        if otherwise is TimedOut:
+            message = f"{self.name}: {why}"
+        fix = "look at what it did before you call again; it is not sent again by itself"
+        return UnknownOutcome(f"{message}; whether it took effect is unknown", fix) if effectful else (
+            otherwise(message, "call again, or raise `timeout_s`")
+        )  # fmt: skip
+
+    def fate(self, call_id: str) -> tuple[bool | None, str]:
+        """What is known of a call that was stopped or failed: False means that it had no effect to lose."""
+        return (None, f"{self.name} cannot tell") if self._sent.get(call_id, True) else (False, "")
+
+    def _note(self, call_id: str, doubtful: bool) -> None:
+        self._sent[call_id] = doubtful
+        while len(self._sent) > REMEMBERED:
+            self._sent.popitem(last=False)
+
+    # --- health -------------------------------------------------------------------------------------------
+
+    def _well(self, milliseconds: float) -> None:
+        now = time.time()
+        write = now - self.health.last_ok_at > 30 or self.health.last_error_at > self.health.last_ok_at
+        self.health.last_ok_at, self.health.latency_ms = now, round(milliseconds, 1)
+        if write:
+            self._store.save_health(self.name, asdict(self.health))
+
+    def _failed(self, why: str) -> None:
+        said = self._way.last_words() if self._way is not None else []
+        self.breaker.failed()
+        words = defused(self.scrub(why))
+        self.health.last_error = f"{words} ({' | '.join(said)})"[:1000] if said else words[:1000]
+        self.health.last_error_at = time.time()
+        self._suspect = False
+        log.info("the server %s failed: %s", self.name, self.health.last_error)
+        self._store.save_health(self.name, asdict(self.health))
+
+    def _unavailable(self, why: str, fix: str = "") -> Unavailable:
+        wait = self.breaker.wait
+        when = f"it is tried again in {wait:.1f} s" if wait else "it is tried again at the next call"
+        return Unavailable(
+            f"the server {self.name} is not available: {why}",
+            f"{fix}; {when}" if fix else f"{when}; `toolgate servers {self.name}` says more",
+            data={"server": self.name, "retry_after_s": round(wait, 1)},
+        )
+
+
+def why_held(server: str, why: str) -> tuple[str, str]:
+    fix = f"a human looks at it with `toolgate servers diff {server}` and approves it with `toolgate servers approve {server}`"
+    return f"held: {why}", fix
+
+
+def _as_read(error: CallError) -> CallError:
+    """Of a call that only reads there is no doubt: it gave nothing."""
+    return Unavailable(error.message.partition("; whether it took effect")[0], "call again")
+
+
+def _progress(
+    server: str, context: Context
+) -> Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]:
+    last = 0.0
+
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < 0.05 and progress != total:
+            return  # a server may send thousands; people need a few
+        last = now
+        fraction = min(1.0, max(0.0, progress / total)) if total else 0.0
+        context.progress(fraction, f"{server}: {defused(message or '')[:200]}")
+
+    return tell

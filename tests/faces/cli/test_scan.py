@@ -1,0 +1,67 @@
+"""`toolgate scan`, and the question that shows what was found, exactly as the terminal shows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import string
+from collections.abc import Callable
+from pathlib import Path
+
+from .driving import Cli, Terminal
+from .test_patch_question import MENU, without_moments
+
+GOLDEN = Path(__file__).with_name("golden") / "scan_question.txt"
+PAGE = Path(__file__).parents[3] / "docs" / "scan.md"
+AWS = "AK" + "IA" + string.ascii_uppercase[:16]
+"""Put together here, so that no file of the repository holds one."""
+
+
+def test_files_and_directories_are_scanned_and_findings_end_with_one(cli: Cli, project: Path) -> None:
+    (project / "src").mkdir()
+    (project / "src" / "a.py").write_text(f"x = 1\nkey = '{AWS}'\n")
+    (project / "src" / ".env").write_text(f"KEY={AWS}\n")
+    done = cli("scan", "src", "hours.md")
+    assert done.code == 1
+    assert "src/a.py:2:8" in done.out
+    assert "1 findings in 2 files" in done.out
+    assert AWS not in done.out
+    told = cli("scan", "src", "--json")
+    assert told.code == 1
+    assert [one["rule"] for one in told.data["findings"]] == ["aws-access-key"]
+    assert AWS not in told.out
+
+
+def test_a_clean_file_ends_with_zero_and_what_cannot_be_read_is_said(cli: Cli, project: Path) -> None:
+    assert cli("scan", "hours.md").code == 0
+    missing = cli("scan", "nothing.md")
+    assert missing.code == 1
+    assert "nothing.md" in missing.err
+    assert cli("scan", "../outside").code == 3
+    (project / ".env").write_text(AWS)
+    assert cli("scan", ".env").code == 3
+
+
+def test_the_question_shows_what_was_found_as_the_page_prints_it(
+    terminal: Callable[..., Terminal], cli: Cli, project: Path
+) -> None:
+    args = {"path": "hours.md", "content": f"9 to 18\nkey = {AWS}\n"}
+    screen = terminal("call", "fs.write", json.dumps(args))
+    shown = without_moments(screen.expect(MENU))
+    if os.environ.get("TOOLGATE_UPDATE_GOLDEN") == "1":
+        old = GOLDEN.read_text() if GOLDEN.exists() else "GOLDEN\n"
+        PAGE.write_text(PAGE.read_text().replace(old, shown))
+        GOLDEN.write_text(shown)
+    assert AWS not in shown
+    assert shown == GOLDEN.read_text()
+    assert shown in PAGE.read_text()
+    (question,) = cli("approvals", "--json").data
+    assert question["findings"][0]["rule"] == "aws-access-key"
+    page = cli("approvals", question["id"]).out
+    assert "secret: aws-access-key at hours.md:2:7" in page
+    assert AWS not in page
+    screen.type("a")
+    code, rest = screen.end()
+    assert code == 0, rest
+    assert AWS in (project / "hours.md").read_text()
+    assert AWS not in cli("ledger", "export").out

@@ -1,0 +1,236 @@
+"""`toolgate mcp` as a client starts it: a process, two pipes, and the real SDK at the other end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from toolgate import config, trust
+from toolgate.faces.mcp.command import Asked, parse
+from toolgate.faces.mcp.jsonrpc import MAX_BYTES
+from toolgate.faces.mcp.pipe import Lines
+from toolgate.faces.mcp.stdio import Stdio
+
+from .clients import APPROVE, MODES, User, soon
+from .conftest import World
+
+POLICY = """\
+version: 1
+default_persona: builder
+personas: {builder: {phase: contribute}}
+"""
+COMMAND = [sys.executable, "-m", "toolgate", "mcp"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "shop"
+    root.mkdir()
+    (root / "toolgate.yaml").write_text(POLICY)
+    (root / "hours.md").write_text("9 to 17\n")
+    trust.trust(root, config.state_dir())
+    return root
+
+
+def spoken(project: Path, *lines: Any, args: tuple[str, ...] = ()) -> tuple[list[Any], str, int]:
+    text = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
+    done = subprocess.run([*COMMAND, *args], input=text, capture_output=True, cwd=project, timeout=60)
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr.decode(), done.returncode
+
+
+INIT = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}},
+}
+
+
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+async def test_a_real_client_starts_it_reads_and_has_a_write_approved(project: Path, era: str) -> None:
+    user = User([APPROVE])
+    server = StdioServerParameters(
+        command=COMMAND[0], args=COMMAND[1:], cwd=project,
+        env={"TOOLGATE_STATE_DIR": str(config.state_dir()), "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+    )  # fmt: skip
+    async with Client(server, mode=MODES[era], elicitation_callback=user) as mcp:
+        read = await soon(mcp.call_tool("code.read", {"path": "hours.md"}))
+        assert read.structured_content["data"]["content"] == "9 to 17"
+        written = await soon(mcp.call_tool("fs.write", {"path": "new.md", "content": "hello\n"}))
+        assert written.structured_content["ok"], written.content[0].text
+    assert (project / "new.md").read_text() == "hello\n"
+    assert "+hello" in user.shown[0]
+    assert "can be undone: yes" in user.shown[0]
+
+
+def test_half_a_line_garbage_and_a_closed_input_end_well_with_every_answer(project: Path) -> None:
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "system.ping"}}
+    answers, errors, code = spoken(
+        project, INIT, b"\xff\xfe", b"", call, b'{"jsonrpc": "2.0", "id": 3, "meth'
+    )
+    by_id = {answer["id"]: answer for answer in answers}
+    assert by_id[2]["result"]["structuredContent"]["ok"]
+    assert [answer["error"]["code"] for answer in answers if "error" in answer] == [-32700, -32700]
+    assert (errors, code) == ("", 0)
+
+
+def test_it_starts_without_what_other_commands_need(project: Path) -> None:
+    watched = "import sys; sys.argv = ['toolgate', 'mcp']; from toolgate.faces.cli.main import main; main(); "
+    heavy = "typer rich fastapi uvicorn mcp tree_sitter asyncpg starlette cryptography urllib.request charset_normalizer"
+    done = subprocess.run(
+        [sys.executable, "-c", watched + f"sys.stderr.write(' '.join(set({heavy.split()!r}) & set(sys.modules)))"],
+        input=json.dumps(INIT).encode(), capture_output=True, cwd=project, timeout=60,
+    )  # fmt: skip
+    assert b'"serverInfo"' in done.stdout
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--persona", "human"), "no persona 'human'"),
+        (("--persona", "nobody"), "no persona 'nobody'"),
+        (("--profile", "huge"), "no profile 'huge'"),
+        (("/no/such/place",), "no directory"),
+        (("--nonsense",), "No such option"),
+    ],
+)
+def test_a_wrong_start_says_what_to_do_on_stderr_and_nothing_on_stdout(
+    project: Path, args: tuple[str, ...], said: str
+) -> None:
+    answers, errors, code = spoken(project, INIT, args=args)
+    assert (answers, code) == ([], 2)
+    assert said in errors
+
+
+def test_a_project_that_is_not_trusted_is_not_served(project: Path) -> None:
+    trust.distrust(project, config.state_dir())
+    answers, errors, code = spoken(project, INIT)
+    assert (answers, code) == ([], 2)
+    assert "toolgate trust" in errors
+
+
+def test_the_plain_spellings_are_read_and_others_left_to_the_parser() -> None:
+    assert parse(["p", "--persona", "x", "--profile=code"]) == Asked("p", "x", "code")
+    assert parse(["--root", "p", "-p", "x"]) == Asked("p", "x")
+    for words in (["--help"], ["a", "b"], ["--persona"], ["-x"]):
+        assert parse(words) is None
+
+
+async def test_sigterm_ends_it_in_the_middle_of_a_question(project: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, cwd=project, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    init = INIT | {"params": {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "fs.write", "arguments": {"path": "a.md", "content": "x"}}}  # fmt: skip
+    process.stdin.write(json.dumps(init).encode() + b"\n" + json.dumps(call).encode() + b"\n")
+    await soon(process.stdout.readline())
+    assert json.loads(await soon(process.stdout.readline()))["method"] == "elicitation/create"
+    process.send_signal(signal.SIGTERM)
+    assert await soon(process.wait()) == 0
+    assert not (project / "a.md").exists()
+
+
+async def test_a_message_that_is_too_long_is_dropped_as_it_comes_and_the_next_is_served(world: World) -> None:
+    (ours_in, theirs_out), (theirs_in, ours_out) = os.pipe(), os.pipe()
+    stdio = Stdio(world.server, "ada", ours_in, ours_out)
+    serving = asyncio.create_task(stdio.serve())
+
+    def speak() -> bytes:
+        chunk = b"[" * (1 << 20)
+        for _ in range(MAX_BYTES // len(chunk) + 2):
+            os.write(theirs_out, chunk)
+        os.write(theirs_out, b"\n" + json.dumps(INIT).encode() + b"\n")
+        os.close(theirs_out)
+        found = b""
+        while part := os.read(theirs_in, 65536):
+            found += part
+            if found.count(b"\n") == 2:
+                break
+        return found
+
+    answers = [json.loads(line) for line in (await soon(asyncio.to_thread(speak))).splitlines()]
+    assert [answers[0]["error"]["code"], answers[1]["id"]] == [-32600, 0]
+    await soon(serving)
+    for handle in (ours_in, ours_out, theirs_in):
+        os.close(handle)
+
+
+async def test_a_client_that_does_not_read_is_not_read_from_and_gets_everything_in_the_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toolgate.faces.mcp import pipe
+
+    monkeypatch.setattr(pipe, "BACKLOG", 20_000)
+    (ours_in, theirs_out), (theirs_in, ours_out) = os.pipe(), os.pipe()
+    stdio = Stdio(world.server, "ada", ours_in, ours_out)
+    serving = asyncio.create_task(stdio.serve())
+    count = 400
+
+    def speak() -> int:
+        os.write(theirs_out, json.dumps(INIT).encode() + b"\n")
+        for number in range(count):
+            os.write(
+                theirs_out,
+                json.dumps({"jsonrpc": "2.0", "id": f"{number} " + "x" * 1000, "method": "ping"}).encode()
+                + b"\n",
+            )
+        return number
+
+    speaking = asyncio.create_task(asyncio.to_thread(speak))
+    async with asyncio.timeout(10):
+        while not stdio.pipe.behind:
+            await asyncio.sleep(0.005)
+    assert stdio.pipe._backlog < 200_000
+    assert not speaking.done()
+
+    def read() -> bytes:
+        found = b""
+        while found.count(b"\n") <= count:
+            found += os.read(theirs_in, 1 << 16)
+        return found
+
+    lines = (await soon(asyncio.to_thread(read))).splitlines()
+    assert len({json.loads(line)["id"] for line in lines}) == count + 1
+    await soon(speaking)
+    os.close(theirs_out)
+    await soon(serving)
+    for handle in (ours_in, ours_out, theirs_in):
+        os.close(handle)
+
+
+def test_lines_come_out_whole_however_the_bytes_come_in() -> None:
+    text = b"one\n\ntwo\r\nthree"
+    for size in range(1, len(text) + 1):
+        lines = Lines()
+        found = [
+            line for start in range(0, len(text), size) for line in lines.feed(text[start : start + size])
+        ]
+        assert [*found, lines.rest()] == [b"one", b"", b"two\r", b"three"]
+
+
+async def test_memory_stays_flat_over_many_calls(world: World) -> None:
+    import psutil
+
+    from .clients import Raw
+
+    raw = Raw(world.server)
+    await raw.shake()
+    for _ in range(300):
+        await raw.call("t.look", {"x": "1"})
+    before = psutil.Process().memory_info().rss
+    for _ in range(1000):
+        await raw.call("t.look", {"x": "1"})
+    assert psutil.Process().memory_info().rss - before < 8 << 20
+    assert raw.connection.running == {}
