@@ -25,6 +25,7 @@ from bench.crowd import crowd
 from bench.durable import durable
 from bench.git import git
 from bench.growth import growth
+from bench.mcp import mcp
 from bench.measure import Line
 from bench.opening import opening
 from bench.overhead import overhead
@@ -36,7 +37,7 @@ from bench.server import Postgres
 
 BENCHMARKS: dict[str, Benchmark] = {
     "gate": overhead, "durable": durable, "crowd": crowd, "verify": proof, "growth": growth, "parts": parts,
-    "git": git, "search": search, "open": opening,
+    "git": git, "search": search, "open": opening, "mcp": mcp,
 }  # fmt: skip
 
 

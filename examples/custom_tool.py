@@ -26,7 +26,7 @@ RUNG: dict[str, int] = {}
 """Stands for the world outside: how often each call rang."""
 
 
-@toolgate.tool("count.words", reads=["project"], cache_s=60, timeout=5.0)
+@toolgate.tool("count.words", reads=["system"], cache_s=60, timeout=5.0)
 async def count(texts: list[str], ctx: toolgate.Context) -> dict[str, int]:
     """Count the words of some texts."""
     found = {}

@@ -175,9 +175,8 @@ class Config(Strict):
         return _validated(dict(data) if isinstance(data, Mapping) else data, yamlfile.Document(data), "")
 
     def policy(self, trusted: bool) -> Policy:
-        human = PersonaSpec(
-            phase="collaborate", allow=("ledger.undo", "servers.approve"), mounts=tuple(self.mounts)
-        )
+        own = ("ledger.undo", "servers.approve") if self.servers else ("ledger.undo",)
+        human = PersonaSpec(phase="collaborate", allow=own, mounts=tuple(self.mounts))
         files = [plugin for plugin in self.plugins if plugin.startswith("./")]
         keys = [self.ledger.key_file] if self.ledger.key_file else []
         return Policy(

@@ -106,6 +106,17 @@ class ServerSpec(Strict):
         return self.url or ""
 
     @property
+    def given(self) -> list[str]:
+        """The variables of this user's environment that it is handed."""
+        names = {
+            found.group(1)
+            for _, text in self._texts()
+            for match in _REFERENCE.finditer(text)
+            if not match.group().startswith("$$") and (found := _ENV.fullmatch(match.group(1)))
+        }
+        return sorted(names)
+
+    @property
     def launch(self) -> str:
         """Hash of what is started or reached; definitions are approved for exactly that."""
         described: dict[str, Any] = {

@@ -81,6 +81,23 @@ def test_import_shows_and_adds_without_secrets_and_starts_nothing(cli: Cli, proj
     assert alive(str(project.parent)) == []
 
 
+def test_trusting_a_project_shows_what_its_servers_start_and_are_given(cli: Cli) -> None:
+    cli("import", ".mcp.json")
+    (server,) = cli("trust", "--json", "--yes").data["powers"]["servers"]
+    assert "raw_server.py" in server
+    assert server.endswith("(given API_KEY)")
+
+
+def test_the_doctor_does_not_start_what_was_approved_as_something_else(cli: Cli, project: Path) -> None:
+    cli("import", ".mcp.json")
+    assert cli("servers", "approve", "up", "--yes").code == 0
+    file = project / "toolgate.yaml"
+    file.write_text(file.read_text() + '    cwd: ".."\n')
+    found = [finding for finding in cli("doctor", "--json").data if finding["what"] == "server up"]
+    assert [finding["state"] for finding in found] == ["warn", "warn"]
+    assert "not started" in found[0]["found"]
+
+
 def test_a_file_that_is_not_there_or_names_no_servers_is_said(cli: Cli, project: Path) -> None:
     assert cli("import", "nothing.json").code == 1
     (project / "empty.json").write_text("{}")

@@ -35,6 +35,7 @@ async def test_no_tool_is_called_and_no_word_of_it_shown_before_a_human_approves
     async with toolgate.open(place, config({"up": raw(place, pin="ask")}), "memory") as gate:
         missing = await gate.call("up.pid")
         assert code(missing) == "unknown_tool"
+        assert "toolgate servers approve up" in missing.error.fix
         assert status(gate)["state"] == "unseen"  # nobody but a human starts what is not approved
         await gate.upstream.discover("up")
         held = await gate.call("up.pid")

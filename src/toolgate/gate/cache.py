@@ -43,6 +43,10 @@ class Cache:
         self._asked: OrderedDict[Key, float] = OrderedDict()
         self.bytes = 0
 
+    @property
+    def off(self) -> bool:
+        return self._most_bytes <= 0
+
     def __len__(self) -> int:
         return len(self._entries)
 

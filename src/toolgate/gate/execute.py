@@ -26,7 +26,9 @@ async def execute(services: Services, flow: Flow) -> None:
     assert tool is not None
     spoil()  # within another call: what this one reads is no evidence there
     seconds = services.timeouts.of(tool)
-    serving = Serving.of(services, flow) if tool.cache_s and not flow.effectful else None
+    serving = None
+    if tool.cache_s and not flow.effectful and not services.cache.off:
+        serving = Serving.of(services, flow)
     flow.begun_at = time.perf_counter()  # what came before may have been a human reading
     if serving is not None and await serving.served(seconds):
         return

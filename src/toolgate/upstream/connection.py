@@ -36,8 +36,11 @@ _ANSWER: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequir
 
 
 class Connection:
-    def __init__(self, name: str, transport: Any, legacy: bool, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, transport: Any, legacy: bool, changed: Callable[[], None], hint: str = ""
+    ) -> None:
         self.name = name
+        self._hint = hint
         self.lost = ""
         """Why it is over; empty while it lives."""
         self.since = time.time()
@@ -79,7 +82,7 @@ class Connection:
         except BaseException as error:  # of the SDK's task groups, whatever they raise
             self.over(_reason(error))
             if not self._opened.done():
-                fix = getattr(error, "fix", "") or "start it by hand to see what it says"
+                fix = getattr(error, "fix", "") or self._hint
                 self._opened.set_exception(Unavailable(self.lost, fix))
                 self._opened.exception()  # heard, even if nobody waits any more
         else:

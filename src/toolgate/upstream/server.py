@@ -6,16 +6,17 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.context import Context
-from toolgate.core.errors import CallError, Failed, NotAllowed, TimedOut, Unavailable, UnknownOutcome
+from toolgate.core.errors import CallError, Failed, NotAllowed, Unavailable, UnknownOutcome
 from toolgate.serverspec import ServerSpec
 from toolgate.upstream.breaker import Breaker
 from toolgate.upstream.definitions import Definition, sort_out
+from toolgate.upstream.outcomes import as_read, late, lost, told, why_held
 from toolgate.upstream.results import defused, presented
 from toolgate.upstream.schema import Checker, Unusable
 from toolgate.upstream.store import Store
@@ -163,7 +164,7 @@ class Server:
             ) from None
         made: list[Connection] = []
 
-        def lost(why: str) -> None:
+        def ended(why: str) -> None:
             fresh = bool(made) and not made[0].lost
             if fresh:
                 made[0].over(why)
@@ -171,8 +172,9 @@ class Server:
                 self._failed(why)
 
         self._way = Way(self.spec, self.root, self._environ)
-        transport = self._way.transport(self.name, lost)
-        made.append(Connection(self.name, transport, self.spec.kind == "sse", self._relist_soon))
+        transport = self._way.transport(self.name, ended)
+        hint = "check `url` and `headers`" if self.spec.url else "start it by hand to see what it says"
+        made.append(Connection(self.name, transport, self.spec.kind == "sse", self._relist_soon, hint))
         return made[0]
 
     async def _answers(self, connection: Connection) -> bool:
@@ -259,16 +261,14 @@ class Server:
                 raw = await self._send(connection, definition.name, args, context)
         except TimeoutError:
             self._suspect = True
-            raise self._doubt(
-                f"it did not answer in {self.spec.timeout_s:g} s", effectful, TimedOut
-            ) from None
+            raise late(self.name, self.spec.timeout_s, effectful) from None
         except asyncio.CancelledError:
             self._suspect = True
             raise
         except CallError as error:
             if not isinstance(error, UnknownOutcome):
                 self._note(context.call_id, False)
-            raise error if effectful or not isinstance(error, UnknownOutcome) else _as_read(error) from None
+            raise error if effectful or not isinstance(error, UnknownOutcome) else as_read(error) from None
         self._note(context.call_id, False)  # from here on it can only be said to have failed
         self.breaker.worked()
         self._well((time.perf_counter() - begun) * 1000)
@@ -287,7 +287,7 @@ class Server:
         one = Sending()
         token = sending.set(one)
         try:
-            return await connection.call(tool, args, _progress(self.name, context))
+            return await connection.call(tool, args, told(self.name, context))
         except MCPError as error:
             raise self._answered_error(connection, error, one.refused) from None
         except ValidationError:
@@ -319,16 +319,7 @@ class Server:
         if connection.alive:
             connection.over(why)
             self._failed(why)
-        return self._doubt(why, True, UnknownOutcome)
-
-    def _doubt(self, why: str, effectful: bool, otherwise: type[CallError]) -> CallError:
-        message = f"the connection to {self.name} was lost after the call was sent: {why}"
-        if otherwise is TimedOut:
-            message = f"{self.name}: {why}"
-        fix = "look at what it did before you call again; it is not sent again by itself"
-        return UnknownOutcome(f"{message}; whether it took effect is unknown", fix) if effectful else (
-            otherwise(message, "call again, or raise `timeout_s`")
-        )  # fmt: skip
+        return lost(self.name, why)
 
     def fate(self, call_id: str) -> tuple[bool | None, str]:
         """What is known of a call that was stopped or failed: False means that it had no effect to lose."""
@@ -366,30 +357,3 @@ class Server:
             f"{fix}; {when}" if fix else f"{when}; `toolgate servers {self.name}` says more",
             data={"server": self.name, "retry_after_s": round(wait, 1)},
         )
-
-
-def why_held(server: str, why: str) -> tuple[str, str]:
-    fix = f"a human looks at it with `toolgate servers diff {server}` and approves it with `toolgate servers approve {server}`"
-    return f"held: {why}", fix
-
-
-def _as_read(error: CallError) -> CallError:
-    """Of a call that only reads there is no doubt: it gave nothing."""
-    return Unavailable(error.message.partition("; whether it took effect")[0], "call again")
-
-
-def _progress(
-    server: str, context: Context
-) -> Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]:
-    last = 0.0
-
-    async def tell(progress: float, total: float | None, message: str | None) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last < 0.05 and progress != total:
-            return  # a server may send thousands; people need a few
-        last = now
-        fraction = min(1.0, max(0.0, progress / total)) if total else 0.0
-        context.progress(fraction, f"{server}: {defused(message or '')[:200]}")
-
-    return tell

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from toolgate.core.clock import iso
-from toolgate.core.errors import CallError, Conflict, NotFound, SetupError
+from toolgate.core.errors import CallError, Conflict, NotFound, SetupError, UnknownTool
 from toolgate.core.names import Registry
 from toolgate.core.tool import Tool, tool
 from toolgate.serverspec import ServerSpec
@@ -149,13 +149,13 @@ class Servers:
         """A name that nobody knows, of a server that may be asked and has not been."""
         name = _server_of(called)
         server = self._all.get(name)
-        if (
-            server is None
-            or server.spec.pin != "first"
-            or self._listings[name].launch
-            or not server.spec.enabled
-        ):
+        if server is None or (self._listings[name].launch and server.spec.enabled):
             return False
+        if not server.spec.enabled:
+            raise UnknownTool(f"the server {name} is disabled", "set `enabled: true` in toolgate.yaml")
+        if server.spec.pin != "first":
+            fix = f"a human looks at them and approves them: `toolgate servers approve {name}`"
+            raise UnknownTool(f"the tools of the server {name} are not known yet", fix)
         await self.discover(name)
         return True
 
@@ -188,6 +188,7 @@ class Servers:
             "held": {full: why for full, why in standing.items() if why},
             "refused": {**listing.bad, **self._clashes[name]},
             "approved": {local: dict(about) for local, about in pins.about.items()},
+            "moved": bool(pins.tools) and pins.launch != self._all[name].spec.launch,
             "says": listing.facts,
         }
 

@@ -14,9 +14,10 @@ from toolgate.core.tool import Risk, Tool
 from toolgate.policy.globs import text_glob
 from toolgate.serverspec import ServerSpec
 from toolgate.upstream.definitions import Definition
+from toolgate.upstream.outcomes import why_held
 from toolgate.upstream.results import defused
 from toolgate.upstream.schema import Checker, Unusable
-from toolgate.upstream.server import Server, why_held
+from toolgate.upstream.server import Server
 
 Held = Callable[[], str]
 """Why a tool may not be called just now; empty if it may."""

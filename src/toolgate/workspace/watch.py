@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from toolgate.workspace import inotify
 from toolgate.workspace.confine import held
 
-MAX_DIRECTORIES = 8192
+MAX_DIRECTORIES = 1024
 MAX_TREES = 8
 MAX_DEPTH = 128
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

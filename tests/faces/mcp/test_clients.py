@@ -98,7 +98,7 @@ async def test_the_user_of_the_client_refuses_and_the_agent_hears_why(
     assert world.ran == []
 
 
-@EVERYWHERE
+@pytest.mark.parametrize(("transport", "era"), [("stdio", "handshake"), ("http", "stateless")])
 @pytest.mark.parametrize("answer", ["cancel", {"answer": "maybe"}, {"answer": True}, {}])
 async def test_without_a_clear_answer_nothing_runs_and_the_question_stays_open(
     world: World, transport: str, era: str, answer: object

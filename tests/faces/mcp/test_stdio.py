@@ -15,6 +15,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from toolgate import config, trust
+from toolgate.faces.cli.main import main
 from toolgate.faces.mcp.command import Asked, parse
 from toolgate.faces.mcp.jsonrpc import MAX_BYTES
 from toolgate.faces.mcp.pipe import Lines
@@ -41,9 +42,9 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def spoken(project: Path, *lines: Any, args: tuple[str, ...] = ()) -> tuple[list[Any], str, int]:
+def spoken(project: Path, *lines: Any) -> tuple[list[Any], str, int]:
     text = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
-    done = subprocess.run([*COMMAND, *args], input=text, capture_output=True, cwd=project, timeout=60)
+    done = subprocess.run(COMMAND, input=text, capture_output=True, cwd=project, timeout=60)
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr.decode(), done.returncode
 
 
@@ -83,6 +84,39 @@ def test_half_a_line_garbage_and_a_closed_input_end_well_with_every_answer(proje
     assert (errors, code) == ("", 0)
 
 
+NOISY = """\
+import os, subprocess, sys
+from toolgate import tool
+
+def toolset(services):
+    @tool("noisy.speak", reads=["system"])
+    async def speak() -> str:
+        \'\'\'Print where only the protocol belongs.\'\'\'
+        print('{"jsonrpc": "2.0", "id": "forged", "result": {}}', flush=True)
+        os.write(1, b'written\\n')
+        subprocess.run(["echo", "started"], check=True)
+        return sys.stdin.read() + subprocess.run(["cat"], capture_output=True, text=True, timeout=10).stdout
+
+    return [speak]
+"""
+
+
+def test_what_a_tool_prints_does_not_reach_the_client_and_it_cannot_read_from_it(project: Path) -> None:
+    (project / "noisy.py").write_text(NOISY)
+    with (project / "toolgate.yaml").open("a") as policy:
+        policy.write('plugins: ["./noisy.py"]\n')
+        policy.write("policy: {rules: [{persona: builder, tools: [noisy.speak], decision: allow}]}\n")
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "noisy.speak"}}
+    answers, errors, code = spoken(project, INIT, call, {"jsonrpc": "2.0", "id": 3, "method": "ping"})
+    assert {answer["id"] for answer in answers} == {0, 2, 3}
+    assert (
+        next(answer for answer in answers if answer["id"] == 2)["result"]["structuredContent"]["data"] == ""
+    )
+    assert "forged" in errors
+    assert "started" in errors
+    assert code == 0
+
+
 def test_it_starts_without_what_other_commands_need(project: Path) -> None:
     watched = "import sys; sys.argv = ['toolgate', 'mcp']; from toolgate.faces.cli.main import main; main(); "
     heavy = "typer rich fastapi uvicorn mcp tree_sitter asyncpg starlette cryptography urllib.request charset_normalizer"
@@ -105,18 +139,27 @@ def test_it_starts_without_what_other_commands_need(project: Path) -> None:
     ],
 )
 def test_a_wrong_start_says_what_to_do_on_stderr_and_nothing_on_stdout(
-    project: Path, args: tuple[str, ...], said: str
+    project: Path,
+    args: tuple[str, ...],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answers, errors, code = spoken(project, INIT, args=args)
-    assert (answers, code) == ([], 2)
-    assert said in errors
+    monkeypatch.chdir(project)
+    assert main(["mcp", *args]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
 
 
-def test_a_project_that_is_not_trusted_is_not_served(project: Path) -> None:
+def test_a_project_that_is_not_trusted_is_not_served(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     trust.distrust(project, config.state_dir())
-    answers, errors, code = spoken(project, INIT)
-    assert (answers, code) == ([], 2)
-    assert "toolgate trust" in errors
+    assert main(["mcp", str(project)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "toolgate trust" in printed.err
 
 
 def test_the_plain_spellings_are_read_and_others_left_to_the_parser() -> None:

@@ -263,7 +263,9 @@ async def servers(patient: Patient) -> AsyncIterator[Finding]:
     if upstream is None:
         return
     known = upstream.status()
-    approved = [one["name"] for one in known if one["approved"] and one["state"] != "disabled"]
+    approved = [
+        one["name"] for one in known if one["approved"] and not one["moved"] and one["state"] != "disabled"
+    ]
     asked = await asyncio.gather(
         *(upstream.check(name, SERVER_SECONDS) for name in approved), return_exceptions=True
     )

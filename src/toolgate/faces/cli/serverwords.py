@@ -42,7 +42,7 @@ def server_findings(status: Mapping[str, Any], answer: float | BaseException | N
         yield "ok", name, in_words(status), ""
     else:
         fix = f"look at it and approve it: `toolgate servers approve {status['name']}`"
-        yield "warn", name, "nobody has approved its tools, so it is not started", fix
+        yield "warn", name, "nobody has approved it as it is now, so it is not started", fix
     if status["held"] and not isinstance(answer, BaseException):
         fix = f"`toolgate servers diff {status['name']}` shows what changed"
         yield "warn", name, f"held: {', '.join(sorted(status['held']))}", fix

@@ -16,6 +16,7 @@ from toolgate.config import Config
 from toolgate.faces.cli import failures, options, project, speech
 from toolgate.faces.cli.keyboard import forget_typed
 from toolgate.ledger import keys
+from toolgate.serverspec import ServerSpec
 
 app = options.family()
 POWERS = ("contribute", "collaborate")
@@ -63,7 +64,7 @@ def _confirmed() -> bool:
 def powers(root: Path, loaded: Config) -> Iterator[tuple[str, list[str]]]:
     """What trusting it lets happen."""
     yield "plugins", list(loaded.plugins)
-    yield "servers", [f"{name}: {spec.shown}" for name, spec in loaded.servers.items()]
+    yield "servers", [_server(name, spec) for name, spec in loaded.servers.items()]
     yield (
         "mounts outside",
         [f"{name}: {mount.path}" for name, mount in loaded.mounts.items() if _outside(root, mount.path)],
@@ -81,6 +82,11 @@ def powers(root: Path, loaded: Config) -> Iterator[tuple[str, list[str]]]:
     yield "webhook", [loaded.consent.notify.webhook] if loaded.consent.notify.webhook else []
     yield "database", [loaded.ledger.database.rpartition("@")[2]] if loaded.ledger.database else []
     yield "key file", [loaded.ledger.key_file] if loaded.ledger.key_file else []
+
+
+def _server(name: str, spec: ServerSpec) -> str:
+    given = f" (given {', '.join(spec.given)})" if spec.given else ""
+    return f"{name}: {spec.shown}{given}"
 
 
 def _outside(root: Path, path: str) -> bool:

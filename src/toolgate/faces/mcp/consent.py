@@ -36,6 +36,7 @@ CHANNEL = "mcp"
 class _Asking:
     """The client whose call is under way in this task, and whether its user put the question off."""
 
+    by: Consent
     exchange: Exchange
     progress: Progress
     later: asyncio.Event = field(default_factory=asyncio.Event)
@@ -87,7 +88,7 @@ class Consent:
         self, exchange: Exchange, tool: str, args: Message, progress: Progress
     ) -> Result | None:
         """None if the user put it off: then its question stays open."""
-        asking = _Asking(exchange, progress)
+        asking = _Asking(self, exchange, progress)
         token = _asking.set(asking)
         try:
             calling = asyncio.ensure_future(self._call(exchange, tool, args, progress, wait=True))
@@ -105,7 +106,7 @@ class Consent:
     async def ask(self, question: Question) -> None:
         """Called by the desk; cancelled as soon as somebody else has answered."""
         asking = _asking.get()
-        if asking is None:
+        if asking is None or asking.by is not self:
             return  # not a call of one of our clients
         if not self._may_ask(question):
             asking.later.set()

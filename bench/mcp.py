@@ -1,0 +1,171 @@
+"""The MCP server on stdio: from its start to its first answer, and calls one after another, beside bare servers.
+
+The official SDK's low-level server is always measured. Others are if the environment names their commands:
+TOOLGATE_BENCH_FASTMCP (a tool `code.read` that takes `path`) and TOOLGATE_BENCH_NPM (the npm filesystem server,
+without its directory, which is added).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.measure import Line, median, millis
+from bench.run import Run
+from toolgate import trust
+
+CALLS_A_TURN = 50
+_MOST = {"per_minute": 10_000_000, "per_hour": 10_000_000}
+POLICY = {
+    "version": 1,
+    "default_persona": "reader",
+    "personas": {"reader": {"phase": "observe"}},
+    "limits": {"persona": _MOST, "global": _MOST},
+}
+
+
+@dataclass
+class Peer:
+    name: str
+    command: list[str]
+    tool: str = "code.read"
+    rate_bar: float | None = None
+    """Our calls a second are to be so many times theirs."""
+    start_bar: float | None = None
+    starts: list[float] = field(default_factory=list)
+    turns: list[float] = field(default_factory=list)
+
+
+class Client:
+    """JSON lines and nothing else, so that what is measured is the server."""
+
+    def __init__(self, peer: Peer, root: Path, environment: dict[str, str]) -> None:
+        begun = time.perf_counter()
+        self._process = subprocess.Popen(
+            peer.command, cwd=root, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        self._number = 0
+        self._call = {"name": peer.tool, "arguments": {"path": str(root / "sample.py") if peer.tool != "code.read" else "sample.py"}}  # fmt: skip
+        info = {"name": "bench", "version": "1"}
+        self._ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
+        self._say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        self.call()
+        self.started = time.perf_counter() - begun
+
+    def _say(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        self._number += 1
+        self._say({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
+        while True:
+            line = self._process.stdout.readline()
+            if not line:
+                raise RuntimeError(f"the server ended before it answered {method}")
+            answer: dict[str, Any] = json.loads(line)
+            if answer.get("id") == self._number:
+                return answer
+
+    def call(self) -> None:
+        answer = self._ask("tools/call", self._call)
+        if "result" not in answer or answer["result"].get("isError"):
+            raise RuntimeError(f"the call failed: {answer}")
+
+    def turn(self) -> float:
+        begun = time.perf_counter()
+        for _ in range(CALLS_A_TURN):
+            self.call()
+        return time.perf_counter() - begun
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._process.stdout.close()
+
+
+async def mcp(run: Run) -> list[Line]:
+    root, state = run.folder("mcp"), run.folder("mcp-state")
+    (root / "sample.py").write_text(
+        "def area(width: int, height: int) -> int:\n    return width * height\n\n\n" * 6
+    )
+    (root / "toolgate.yaml").write_text(json.dumps(POLICY))
+    trust.trust(root, state)
+    environment = {**os.environ, "TOOLGATE_STATE_DIR": str(state)}
+    ours = Peer("toolgate", [sys.executable, "-m", "toolgate", "mcp"])
+    peers = _peers(root)
+    everybody = [ours, *peers]
+    for _ in range(run.count(7, 3)):
+        for each in everybody:
+            run.tell(f"MCP start: {each.name}")
+            client = Client(each, root, environment)
+            each.starts.append(client.started)
+            client.close()
+    _measure_turns(run, everybody, root, environment)
+    return [line for peer in peers for line in _lines(ours, peer)]
+
+
+def _measure_turns(run: Run, everybody: list[Peer], root: Path, environment: dict[str, str]) -> None:
+    """In turns, so that whatever else the machine does hits all alike."""
+    clients: list[Client] = []
+    try:
+        for each in everybody:
+            clients.append(Client(each, root, environment))
+        for client in clients:
+            client.turn()
+        for _ in range(run.count(20, 6)):
+            for each, client in zip(everybody, clients, strict=True):
+                run.tell(f"MCP calls: {each.name}")
+                each.turns.append(client.turn())
+    finally:
+        for client in clients:
+            client.close()
+
+
+def _peers(root: Path) -> list[Peer]:
+    peer = str(Path(__file__).with_name("mcp_peer.py"))
+    found = [Peer("the SDK's low-level server", [sys.executable, "-P", peer], rate_bar=0.8, start_bar=1.1)]
+    if command := os.environ.get("TOOLGATE_BENCH_FASTMCP"):
+        found.append(Peer("FastMCP", shlex.split(command), rate_bar=1.4))
+    if command := os.environ.get("TOOLGATE_BENCH_NPM"):
+        found.append(
+            Peer("the npm filesystem server", [*shlex.split(command), str(root)], tool="read_text_file")
+        )
+    return found
+
+
+def _lines(ours: Peer, peer: Peer) -> list[Line]:
+    mine, theirs = (CALLS_A_TURN / median(each.turns) for each in (ours, peer))
+    rate, start = mine / theirs, median(ours.starts) / median(peer.starts)
+    return [
+        Line(
+            what=f"MCP on stdio, code.read of 0.5 KB, calls/s, beside {peer.name}",
+            ours=f"{mine:,.0f}/s", peer=f"{theirs:,.0f}/s", ratio=rate,
+            bar="–" if peer.rate_bar is None else f"≥ {peer.rate_bar:g} ×",
+            holds=None if peer.rate_bar is None else rate >= peer.rate_bar,
+            how="governed and recorded on SQLite against a bare tool; one client, one call after another, in turns, medians",
+        ),
+        Line(
+            what=f"MCP on stdio, from start to the first answer, beside {peer.name}",
+            ours=millis(median(ours.starts)), peer=millis(median(peer.starts)), ratio=start,
+            bar="–" if peer.start_bar is None else f"≤ {peer.start_bar:g} ×",
+            holds=None if peer.start_bar is None else start <= peer.start_bar,
+            how="process start, handshake and one call; medians of starts in turns",
+        ),
+    ]  # fmt: skip
