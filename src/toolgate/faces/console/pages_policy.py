@@ -1,8 +1,8 @@
-"""What each persona may do and why, who is paused, which grants live, which servers stand behind the gate."""
+"""What each persona may do and why, who is paused, which grants live."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -75,12 +75,6 @@ def add(pages: APIRouter, console: Console) -> None:
         else:
             await gate.pause(given.get("persona", ""), reason=given.get("reason", "")[:4000])
         return console.to("/tools", persona=given.get("persona", ""))
-
-    @pages.get("/servers")
-    async def servers(request: Request, who: Human) -> Response:
-        listing: Any = getattr(gate, "servers", None)
-        found: list[dict[str, Any]] = listing() if callable(listing) else []
-        return await console.page(request, who, "servers.html", servers=found)
 
 
 def _personas(console: Console) -> list[str]:

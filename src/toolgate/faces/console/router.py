@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from toolgate.faces.console import pages_answers, pages_inbox, pages_policy, pages_record
+from toolgate.faces.console import pages_answers, pages_inbox, pages_policy, pages_record, pages_servers
 from toolgate.faces.console.console import Console, route_class
 from toolgate.faces.http.site import Site
 
@@ -23,6 +23,6 @@ def router(site: Site) -> APIRouter:
         await console.close()
 
     pages = APIRouter(route_class=route_class(console), lifespan=lifespan)
-    for part in (pages_inbox, pages_answers, pages_record, pages_policy):
+    for part in (pages_inbox, pages_answers, pages_record, pages_policy, pages_servers):
         part.add(pages, console)
     return pages
