@@ -278,3 +278,19 @@ async def test_what_no_page_can_show_no_page_approves(here: House) -> None:
         refused = await post(here, client, f"/questions/{question.id}/refuse", digest=question.digest)
         assert refused.status_code == 303
     assert await here.gate.approvals() == []
+
+
+async def test_what_the_scan_found_stands_before_the_change(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    config = {"version": 1, "default_persona": "b", "personas": {"b": {"phase": "contribute"}}}
+    async with house(root, config) as here:
+        await here.gate.call(
+            "fs.write", {"path": "a.py", "content": "if admin\u2066:\n    pass\n"}, wait=False
+        )
+        (question,) = await here.gate.approvals()
+        assert question.findings
+        async with here.browser() as client:
+            text = (await page(here, client, f"/questions/{question.id}")).text
+    assert "1 finding in what would be written" in text
+    assert text.index('class="findings"') < text.index('class="exact"')
