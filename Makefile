@@ -23,6 +23,7 @@ up: $(STAMP)
 	@$(BIN)/toolgate up --sample .sample
 
 test: $(STAMP)
+	@tests/e2e/get-browser.sh
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
 
 check: $(STAMP)
