@@ -104,6 +104,7 @@ async def _pending(services: Services, flow: Flow) -> Pending:
     found = {"findings": list(question.findings)} if question and question.findings else {}
     return Pending(
         f"a human must approve this first: {flow.decision.reason}",
-        f"approve it with `toolgate approvals {flow.question} approve`, then make the same call again",
+        f"a human approves it in the console or with `toolgate approvals {flow.question} approve`; "
+        "then make the same call again",
         data={"question": flow.question, "expires_at": expires, **found},
     )
