@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.result import Result
+from toolgate.faces.mcp import relaying
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, Message, RpcError
 from toolgate.faces.mcp.protocol import Exchange
 from toolgate.faces.mcp.text import readable
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 async def call(server: Server, exchange: Exchange) -> Message:
     name, args = _read(exchange.params)
-    outcome = await server.consent.carry(exchange, name, args, _progress(exchange))
+    with relaying.questions(server.gate, exchange):
+        outcome = await server.consent.carry(exchange, name, args, _progress(exchange))
     return as_mcp(outcome, _blocks(server, outcome)) if isinstance(outcome, Result) else outcome
 
 
