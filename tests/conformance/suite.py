@@ -17,22 +17,31 @@ _STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\d-]+Z$")
 @dataclass(frozen=True)
 class Outcome:
     passed: int
-    failures: tuple[str, ...]
+    failures: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
         return self.passed > 0 and not self.failures
 
-    def __str__(self) -> str:
-        return f"{self.passed}/{self.passed + len(self.failures)}"
+
+Found = dict[str, Outcome]
 
 
-async def of_server(url: str, version: str, out: Path) -> dict[str, Outcome]:
-    ended = await run(
+async def of_server(url: str, version: str, out: Path) -> Found:
+    """Every scenario that the suite has for this version."""
+    await run(
         "conformance", "server", "--url", url, "--suite", "all", "--spec-version", version, "-o", str(out), seconds=SECONDS
     )  # fmt: skip
-    found = {_STAMP.sub("", one.name).removeprefix("server-", ): _read(one) for one in out.iterdir()}  # fmt: skip
-    assert found, ended
+    return {_STAMP.sub("", one.name).removeprefix("server-"): _read(one) for one in out.iterdir()}
+
+
+async def of_client(command: str, scenario: str, version: str, out: Path) -> Outcome:
+    ended = await run(
+        "conformance", "client", "--command", command, "--scenario", scenario, "--spec-version", version, "-o", str(out),
+        seconds=SECONDS,
+    )  # fmt: skip
+    found = _read(next(out.iterdir()))
+    assert found.failures or ended.code == 0, ended
     return found
 
 
