@@ -53,7 +53,8 @@ async def gate_with(root: Path, servers: dict[str, Any]) -> AsyncIterator[toolga
         "servers": {name: {"pin": "first", **spec} for name, spec in servers.items()},
     }
     async with toolgate.open(root, config, "memory") as gate:
-        await gate.upstream.discover()
+        if gate.upstream is not None:
+            await gate.upstream.discover()
         yield gate
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from .npm import NODE
 
 HOME = Path(__file__).parents[2] / ".venv" / "node" / "node_modules" / "@modelcontextprotocol"
+CACHE = HOME.parents[1] / ".compiled"
+"""Compiled once: half the time of starting a program."""
 ENTRIES = {
     "conformance": "conformance/dist/index.js",
     "inspector": "inspector/clients/launcher/build/index.js",
@@ -37,7 +39,7 @@ def command(name: str) -> list[str]:
 async def run(name: str, *args: str, seconds: float, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Ended:  # fmt: skip
     """To its end, or killed when the time is over."""
     process = await asyncio.create_subprocess_exec(
-        *command(name), *args, cwd=cwd, env={**os.environ, "NO_COLOR": "1", **(env or {})},
+        *command(name), *args, cwd=cwd, env={**os.environ, "NO_COLOR": "1", "NODE_COMPILE_CACHE": str(CACHE), **(env or {})},
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:
