@@ -43,7 +43,9 @@ async def as_client(place: Path) -> AsyncIterator[str]:
 
 async def _call_all(root: Path, address: str, context: dict[str, Any]) -> None:
     async with gate_with(root, {"theirs": {"url": address, "timeout_s": 15}}) as gate:
-        found = {spec.name: spec.input_schema for spec in gate.tools("ada") if spec.name.startswith("theirs.")}
+        found = {
+            spec.name: spec.input_schema for spec in gate.tools("ada") if spec.name.startswith("theirs.")
+        }
         # a field that is null breaks the tool's own schema, and would not be sent: it is left out instead
         wanted = [
             (f"theirs.{one['name']}", {key: value for key, value in one["arguments"].items() if value is not None})

@@ -21,11 +21,14 @@ Eras = dict[str, Found]
 
 async def test_the_official_suite_passes_directly_through_the_gateway_and_as_a_client(tmp_path: Path) -> None:
     """One run for all, because programs that start cost more than scenarios; the page shows what was found."""
-    async with fixtures() as url, gate_with(_made(tmp_path / "project"), {"fixture": {"url": url}}) as gate:
-        async with site(gate, Tokens(tmp_path / "tokens" / "t.json"), Named) as ours:
-            direct, through = await asyncio.gather(
-                _both(url, tmp_path / "direct"), _both(ours, tmp_path / "through")
-            )
+    async with (
+        fixtures() as url,
+        gate_with(_made(tmp_path / "project"), {"fixture": {"url": url}}) as gate,
+        site(gate, Tokens(tmp_path / "tokens" / "t.json"), Named) as ours,
+    ):
+        direct, through = await asyncio.gather(
+            _both(url, tmp_path / "direct"), _both(ours, tmp_path / "through")
+        )
     clients = await _clients(tmp_path / "clients")
     _alone_everything_passes(through)
     _what_passes_directly_passes_through(direct, through)

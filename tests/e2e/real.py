@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
 from node.programs import CACHE, command
 
 HERE = Path(__file__).parent

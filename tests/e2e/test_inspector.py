@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from conformance.standing import gate_with, site
 from node.programs import run
-
 from toolgate.faces.cli.main import main
 from toolgate.faces.tokens import Tokens
 

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from conformance.standing import gate_with
 from mcp import Client, StdioServerParameters
-from node.programs import command
 
+from conformance.standing import gate_with
+from node.programs import command
 from toolgate import Gate
 
 from .real import HERE, Real, processes, six
@@ -36,7 +36,9 @@ async def _directly(one: Real) -> tuple[dict[str, Any], list[Answer]]:
         answers = []
         for tool, args in one.calls:
             said = await client.session.call_tool(tool, args)
-            content = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in said.content]
+            content = [
+                block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in said.content
+            ]
             failed = "\n".join(block["text"] for block in content)[:2000] if said.is_error else None
             answers.append(_answer(failed, content, said.structured_content))
     return schemas, answers
@@ -104,7 +106,9 @@ async def test_a_real_server_that_is_killed_gives_an_error_and_is_there_again_fo
             process.send_signal(signal.SIGKILL)
         lost = await asyncio.wait_for(busy, PATIENCE)
         assert lost.error is not None
-        assert lost.error.code == "unavailable"  # the server says that this tool only reads; else: unknown_outcome
+        assert (
+            lost.error.code == "unavailable"
+        )  # the server says that this tool only reads; else: unknown_outcome
         await asyncio.gather(*(_recovers(gate, one) for one in servers))
         assert {one["name"]: one["restarts"] for one in gate.servers()} == dict.fromkeys((one.name for one in servers), 1)  # fmt: skip
 

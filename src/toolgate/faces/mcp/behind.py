@@ -35,9 +35,14 @@ def contents(uri: str, result: Result) -> list[Message]:
     server = _RESOURCE.fullmatch(uri)
     assert server is not None
     place = f"{PLACE}{server[1]}/"
-    return [
-        {**one, "uri": place + str(one.get("uri") or server[2])} for one in result.data.get("contents", ())
-    ]
+    found = _rows(result, "contents")
+    if result.meta.truncated:  # half a text is still one, half a picture is none
+        found = [one for one in found if isinstance(one.get("text"), str)]
+        if not found:
+            raise RpcError(
+                REFUSED, "too_large: the resource is larger than toolgate passes on", result.as_dict()
+            )
+    return [{**one, "uri": place + str(one.get("uri") or server[2])} for one in found]
 
 
 async def resources(gate: Gate, persona: str) -> list[Message]:
@@ -74,15 +79,16 @@ async def prompt(gate: Gate, persona: str, name: str, arguments: Any) -> Message
     """None if the name belongs to no server."""
     server, _, own = name.partition(".")
     tool = f"{server}.prompts_get"
-    if not own or gate.upstream is None or tool not in gate.services.registry:
+    registry = gate.services.registry
+    if not own or tool not in registry or registry.resolve(tool).origin != "imported":
         return None
     result = await gate.call(tool, {"name": own, "arguments": arguments}, persona=persona, wait=False)
     if result.error is not None:
         missing = result.error.code in (Code.NOT_FOUND, Code.INVALID_ARGS)
         told = f"{result.error.code.value}: {result.error.message}"
         raise RpcError(INVALID_PARAMS if missing else REFUSED, told, result.as_dict())
-    said = result.data.get("description")
-    return {"messages": result.data["messages"]} | ({"description": said} if said else {})
+    said = result.data.get("description") if isinstance(result.data, dict) else None
+    return {"messages": _rows(result, "messages")} | ({"description": said} if isinstance(said, str) else {})
 
 
 async def _from_all(gate: Gate, persona: str, verb: str, key: str) -> list[tuple[str, Message]]:
@@ -99,9 +105,7 @@ async def _from_all(gate: Gate, persona: str, verb: str, key: str) -> list[tuple
         for task in tasks.values():
             task.cancel()
         await asyncio.gather(*tasks.values(), return_exceptions=True)
-    return [
-        (name, one) for name, result in results.items() if result.ok for one in result.data.get(key, ())
-    ]
+    return [(name, one) for name, result in results.items() if result.ok for one in _rows(result, key)]
 
 
 def _running(gate: Gate) -> list[str]:
@@ -115,6 +119,12 @@ def _allowed(gate: Gate, persona: str, name: str) -> bool:
     tool = registry.resolve(name)
     facts = Facts(persona, tool, {}, tool.effects)
     return tool.origin == "imported" and gate.policy.decide(facts).verdict is Verdict.ALLOW
+
+
+def _rows(result: Result, key: str) -> list[Message]:
+    """What is left of a list: a result that is too large has been cut, and says so in its place."""
+    rows = result.data.get(key) if isinstance(result.data, dict) else None
+    return [one for one in rows if isinstance(one, dict)] if isinstance(rows, list) else []
 
 
 def _kept(one: Message) -> Message:

@@ -45,7 +45,8 @@ def _blocks(server: Server, result: Result) -> list[Message] | None:
     whole = isinstance(content, list) and all(
         isinstance(item, dict) and item.get("type") in _KINDS for item in content
     )
-    return content if whole else None
+    cut = result.meta.truncated and whole and any(item["type"] != "text" for item in content or ())
+    return content if whole and not cut else None  # half a picture is none: then only what can be read
 
 
 _KINDS = frozenset({"text", "image", "audio", "resource", "resource_link"})

@@ -16,6 +16,10 @@ def complete(params: Message, tools: Iterable[str]) -> Message:
         raise RpcError(INVALID_PARAMS, "Invalid params: ref names neither a prompt nor a resource")
     if not isinstance(argument, dict) or not isinstance(argument.get("value"), str):
         raise RpcError(INVALID_PARAMS, "Invalid params: argument has no name and value")
-    wanted = (ref.get("type"), ref.get("name"), argument.get("name")) == ("ref/prompt", "explain_refusal", "tool")
+    wanted = (ref.get("type"), ref.get("name"), argument.get("name")) == (
+        "ref/prompt",
+        "explain_refusal",
+        "tool",
+    )
     found = [name for name in tools if name.startswith(argument["value"])] if wanted else []
     return {"completion": {"values": found[:MOST], "total": len(found), "hasMore": len(found) > MOST}}
