@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+NODE := $(VENV)/node
+NODE_STAMP := $(NODE)/.installed
 
 .PHONY: up test check bench format clean
 .DEFAULT_GOAL := help
@@ -19,10 +21,18 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
 	@touch $(STAMP)
 
+# Other people's MCP programs, which the tests run. Without a lock file: it would name where packages are fetched from.
+$(NODE_STAMP): tests/node/package.json $(STAMP)
+	@echo "installing MCP programs for the tests into $(NODE) ..."
+	@mkdir -p $(NODE) && cp tests/node/package.json $(NODE)/package.json
+	@$(BIN)/python tests/node/npm.py $(NODE) install --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $(NODE_STAMP)
+
 up: $(STAMP)
 	@$(BIN)/toolgate up --sample .sample
 
-test: $(STAMP)
+test: $(STAMP) $(NODE_STAMP)
+	@tests/e2e/get-browser.sh
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
 
 check: $(STAMP)

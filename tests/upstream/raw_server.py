@@ -129,7 +129,9 @@ def handle(message: dict[str, Any]) -> None:
             if "hang" in BEHAVE:
                 signal.pause()
             about = {"name": "raw", "version": "1"}
-            can = {"tools": {"listChanged": True}}
+            can = {"tools": {"listChanged": True}} | (
+                {"resources": {}, "prompts": {}} if "library" in BEHAVE else {}
+            )
             send(id=ident, result={"protocolVersion": "2025-11-25", "capabilities": can, "serverInfo": about})
         case "tools/list":
             if "hang_list" in BEHAVE:
@@ -142,8 +144,35 @@ def handle(message: dict[str, Any]) -> None:
                 send(id=ident, result=call(params["name"], params.get("arguments", {})))
             except LookupError:
                 send(id=ident, error={"code": -32602, "message": "no such \x1b[31mtool"})
+        case method if "library" in BEHAVE:
+            shelf(method, ident, params)
         case _:
             send(id=ident, error={"code": -32601, "message": "method not found"})
+
+
+def shelf(method: str, ident: Any, params: dict[str, Any]) -> None:
+    """Resources and prompts."""
+    match method, params.get("uri", params.get("name")):
+        case "resources/list", _:
+            send(
+                id=ident,
+                result={"resources": [{"uri": "note://one", "name": "on\x1be", "mimeType": "text/plain"}]},
+            )
+        case "resources/read", "note://one":
+            send(id=ident, result={"contents": [{"uri": "note://one", "text": "a \x07note"}]})
+        case "resources/read", "note://many":
+            image = {"uri": "note://many", "mimeType": "image/png", "blob": "A" * 40_000}
+            send(id=ident, result={"contents": [image] * 8})
+        case "prompts/list", _:
+            asks = [{"name": "who", "required": True}]
+            send(
+                id=ident, result={"prompts": [{"name": "greet", "description": "Say it", "arguments": asks}]}
+            )
+        case "prompts/get", "greet":
+            said = {"type": "text", "text": f"Greet {params['arguments']['who']}."}
+            send(id=ident, result={"messages": [{"role": "user", "content": said}]})
+        case _:
+            send(id=ident, error={"code": -32002, "message": "there is none"})
 
 
 def main() -> None:

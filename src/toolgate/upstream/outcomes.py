@@ -11,6 +11,8 @@ from toolgate.core.errors import CallError, TimedOut, Unavailable, UnknownOutcom
 from toolgate.upstream.results import defused
 
 _DOUBT = "; whether it took effect is unknown"
+MANY = 20
+"""Reports of progress that are passed on as they come; after that, not more than 20 a second."""
 _LOOK = "look at what it did before you call again; it is not sent again by itself"
 
 
@@ -43,12 +45,13 @@ def as_read(error: CallError) -> CallError:
 def told(
     server: str, context: Context
 ) -> Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]:
-    last = 0.0
+    last, heard = 0.0, 0
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
-        nonlocal last
+        nonlocal last, heard
         now = time.monotonic()
-        if now - last < 0.05 and progress != total:
+        heard += 1
+        if heard > MANY and now - last < 0.05 and progress != total:
             return  # a server may send thousands; people need a few
         last = now
         fraction = min(1.0, max(0.0, progress / total)) if total else 0.0

@@ -9,12 +9,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from toolgate.core.errors import CallError, Failed, TimedOut
+from toolgate.core.errors import CallError, Failed, NotFound, TimedOut
 from toolgate.core.tool import Tool, tool
 from toolgate.upstream.results import blocks, cleaned, defused
 from toolgate.upstream.server import Server
 
 MAX_LISTED = 500
+_MISSING = (-32002, -32602)
+"""What servers of the two eras answer for a resource or a prompt that they do not have."""
 
 
 def reading_tools(server: Server, facts: Mapping[str, Any]) -> list[Tool]:
@@ -91,5 +93,7 @@ async def _asked(server: Server, ask: Callable[[Any], Awaitable[Any]]) -> Any:
     except CallError:
         raise
     except Exception as error:  # whatever the SDK raises for what a server says
-        words = defused(server.scrub(str(error)))[:500]
-        raise Failed(f"{server.name} did not give it: {words}", "these are the server's words") from None
+        told = getattr(error, "error", None)  # of the SDK's own error: code and message
+        words = defused(server.scrub(str(getattr(told, "message", error))))[:500]
+        kind = NotFound if getattr(told, "code", None) in _MISSING else Failed
+        raise kind(f"{server.name} did not give it: {words}", "these are the server's words") from None

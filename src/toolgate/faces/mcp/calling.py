@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.result import Result
+from toolgate.faces.mcp import relaying
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, Message, RpcError
 from toolgate.faces.mcp.protocol import Exchange
 from toolgate.faces.mcp.text import readable
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 async def call(server: Server, exchange: Exchange) -> Message:
     name, args = _read(exchange.params)
-    outcome = await server.consent.carry(exchange, name, args, _progress(exchange))
+    with relaying.questions(server.gate, exchange):
+        outcome = await server.consent.carry(exchange, name, args, _progress(exchange))
     return as_mcp(outcome, _blocks(server, outcome)) if isinstance(outcome, Result) else outcome
 
 
@@ -43,7 +45,8 @@ def _blocks(server: Server, result: Result) -> list[Message] | None:
     whole = isinstance(content, list) and all(
         isinstance(item, dict) and item.get("type") in _KINDS for item in content
     )
-    return content if whole else None
+    cut = result.meta.truncated and whole and any(item["type"] != "text" for item in content or ())
+    return content if whole and not cut else None  # half a picture is none: then only what can be read
 
 
 _KINDS = frozenset({"text", "image", "audio", "resource", "resource_link"})

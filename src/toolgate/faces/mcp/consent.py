@@ -202,5 +202,7 @@ class Consent:
         """Nothing runs, and the attempt is in the ledger."""
         flow = Flow(tool, args, exchange.persona, None, NO_TRAIL, False, new_id("c"))
         with suppress(CallError):
-            resolve(self._gate.services, flow)
+            late = resolve(self._gate.services, flow)
+            if late is not None:
+                late.close()  # for an attempt no server is asked whether it knows that tool
         return flow.refused(error, await self._gate.pipeline.refusals.record(flow, error))

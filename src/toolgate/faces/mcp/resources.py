@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from toolgate.core.errors import Code
 from toolgate.core.result import Result
 from toolgate.facade import Gate
+from toolgate.faces.mcp import behind
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, REFUSED, RESOURCE_NOT_FOUND, Message, RpcError, write
 from toolgate.faces.mcp.protocol import Exchange
 
@@ -16,7 +17,9 @@ _LEDGER, _POLICY, _FILE = "events.query", "tools.list", "fs.read"
 _EVENT = re.compile(r"toolgate://ledger/event/([1-9][0-9]{0,17})")
 _CALL = re.compile(r"toolgate://ledger/call/(c_[0-9a-f]{1,64})")
 _PLACE = re.compile(r"toolgate://files/([A-Za-z0-9_-]{1,64})/(.+)", re.DOTALL)
-_MISSING = frozenset({Code.NOT_FOUND, Code.OUTSIDE_MOUNT, Code.BLOCKED_PATH, Code.INVALID_ARGS})
+_MISSING = frozenset(
+    {Code.NOT_FOUND, Code.OUTSIDE_MOUNT, Code.BLOCKED_PATH, Code.INVALID_ARGS, Code.UNKNOWN_TOOL}
+)
 
 
 def listed(gate: Gate, persona: str) -> list[Message]:
@@ -65,9 +68,10 @@ async def read(gate: Gate, exchange: Exchange) -> Message:
         if result.error.code in _MISSING:
             raise _missing(exchange, uri, result.error.message)
         raise RpcError(REFUSED, f"{result.error.code.value}: {result.error.message}", result.as_dict())
-    contents = {"uri": uri} | _contents(tool, result)
+    theirs = behind.call_for(uri) is not None
+    contents = behind.contents(uri, result) if theirs else [{"uri": uri} | _contents(tool, result)]
     more = {"ttlMs": 0, "cacheScope": "private"} if exchange.modern else {}
-    return {"contents": [contents]} | more
+    return {"contents": contents} | more
 
 
 def _call_for(uri: str) -> tuple[str, Message] | None:
@@ -81,7 +85,7 @@ def _call_for(uri: str) -> tuple[str, Message] | None:
         return _LEDGER, {"call": call[1], "newest_first": False}
     if place := _PLACE.fullmatch(uri):
         return _FILE, {"path": f"{place[1]}:{unquote(place[2])}"}  # the gate judges the path, as of any call
-    return None
+    return behind.call_for(uri)
 
 
 def _contents(tool: str, result: Result) -> Message:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgate.facade import Gate
-from toolgate.faces.mcp import calling, prompts, resources
+from toolgate.faces.mcp import behind, calling, completing, prompts, resources
 from toolgate.faces.mcp.consent import Consent
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
 from toolgate.faces.mcp.listing import Listing, Profile
@@ -55,6 +55,7 @@ class Server:
             "resources/read": lambda exchange: resources.read(self.gate, exchange),
             "prompts/list": self._prompts,
             "prompts/get": self._prompt,
+            "completion/complete": self._complete,
         }
         self._old: dict[str, Method] = both | {"initialize": self._initialize, "ping": self._ping}
         self._new: dict[str, Method] = both | {
@@ -105,18 +106,33 @@ class Server:
 
     async def _resources(self, exchange: Exchange) -> Message:
         _no_cursor(exchange)
-        return {"resources": resources.listed(self.gate, exchange.persona)} | _cached(exchange)
+        own = resources.listed(self.gate, exchange.persona)
+        found = own + await behind.resources(self.gate, exchange.persona)
+        return {"resources": found} | _cached(exchange)
 
     async def _templates(self, exchange: Exchange) -> Message:
         _no_cursor(exchange)
-        return {"resourceTemplates": resources.templates(self.gate, exchange.persona)} | _cached(exchange)
+        own = resources.templates(self.gate, exchange.persona)
+        found = own + behind.templates(self.gate, exchange.persona)
+        return {"resourceTemplates": found} | _cached(exchange)
 
     async def _prompts(self, exchange: Exchange) -> Message:
         _no_cursor(exchange)
-        return {"prompts": prompts.listed()} | _cached(exchange)
+        found = prompts.listed() + await behind.prompts(self.gate, exchange.persona)
+        return {"prompts": found} | _cached(exchange)
 
     async def _prompt(self, exchange: Exchange) -> Message:
+        name = exchange.params.get("name")
+        if isinstance(name, str) and name not in prompts.PROMPTS:
+            found = await behind.prompt(
+                self.gate, exchange.persona, name, exchange.params.get("arguments") or {}
+            )
+            if found is not None:
+                return found
         return prompts.get(exchange.params)
+
+    async def _complete(self, exchange: Exchange) -> Message:
+        return completing.complete(exchange.params, self.listing.names(exchange.persona))
 
     # --- changes ------------------------------------------------------------------------------------------
 
@@ -148,6 +164,7 @@ CAPABILITIES: dict[str, Any] = {
     "tools": {"listChanged": True},
     "resources": {},
     "prompts": {},
+    "completions": {},
 }
 
 
