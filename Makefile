@@ -32,6 +32,7 @@ up: $(STAMP)
 	@$(BIN)/toolgate up --sample .sample
 
 test: $(STAMP) $(NODE_STAMP)
+	@tests/e2e/get-browser.sh
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
 
 check: $(STAMP)

@@ -217,7 +217,7 @@ async def test_a_forged_row_is_refused_and_named(sql_database: SqlDatabase, open
     head = (await sql_database.rows("head"))[0]
     forged = (last[0] + 1, *last[1:11], last[12], "f" * 64, last[13])
     await sql_database.replace("journal", None, forged)
-    await sql_database.replace("head", head[0], (head[0] + 1, *head[1:3], "f" * 64, head[4]))
+    await sql_database.replace("head", head[0], (head[0] + 1, *head[1:3], "f" * 64, *head[4:]))
     with pytest.raises(LedgerBroken, match=f"event {TOLD + 1}"):
         await write(ledger, note("on sand"))
     report = await verify(ledger.backend, KEYS)

@@ -275,9 +275,16 @@ def _writes_only(part: Any, defs: Mapping[str, Any], seen: frozenset[str]) -> bo
     return any(_writes_only(item, defs, seen) for item in part.values())
 
 
+_PROBLEMS = {"extra_forbidden": "there is no such argument", "missing": "it is needed"}
+"""Two words of pydantic's in those of a caller: the mistakes that models make most."""
+
+
 def _invalid(subject: Tool, error: ValidationError) -> InvalidArgs:
     problems = [
-        {"arg": ".".join(map(str, item["loc"])) or "(all)", "problem": item["msg"]}
+        {
+            "arg": ".".join(map(str, item["loc"])) or "(all)",
+            "problem": _PROBLEMS.get(item["type"], item["msg"]),
+        }
         for item in error.errors(include_url=False, include_input=False, include_context=False)[:8]
     ]
     listed = "; ".join(f"{item['arg']}: {item['problem']}" for item in problems)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from dataclasses import replace
+from typing import Any
 
 from toolgate.consent.cover import grant_for
 from toolgate.consent.desk import refusal
@@ -20,13 +22,18 @@ from toolgate.ledger.state import parsed
 from toolgate.storage.port import Filter
 
 
-async def consent(services: Services, flow: Flow) -> Stage | None:
+def consent(services: Services, flow: Flow) -> Coroutine[Any, Any, Stage | None] | None:
+    assert flow.decision is not None
+    return None if flow.decision.verdict is not Verdict.ASK else _consent(services, flow)
+
+
+async def _consent(services: Services, flow: Flow) -> Stage | None:
     call, facts, decision, tool = flow.call, flow.facts, flow.decision, flow.tool
     assert call is not None
     assert facts is not None
     assert decision is not None
     assert tool is not None
-    if decision.verdict is not Verdict.ASK or await stored_result(services, flow):
+    if await stored_result(services, flow):
         return None
     rights = services.rules().rights(flow.persona)
     covered, paused = await services.ledger.look(
@@ -97,6 +104,7 @@ async def _pending(services: Services, flow: Flow) -> Pending:
     found = {"findings": list(question.findings)} if question and question.findings else {}
     return Pending(
         f"a human must approve this first: {flow.decision.reason}",
-        f"approve it with `toolgate approvals {flow.question} approve`, then make the same call again",
+        f"a human approves it in the console or with `toolgate approvals {flow.question} approve`; "
+        "then make the same call again",
         data={"question": flow.question, "expires_at": expires, **found},
     )

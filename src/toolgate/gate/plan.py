@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from toolgate.core import diff
 from toolgate.core.change import Change
 from toolgate.core.decision import Verdict
@@ -15,7 +18,13 @@ from toolgate.gate.stored import stored_result
 _DECLARED = frozenset({"project", "garden", "scratch"})
 
 
-async def plan(services: Services, flow: Flow) -> None:
+def plan(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
+    """Most tools plan nothing, and then there is nothing to wait for."""
+    assert flow.tool is not None
+    return None if flow.tool.plan is None and flow.tool.preview is None else _plan(services, flow)
+
+
+async def _plan(services: Services, flow: Flow) -> None:
     tool, call, args = flow.tool, flow.call, flow.args
     assert tool is not None
     assert call is not None

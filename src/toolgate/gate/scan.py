@@ -80,7 +80,9 @@ def recorded_args(services: Services, flow: Flow) -> Mapping[str, Any]:
     """The arguments as the journal and a question hold them; the very same mapping where nothing is masked."""
     assert flow.tool is not None
     assert flow.call is not None
-    return services.redactor.mask(flow.tool, flow.call.args) if flow.masked is None else flow.masked
+    if flow.masked is not None:
+        return flow.masked
+    return services.redactor.mask(flow.tool, flow.call.args) if flow.call.sealed_json else flow.call.args
 
 
 def masked(value: Any, seen: Scan) -> Any:

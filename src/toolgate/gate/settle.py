@@ -90,7 +90,8 @@ def _summary(flow: Flow) -> str:
             return encodable(flow.tool.summarize(flow.data)[:SUMMARY])
         except Exception:
             log.exception("%s could not summarise its result", flow.tool.name)
-    return flow.text[:SUMMARY]
+    told = flow.data.get("summary") if isinstance(flow.data, dict) else None
+    return encodable(told[:SUMMARY]) if isinstance(told, str) and told else flow.text[:SUMMARY]
 
 
 def _late(flow: Flow, event: Event) -> Resolved:

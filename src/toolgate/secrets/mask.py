@@ -41,29 +41,38 @@ class NameMask:
         return _scrubbed(value, hidden) if hidden else value
 
     def mask(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        return self._replaced(tool, args, lambda value: MASK)
+        names = self._secret_names(tool, args)
+        return args if names is None else _replaced(args, names, lambda value: MASK)
 
     def seal(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+        names = self._secret_names(tool, args)
+        if names is None:
+            return args, ()
         hidden: list[str] = []
 
         def seal(value: Any) -> str:
             hidden.extend(_texts(value))
             return "hmac:" + hmac.digest(self._key, canonical(value).encode(), "sha256").hex()
 
-        return self._replaced(tool, args, seal), tuple(sorted(set(hidden), key=len, reverse=True))
+        return _replaced(args, names, seal), tuple(sorted(set(hidden), key=len, reverse=True))
 
-    def _replaced(self, tool: Tool, args: Mapping[str, Any], hide: Hide) -> Mapping[str, Any]:
-        """The very same mapping where nothing is secret."""
+    def _secret_names(self, tool: Tool, args: Mapping[str, Any]) -> frozenset[str] | None:
+        """The arguments that are secret as a whole; None if nothing in these can be."""
         secret = self._secret.get(tool.definition)
         if secret is None:
             named = {name for name in tool.arg_names if is_secret_name(name)}
             secret = self._secret[tool.definition] = frozenset(named | tool.secret_args)
         if tool.origin == "imported":  # its arguments have the names that a stranger's schema allows
             secret |= {name for name in args if is_secret_name(name)}
-        if secret.isdisjoint(args) and not any(type(value) in _DEEP for value in args.values()):
-            return args
-        made = {name: _hidden(name, value, name in secret, hide) for name, value in args.items()}
-        return made if made != args else args
+        for value in args.values():
+            if type(value) in _DEEP:
+                return secret
+        return None if secret.isdisjoint(args) else secret
+
+
+def _replaced(args: Mapping[str, Any], secret: frozenset[str], hide: Hide) -> Mapping[str, Any]:
+    made = {name: _hidden(name, value, name in secret, hide) for name, value in args.items()}
+    return made if made != args else args
 
 
 def _hidden(name: str, value: Any, secret: bool, hide: Hide) -> Any:

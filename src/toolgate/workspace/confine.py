@@ -127,7 +127,7 @@ def _refusal(error: OSError, shown: str, follow: bool) -> CallError:
             "name the file itself",
         )
     if code in _ABSENT:
-        return NotFound(f"there is no {shown!r}", "check the path")
+        return NotFound(f"there is no {shown!r}", "check the path; `fs.find` finds files by name")
     if code in _SPECIAL:
         return _not_a_file(shown, "not a regular file")
     if code == errno.ENAMETOOLONG:

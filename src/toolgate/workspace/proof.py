@@ -26,6 +26,10 @@ Open = Callable[[], int]
 """Opens the file by its path, by the rules of the moment, or raises."""
 
 
+SMALL = 16 << 10
+"""Bytes that are read again at once: going to a thread for them takes several times as long."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileProof:
     open: Open
@@ -37,6 +41,8 @@ class FileProof:
         return True  # the note is of the very bytes that were read
 
     async def holds(self) -> bool:
+        if self.size <= SMALL:
+            return self._holds()
         return await asyncio.to_thread(self._holds)
 
     def _holds(self) -> bool:

@@ -26,6 +26,7 @@ from .serving import PATIENCE, House, house
 
 PUBLIC = {
     ("GET", "/"),
+    ("GET", "/assets/{version}/{name:path}"),
     ("POST", "/login"),
     ("GET", "/api/openapi.json"),
     ("GET", "/api/v1/health/live"),

@@ -112,5 +112,7 @@ def _tell_trust(root: Path, before: bool, strange: bool) -> None:
     speech.say("\nnext:", "bold")
     speech.say("  toolgate tools                 what can be called")
     speech.say("  toolgate call system.ping      a first call")
+    speech.say("  toolgate mcp                   what an assistant starts; docs/mcp.md has the configuration")
+    speech.say("  toolgate up                    the console, the HTTP API and MCP in one server")
     speech.say("  toolgate policy check          after editing toolgate.yaml")
     speech.say("  toolgate doctor                if something seems wrong")

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from html import escape
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import APIRouter
-from starlette.responses import HTMLResponse, Response
 
-from toolgate.faces.http.auth import Human
+from toolgate.faces.console import pages_answers, pages_inbox, pages_policy, pages_record, pages_servers
+from toolgate.faces.console.console import Console, route_class
 from toolgate.faces.http.site import Site
 
 
 def router(site: Site) -> APIRouter:
     """Included below `site.base`; links in pages begin with it. `{base}/api/v1` is the API for the session's cookie."""
-    pages = APIRouter()
+    console = Console(site)
 
-    @pages.get("/")
-    async def home(who: Human) -> Response:
-        questions = await site.gate.approvals()
-        items = "".join(f"<li>{escape(each.persona)} wants {escape(each.tool)}</li>" for each in questions)
-        csrf = who.session.csrf if who.session else ""
-        return HTMLResponse(
-            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>toolgate</title></head><body><main>'
-            f"<h1>toolgate</h1><p>{len(questions)} open questions</p><ul>{items}</ul>"
-            f'<form method="post" action="{site.base}/logout"><input type="hidden" name="csrf" value="{csrf}">'
-            f"<button>Log out</button></form></main></body></html>"
-        )
+    @asynccontextmanager
+    async def lifespan(app: Any) -> AsyncIterator[None]:
+        yield
+        await console.close()
 
+    pages = APIRouter(route_class=route_class(console), lifespan=lifespan)
+    for part in (pages_inbox, pages_answers, pages_record, pages_policy, pages_servers):
+        part.add(pages, console)
     return pages

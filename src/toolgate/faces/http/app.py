@@ -69,10 +69,12 @@ def api() -> APIRouter:
 
 def _include_console(app: FastAPI, site: Site) -> None:
     """Below its secret path the API is there once more, for the cookie that is sent nowhere else."""
+    from toolgate.faces.console import assets
     from toolgate.faces.console.router import router
 
     guarded = [Depends(human)]
     app.include_router(login.router)
+    app.include_router(assets.router)
     app.include_router(login.inside, prefix=site.base, dependencies=guarded)
     app.include_router(router(site), prefix=site.base, dependencies=guarded, include_in_schema=False)
     app.include_router(api(), prefix=f"{site.base}/api/v1", dependencies=guarded, include_in_schema=False)

@@ -20,6 +20,9 @@ PORT = 8721
 GRACE = 10
 """Seconds that running calls have to finish before they are cancelled and settled."""
 CONNECTIONS = 1000
+KEEP_ALIVE = 75
+"""Seconds that a quiet connection stays open. Clients keep theirs for 5 to 60: whoever lets go first, it should not be the
+server, or a call that is sent at that moment is lost on its way."""
 
 
 def listen(host: str, port: int | None) -> socket.socket:
@@ -72,7 +75,7 @@ async def serve(
     server = Server(
         uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="on", ws="none", server_header=False,
-            timeout_graceful_shutdown=GRACE, limit_concurrency=CONNECTIONS, backlog=512,
+            timeout_graceful_shutdown=GRACE, timeout_keep_alive=KEEP_ALIVE, limit_concurrency=CONNECTIONS, backlog=512,
             proxy_headers=bool(proxy), forwarded_allow_ips=proxy or None,
         ),
         ready,

@@ -7,6 +7,7 @@ import os
 from threading import Event
 from typing import (
     Annotated,
+    Any,
     NotRequired,  # pydantic reads those of `typing` only from 3.12 on
 )
 
@@ -66,7 +67,10 @@ class Hashes(TypedDict):
 
 
 def tools(files: WorkspaceFiles) -> list[Tool]:
-    @tool("fs.read", reads=["project"], effects_of=by_mount("path", writes=False), cache_s=300, fit=fit_read)
+    @tool(
+        "fs.read", reads=["project"], effects_of=by_mount("path", writes=False), summarize=_in_words, cache_s=300,
+        fit=fit_read,
+    )  # fmt: skip
     async def read(path: MountPath, ranges: Ranges | None = None) -> Content:
         """Read a text file, whole or as `ranges` of lines: `[[1, 20], [90, 120]]`, counted from 1, both ends included."""
         wanted = _checked(ranges) if ranges else []
@@ -82,6 +86,11 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
             stop.set()  # nobody waits any more: the thread must not go on for gigabytes
 
     return [read, hash_file]
+
+
+def _in_words(data: Any) -> str:
+    parts = len(data.get("range_slices", ()))
+    return f"Read {f'{parts} parts of ' if parts else ''}{data['path']} ({data['size']:,} bytes)"
 
 
 def _checked(ranges: list[Range]) -> list[Range]:

@@ -73,7 +73,11 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
         await files.apply(change)
         return _written(change)
 
-    both: dict[str, Any] = {"effects_of": by_mount("path", writes=True), "phase": "observe"}
+    both: dict[str, Any] = {
+        "effects_of": by_mount("path", writes=True),
+        "phase": "observe",
+        "summarize": _in_words,
+    }
     project: dict[str, Any] = {"reads": ["project"], "writes": ["project"], "risk": "medium", **both}
     scratch: dict[str, Any] = {"reads": ["scratch"], "writes": ["scratch"], **both}
     return [
@@ -84,6 +88,10 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
             carry_out
         ),
     ]
+
+
+def _in_words(data: Any) -> str:
+    return f"{'Created' if data['created'] else 'Changed'} {data['path']} ({data['new_size']:,} bytes)"
 
 
 async def _whole(files: WorkspaceFiles, path: MountPath, content: str, if_match: str | None) -> Change:

@@ -53,7 +53,7 @@ def toolset(registry: Registry, ledger: Ledger, files: Files) -> list[Tool]:
 
     @tool(
         "ledger.undo", reads=["ledger"], writes=["project", "garden", "scratch"], plan=plan, human=True,
-        risk="medium", timeout=120.0,
+        risk="medium", timeout=120.0, summarize=_in_words,
     )  # fmt: skip
     async def undo(change: Change) -> Undone:
         if change.files:
@@ -66,6 +66,11 @@ def toolset(registry: Registry, ledger: Ledger, files: Files) -> list[Tool]:
         return Undone(events=list(change.undoes), files=done)
 
     return [undo]
+
+
+def _in_words(data: Any) -> str:
+    events, files = data["events"], len(data["files"])
+    return f"Took back event{'s' * (len(events) != 1)} {', '.join(map(str, events))}: {files} file{'s' * (files != 1)}"
 
 
 async def _ask_tool(subject: Tool, effect: Effect) -> None:

@@ -1,0 +1,227 @@
+"""The life of a call: asked, decided, approved by whom, started, settled; with what it did and how it is proven."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from markupsafe import Markup
+
+from toolgate.core import diff
+from toolgate.core.clock import iso
+from toolgate.core.errors import NotFound, ToolgateError
+from toolgate.facade import Gate
+from toolgate.faces.console import diffs
+from toolgate.faces.console.calls import OUTCOMES, body_of, calls
+from toolgate.faces.console.colours import Painter
+from toolgate.faces.console.marks import draw
+from toolgate.faces.console.question import AT_ONCE, MOST_LINES, FileView, drawn, first
+from toolgate.ledger.chain import fault_of
+from toolgate.record import Record
+from toolgate.storage.port import Filter, Row
+
+_SHOWN = frozenset({"args", "preview", "result", "result_json", "change", "artifacts", "trail", "effects"})
+"""Parts of a body that the page shows in a place of their own."""
+
+
+@dataclass
+class Step:
+    row: Row
+    word: str
+    meaning: str
+    said: str
+    facts: list[tuple[str, str]]
+    fault: str
+
+    @property
+    def proof(self) -> str:
+        link = f"links to event {self.row.seq - 1:,}" if self.row.seq > 1 else "is the first event"
+        return f"{link}, key v{self.row.key}, " + (self.fault or "verified")
+
+
+@dataclass
+class Life:
+    number: int
+    persona: str
+    tool: str
+    conversation: str
+    call: str
+    steps: list[Step]
+    args: list[Markup]
+    result: list[Markup]
+    rationale: str
+    files: list[FileView]
+    plain: list[Markup]
+    cut: int
+    artifacts: list[Mapping[str, Any]]
+    findings: list[Mapping[str, Any]]
+    undoable: bool
+    undone_by: int
+    undoes: list[int]
+    question: str = ""
+    open_question: bool = False
+    related: list[Any] = field(default_factory=list)
+
+    @property
+    def last(self) -> Step:
+        return self.steps[-1]
+
+    @property
+    def good(self) -> bool:
+        return not any(step.fault for step in self.steps)
+
+
+async def rows_of(gate: Gate, ident: str) -> list[Row]:
+    ledger = gate.services.ledger
+    if not ident.isascii() or len(ident) > 80:
+        raise NotFound("nothing in the ledger has such a name", "open Activity to find it")
+    record = Record(ledger.backend, ledger.keys, None, "")
+    rows = await record.life(ident)
+    found = {row.seq: row for row in rows}
+    # a question's own rows end where a call used its approval; that call, perhaps a repeated one, goes on
+    for call in {row.call for row in rows if row.call}:
+        found |= {row.seq: row for row in await record.life(call)}
+    return sorted(found.values())
+
+
+async def life(gate: Gate, ident: str, painter: Painter, *, whole: bool = False) -> Life:
+    rows = await rows_of(gate, ident)
+    bodies = {row.seq: body_of(row) for row in rows}
+    started = _first(rows, bodies, "started")
+    asked = _first(rows, bodies, "asked")
+    settled = _first(rows, bodies, "committed")
+    base = asked or started or bodies[rows[0].seq]
+    text = await _diff(gate, asked, started)
+    parsed = diffs.parse(text) if text else []
+    plain = text.split("\n") if text and not parsed else []
+    most = MOST_LINES if whole else AT_ONCE
+    shown, kept = first(parsed, most), plain[:most]
+    cut = sum(file.size for file in parsed) + len(plain) - sum(file.size for file in shown) - len(kept)
+    done = next((row for row in rows if row.kind == "committed"), None)
+    undone = await _undone_by(gate, done)
+    return Life(
+        int(ident) if ident.isdigit() else rows[-1].seq, rows[0].persona, rows[0].tool, rows[0].conversation,
+        next((row.call for row in rows if row.call), ""), [_step(gate, row, bodies[row.seq], row is rows[-1]) for row in rows],
+        pretty((started or asked or base).get("args")), _result(settled), _rationale(base),
+        await drawn(shown, painter), [draw(line, ()) for line in kept], cut,
+        list(settled.get("artifacts", ())) if settled else [], list(base.get("findings", ())),
+        bool(done and started and (started.get("change") or _has_undo(gate, rows[0].tool)) and not undone), undone,
+        list(started.get("undoes", ())) if started else [],
+        next((row.ref for row in rows if row.kind == "asked"), ""), rows[-1].kind == "asked",
+        await _related(gate, rows),
+    )  # fmt: skip
+
+
+def _first(rows: Sequence[Row], bodies: Mapping[int, dict[str, Any]], kind: str) -> dict[str, Any] | None:
+    return next((bodies[row.seq] for row in rows if row.kind == kind), None)
+
+
+def _rationale(body: Mapping[str, Any]) -> str:
+    trail = body.get("trail")
+    return str(trail.get("rationale", "")) if isinstance(trail, dict) else ""
+
+
+def _result(settled: Mapping[str, Any] | None) -> list[Markup]:
+    if not settled:
+        return []
+    if settled.get("result") is not None:
+        return pretty(settled["result"])
+    summary = str(settled.get("summary", ""))
+    return [draw(line, ()) for line in summary.split("\n")] if summary[:1] in ("{", "[") else []
+
+
+def pretty(value: Any) -> list[Markup]:
+    if value is None:
+        return []
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    return [draw(line, ()) for line in text.split("\n")]
+
+
+def _has_undo(gate: Gate, tool: str) -> bool:
+    return any(one.name == tool and getattr(one, "undo", None) is not None for one in gate.services.registry)
+
+
+async def _diff(gate: Gate, asked: Mapping[str, Any] | None, started: Mapping[str, Any] | None) -> str:
+    """As the question showed it; for a call that nobody was asked about, from the kept images."""
+    if asked is not None and asked.get("preview"):
+        return str(asked["preview"])
+    if started is None or not started.get("change") or gate.services.files is None:
+        return ""
+    try:
+        text = diff.render(await gate.services.files.load(started["change"]))
+    except (ToolgateError, OSError):
+        return ""  # the images are gone; hashes and sizes are in the artifacts
+    return str(gate.services.redactor.redact(text))
+
+
+async def _undone_by(gate: Gate, done: Row | None) -> int:
+    if done is None:
+        return 0
+    rows = await gate.events(Filter(kinds=("undone",), after=done.seq, newest_first=True, limit=500))
+    return next((row.seq for row in rows if body_of(row).get("event") == done.seq), 0)
+
+
+async def _related(gate: Gate, rows: Sequence[Row]) -> list[Any]:
+    """What else happened in the conversation, around it."""
+    conversation = rows[0].conversation
+    if not conversation:
+        return []
+    near = await gate.events(
+        Filter(conversation=conversation, before=rows[-1].seq + 200, newest_first=True, limit=80)
+    )
+    own = {row.call for row in rows if row.call}
+    return [line for line in calls(near) if line.call not in own][:6]
+
+
+def _happened(body: Mapping[str, Any]) -> str:
+    """Which files, or the summary where it is words; a summary in JSON is shown as the result."""
+    paths = [str(each.get("path", "")).removeprefix("project:") for each in body.get("artifacts", ())]
+    if paths:
+        return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+    summary = str(body.get("summary", ""))
+    return "it happened" if not summary or summary[0] in "{[" else summary
+
+
+def _step(gate: Gate, row: Row, body: dict[str, Any], last: bool) -> Step:
+    word, meaning = OUTCOMES.get(row.kind, (row.kind, "plain"))
+    if not last and row.kind in ("asked", "started"):
+        word, meaning = row.kind, "plain"  # it asked, it does not any more
+    facts = [(name, _fact(name, value)) for name, value in body.items() if name not in _SHOWN]
+    fault = fault_of(row, row.seq, row.prev, gate.services.ledger.keys)
+    return Step(row, word, meaning or "plain", said(row.kind, body), facts, fault)
+
+
+def _fact(name: str, value: Any) -> str:
+    if name == "expires" and isinstance(value, int):
+        return iso(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def said(kind: str, body: Mapping[str, Any]) -> str:
+    """What a step of a life says, in one sentence."""
+    get = body.get
+    why = f": “{get('reason')}”" if get("reason") else ""
+    match kind:
+        case "asked":
+            return f"because of {get('rule')}{why}"
+        case "approved" | "granted" | "revoked" | "refused":
+            return f"by {get('by')}, in {get('channel')}{why}"
+        case "started":
+            return f"{'approved' if get('decision') == 'ask' else 'allowed'}, under {get('rule')}"
+        case "committed":
+            return _happened(body) + (f" ({get('reconciled')})" if get("reconciled") else "")
+        case "failed" | "unknown" | "rejected":
+            return f"{get('code')}: {get('error')}"
+        case "denied":
+            return f"by {get('rule')}{why}"
+        case "limited":
+            return f"{get('limit')}, again in {int(get('retry_ms') or 0) / 1000:.1f} s"
+        case "expired":
+            return f"the {get('what')} ran out of time"
+        case "undone":
+            return f"event {get('event')} was taken back by {get('by')}"
+        case "resolved":
+            return f"{get('outcome')}, says {get('by')}{why}"
+    return ""

@@ -1,0 +1,124 @@
+"""Lines of a diff as HTML: syntax colours, and within changed lines the words that differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from markupsafe import Markup
+
+from toolgate.faces.console.diffs import FileDiff, Hunk, Line
+from toolgate.faces.console.text import line_of, marked
+
+_WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
+_LONGEST = 2000
+Span = tuple[int, int, str]
+"""Start, end, class."""
+Colours = Mapping[tuple[str, int], Sequence[Span]]
+"""By side (`old`, `new`) and line number."""
+
+
+@dataclass
+class Drawn:
+    mark: str
+    old: int
+    new: int
+    html: Markup
+    ends: bool
+
+
+@dataclass
+class Block:
+    """Lines that stay, or lines that give way to others."""
+
+    same: list[Drawn] = field(default_factory=list)
+    old: list[Drawn] = field(default_factory=list)
+    new: list[Drawn] = field(default_factory=list)
+
+
+def blocks(hunk: Hunk, colours: Colours) -> list[Block]:
+    made: list[Block] = []
+    for group in _groups(hunk):
+        if group[0].mark == " ":
+            made.append(Block(same=[_drawn(line, colours) for line in group]))
+            continue
+        old = [line for line in group if line.mark == "-"]
+        new = [line for line in group if line.mark == "+"]
+        pairs = [differing(a.text, b.text) for a, b in zip(old, new, strict=False)]
+        made.append(
+            Block(
+                old=[
+                    _drawn(line, colours, pairs[at][0] if at < len(pairs) else None)
+                    for at, line in enumerate(old)
+                ],
+                new=[
+                    _drawn(line, colours, pairs[at][1] if at < len(pairs) else None)
+                    for at, line in enumerate(new)
+                ],
+            )
+        )
+    return made
+
+
+def _groups(hunk: Hunk) -> list[list[Line]]:
+    groups: list[list[Line]] = []
+    for line in hunk.lines:
+        if groups and (groups[-1][-1].mark == " ") == (line.mark == " "):
+            groups[-1].append(line)
+        else:
+            groups.append([line])
+    return groups
+
+
+def differing(old: str, new: str) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+    """The part of each line that the other has not, if most of them is the same."""
+    if max(len(old), len(new)) > _LONGEST:
+        return None, None
+    left, right = _WORD.findall(old), _WORD.findall(new)
+    shorter = min(len(left), len(right))
+    head = next((at for at in range(shorter) if left[at] != right[at]), shorter)
+    rest = shorter - head
+    tail = next((at for at in range(rest) if left[-1 - at] != right[-1 - at]), rest)
+    same = "".join(left[:head] + left[len(left) - tail :]).strip()
+    if len(same) * 3 < max(len(old.strip()), len(new.strip())):
+        return None, None
+    start = len("".join(left[:head]))
+    ends = [len("".join(words[: len(words) - tail])) for words in (left, right)]
+    return (start, ends[0]), (start, ends[1])
+
+
+def _drawn(line: Line, colours: Colours, word: tuple[int, int] | None = None) -> Drawn:
+    side, number = ("old", line.old) if line.mark == "-" else ("new", line.new)
+    return Drawn(
+        line.mark, line.old, line.new, draw(line.text, colours.get((side, number), ()), word), line.ends
+    )
+
+
+def draw(text: str, spans: Sequence[Span], word: tuple[int, int] | None = None) -> Markup:
+    """The text cut at every edge, each piece escaped by itself and dressed once."""
+    if not spans and word is None:
+        return line_of(text)
+    edges = {0, len(text), *(edge for start, end, _ in spans for edge in (start, end)), *(word or ())}
+    cuts = sorted(edge for edge in edges if 0 <= edge <= len(text))
+    classes = {start: (end, name) for start, end, name in spans}
+    made, until, name = Markup(""), 0, ""
+    for start, end in pairwise(cuts):
+        if start in classes:
+            until, name = classes[start]
+        dress = [name] if start < until and name else []
+        dress += ["w"] if word is not None and word[0] <= start < word[1] else []
+        last = end == len(text)
+        piece = line_of(text[start:end]) if last else marked(text[start:end], keep_lines=True)
+        made += Markup('<span class="{}">{}</span>').format(" ".join(dress), piece) if dress else piece
+    return made
+
+
+def texts(file: FileDiff) -> dict[str, list[Line]]:
+    """The lines of each side, as a lexer needs them."""
+    lines = list(file.lines)
+    return {
+        "old": [line for line in lines if line.mark == "-" or line.mark == " "],
+        "new": [line for line in lines if line.mark == "+" or line.mark == " "],
+    }

@@ -1,0 +1,99 @@
+"""Answers: approve once, refuse with a reason, allow for a while; one question or several of a kind."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Literal
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from toolgate.consent.works import Scope
+from toolgate.core.errors import CallError, Conflict, InvalidArgs, NotAllowed, NotFound
+from toolgate.core.ports import Question
+from toolgate.faces.console import granting
+from toolgate.faces.console.console import Console, is_part
+from toolgate.faces.console.pages_inbox import MOST, alike, shown, still_open
+from toolgate.faces.console.question import too_large
+from toolgate.faces.http.auth import Human, Identity, form
+
+Word = Literal["approve", "deny"]
+
+
+def add(pages: APIRouter, console: Console) -> None:
+    @pages.post("/questions")
+    async def answer_several(request: Request, who: Human) -> Response:
+        given = await _forms(request)
+        asked = alike([await still_open(console, ident) for ident in dict.fromkeys(given.get("id", []))])
+        shown_to = set(given.get("digest", []))
+        for question in asked:
+            _same(question, question.digest if question.digest in shown_to else "")
+        word, reason = _word((given.get("answer") or [""])[-1]), (given.get("reason") or [""])[-1]
+        for question in asked:
+            await _answer(console, who, question.id, word, reason, None)
+        return console.to("/")
+
+    @pages.post("/questions/{ident}/{answer}")
+    async def answer(
+        request: Request, who: Human, ident: str, answer: Literal["approve", "refuse", "grant"]
+    ) -> Response:
+        given = await form(request)
+        asked = await console.gate.services.desk.question(ident)
+        if asked is not None:
+            _same(asked, given.get("digest", ""))
+        scope = granting.scope_of(given, asked) if answer == "grant" and asked is not None else None
+        word: Word = "deny" if answer == "refuse" else "approve"
+        late: CallError | None = None
+        try:
+            await _answer(console, who, ident, word, given.get("reason", ""), scope)
+        except (NotFound, Conflict) as error:  # somebody else was first: show what became of it
+            late = error
+        if not is_part(request):
+            return console.to(f"/questions/{ident}")
+        return console.part(who, "part_question.html", **await shown(console, ident, trouble=late))
+
+
+def _same(question: Question, digest: str) -> None:
+    """The answer is to what was shown: the form carries its digest."""
+    if not hmac.compare_digest(digest.encode(), question.digest.encode()):
+        raise Conflict("the form was made for another call", "reload the page and look again")
+
+
+def _word(answer: str) -> Word:
+    if answer not in ("approve", "refuse"):
+        raise InvalidArgs(f"{answer[:40]!r} is not an answer", "approve or refuse")
+    return "approve" if answer == "approve" else "deny"
+
+
+async def _answer(
+    console: Console,
+    who: Identity,
+    ident: str,
+    word: Word,
+    reason: str,
+    scope: Scope | None,
+) -> None:
+    try:
+        if word == "approve":
+            await _showable(console, ident)
+        await console.gate.answer(ident, word, reason=reason[:4000].strip(), scope=scope, channel=who.channel)
+    except CallError as error:  # late, repeated, misplaced: it changed nothing, and is kept
+        await console.site.refused(f"an answer to {console.site.shown(ident)} was refused: {error.message}")
+        raise
+
+
+async def _showable(console: Console, ident: str) -> None:
+    asked = await console.gate.services.desk.question(ident)
+    if asked is not None and too_large(asked):
+        raise NotAllowed(
+            "this is too large to be shown here, so it cannot be approved here",
+            f"`toolgate approvals {asked.id}`",
+        )
+
+
+async def _forms(request: Request) -> dict[str, list[str]]:
+    try:
+        return parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=4 * MOST)
+    except ValueError:
+        return {}

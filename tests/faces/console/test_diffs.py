@@ -1,0 +1,125 @@
+"""A diff is taken apart by its counts, drawn without losing a character, and told in words where eyes would miss it."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolgate.core import diff
+from toolgate.core.change import Change, FileChange
+from toolgate.core.display import visible
+from toolgate.core.paths import MountPath
+from toolgate.faces.console.diffs import FileDiff, parse
+from toolgate.faces.console.marks import blocks, differing, draw
+from toolgate.faces.console.question import deed
+from toolgate.faces.console.remarks import remarks
+
+
+def change(path: str, before: str | None, after: str | None, **modes: int) -> FileChange:
+    def as_bytes(text: str | None) -> bytes | None:
+        return None if text is None else text.encode()
+
+    return FileChange(MountPath.parse(path), as_bytes(before), as_bytes(after), **modes)
+
+
+def parsed(*files: FileChange) -> list[FileDiff]:
+    return parse(diff.render(Change(files)))
+
+
+def told(*files: FileChange) -> list[str]:
+    return [remark.text for file in parsed(*files) for remark in remarks(file)]
+
+
+LINES = st.lists(
+    st.sampled_from(["", "a", "-- a/x", "++ b/x", "@ -1 +1 @@", "--- a/x", "x\r", "\u202e", "\\ No newline"]),
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(LINES, LINES, st.booleans()), min_size=1, max_size=3))
+def test_every_line_of_every_change_is_there_with_its_side_and_number(
+    files: list[tuple[list[str], list[str], bool]],
+) -> None:
+    changes = [
+        change(
+            f"f{at}", "\n".join(old) + ("\n" if old and ends else ""), "\n".join(new) + ("\n" if new else "")
+        )
+        for at, (old, new, ends) in enumerate(files)
+    ]
+    found = parse(diff.render(Change(tuple(changes))))
+    assert [file.path for file in found] == [f"f{at}" for at in range(len(changes))]
+    for file, made in zip(found, changes, strict=True):
+        assert made.before is not None
+        assert made.after is not None
+        old, new = made.before.decode().split("\n"), made.after.decode().split("\n")
+        for line in file.lines:
+            if line.old:
+                assert old[line.old - 1] == line.text
+            if line.new:
+                assert new[line.new - 1] == line.text
+
+
+def test_a_line_that_looks_like_a_header_stays_a_line() -> None:
+    (file,) = parsed(change("a.sql", "-- a/secret\nkeep\n", "++ b/other\nkeep\n"))
+    assert [(line.mark, line.text) for line in file.lines][:2] == [("-", "-- a/secret"), ("+", "++ b/other")]
+
+
+def test_what_is_not_a_diff_to_its_last_line_is_none() -> None:
+    text = diff.render(Change((change("a", "x\n", "y\n"),)))
+    assert parse(text)
+    for broken in (text + "\nand more", text.replace("@@ -1 +1 @@", "@@ -1,2 +1 @@"), "--- a/x\n", "hello"):
+        assert parse(broken) == []
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.text(max_size=40),
+    st.lists(st.tuples(st.integers(0, 45), st.integers(0, 45)), max_size=4),
+    st.booleans(),
+)
+def test_colours_and_marks_change_no_character(text: str, cuts: list[tuple[int, int]], word: bool) -> None:
+    text = text.replace("\n", "")
+    spans = sorted((min(cut), max(cut), "k") for cut in cuts)
+    drawn = str(draw(text, spans, (3, 9) if word else None))
+    plain = html.unescape(re.sub(r"<[^<>]*>", "", drawn))
+    expected = (
+        visible(text[:-1], keep_lines=True) + "CR" if text.endswith("\r") else visible(text, keep_lines=True)
+    )
+    assert plain == expected
+    assert set(re.findall(r"<(/?\w+)", drawn)) <= {"span", "/span"}
+
+
+def test_words_that_differ_are_marked_within_similar_lines_only() -> None:
+    assert differing("return a + b", "return a - b") == ((9, 10), (9, 10))
+    assert differing("import os", "x = 1") == (None, None)
+
+
+def test_syntax_colours_and_words_meet_in_one_line() -> None:
+    (file,) = parsed(change("a.py", "x = one\n", "x = two\n"))
+    drawn = blocks(file.hunks[0], {("new", 1): [(0, 1, "nb")]})
+    assert str(drawn[0].new[0].html) == '<span class="nb">x</span> = <span class="w">two</span>'
+
+
+def test_line_ends_modes_and_invisible_characters_are_told_in_words() -> None:
+    assert told(change("a", "x\ny\n", "x\r\ny\r\n")) == ["line ends change from LF to CRLF (2 lines)"]
+    assert told(change("a", "x\r\n", "x\n")) == ["line ends change from CRLF to LF (1 line)"]
+    assert told(change("a", "x\n", "x")) == ["the last line has no line break any more"]
+    assert told(change("run.sh", "x\n", "y\n", before_mode=0o644, after_mode=0o755)) == [
+        "permissions change from 644 to 755: it can be run as a program"
+    ]
+    assert told(change("a", None, "if admin\u2066:\u200b\n")) == [
+        "adds an invisible character: U+200B ZERO WIDTH SPACE in line 1",
+        "adds a character that reorders text: U+2066 LEFT-TO-RIGHT ISOLATE in line 1",
+    ]
+
+
+def test_what_a_call_wants_is_said_in_plain_words() -> None:
+    assert deed("fs.write", parsed(change("src/a.py", "x\n", "y\n"))) == "change src/a.py"
+    assert deed("fs.write", parsed(change("src/a.py", None, "y\n"))) == "create src/a.py"
+    both = parsed(change("src/x/a.py", "x\n", "y\n"), change("src/b.py", "x\n", None))
+    assert deed("fs.patch", both) == "change 2 files in src/"
+    assert deed("mail.send", []) == "call mail.send"

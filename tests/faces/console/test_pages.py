@@ -1,0 +1,296 @@
+"""The pages as a program sees them: escaped, small, without inline code, and deaf to forged forms."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from faces.http.serving import PATIENCE, House, house
+from toolgate.core.ports import Question
+from toolgate.faces.console import assets
+from toolgate.faces.console.activity import Query
+from toolgate.faces.console.calls import CallLine
+from toolgate.faces.console.text import marked
+
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e\x1b[2J{{ 7*7 }}"
+PAGES = ("/", "/activity", "/ledger", "/tools", "/tools/door.open", "/servers", "/events/1")
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[House]:
+    root = tmp_path / "project"
+    root.mkdir()
+    async with house(root) as made:
+        yield made
+
+
+async def asked(here: House, room: str = "7", **more: Any) -> Question:
+    await here.gate.call("door.open", {"room": room}, persona="helper", wait=False, **more)
+    return (await here.gate.approvals())[-1]
+
+
+async def page(here: House, client: httpx2.AsyncClient, path: str, **more: Any) -> httpx2.Response:
+    return await client.get(
+        here.site.base + path, headers={"Accept": "text/html"} | more.pop("headers", {}), **more
+    )
+
+
+async def post(here: House, client: httpx2.AsyncClient, path: str, **fields: str) -> httpx2.Response:
+    return await client.post(here.site.base + path, data=fields | {"csrf": here.csrf["X-CSRF-Token"]})
+
+
+async def test_text_from_outside_is_escaped_and_visible_on_every_page(here: House) -> None:
+    question = await asked(here, EVIL, reason=EVIL)
+    await here.gate.call(EVIL[:60], {}, persona="helper")
+    async with here.browser() as client:
+        for path in (
+            *PAGES,
+            f"/questions/{question.id}",
+            f"/events/{question.id}",
+            f"/activity?q={'%3Cb%3E'}",
+        ):
+            text = (await page(here, client, path)).text
+            assert "<img" not in text, path
+            assert "<script>" not in text, path
+            assert "<b>&" not in text
+            for char in "\u202e\x1b":
+                assert char not in text, path
+        shown = (await page(here, client, f"/questions/{question.id}")).text
+    assert "⟨U+202E⟩" in shown
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
+
+
+async def test_no_page_has_inline_code_or_asks_anybody_else(here: House) -> None:
+    question = await asked(here)
+    async with here.browser() as client:
+        for path in (*PAGES, f"/questions/{question.id}", f"/undo/{question.id}"):
+            text = (await page(here, client, path)).text
+            assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=|javascript:", text), path
+            assert not re.search(r"(src|href|action)=\"(https?:)?//", text), path
+
+
+async def test_the_first_page_weighs_less_than_100_kb(here: House) -> None:
+    await asked(here)
+    async with here.browser() as client:
+        first = await page(here, client, "/")
+        names = re.findall(r'(?:src|href)="(/assets/[^"]+)"', first.text)
+        assert any("htmx" in name for name in names)
+        plain = {"Accept-Encoding": "identity"}
+        weight = len(first.content) + sum(
+            [len((await client.get(name, headers=plain)).content) for name in names]
+        )
+    assert weight < 100_000
+
+
+async def test_assets_are_known_files_and_nothing_else(here: House) -> None:
+    async with here.client() as client:
+        good = await client.get(assets.url("console.css"))
+        assert good.status_code == 200
+        assert "immutable" in good.headers["cache-control"]
+        for name in ("../console.py", "%2e%2e/router.py", "/etc/passwd", "vendor", ""):
+            assert (await client.get(f"/assets/{assets.VERSION}/{name}")).status_code == 404
+
+
+async def test_an_approval_form_counts_only_for_the_call_it_was_made_for(here: House) -> None:
+    first, second = await asked(here, "1"), await asked(here, "2")
+    async with here.browser() as client:
+        crossed = await post(here, client, f"/questions/{first.id}/approve", digest=second.digest)
+        assert crossed.status_code == 409
+        assert (await post(here, client, f"/questions/{first.id}/approve")).status_code == 409
+        assert (await post(here, client, f"/questions/{first.id}/approve", digest="é")).status_code == 409
+        forged = await client.post(
+            f"{here.site.base}/questions/{first.id}/approve", data={"digest": first.digest, "csrf": "guess"}
+        )
+        assert forged.status_code == 403
+    assert len(await here.gate.approvals()) == 2
+    assert any("CSRF" in line for line in await here.refusals())
+
+
+async def test_no_persona_opens_a_page_or_answers(here: House) -> None:
+    question = await asked(here)
+    async with here.client("helper") as client:
+        for path in ("/", f"/questions/{question.id}", "/ledger"):
+            assert (await page(here, client, path)).status_code == 403
+        answer = await client.post(
+            f"{here.site.base}/questions/{question.id}/approve", data={"digest": question.digest}
+        )
+        assert answer.status_code == 403
+        assert (await client.post(f"{here.site.base}/undo/1")).status_code == 403
+    assert len(await here.gate.approvals()) == 1
+
+
+async def test_a_late_answer_shows_what_became_of_the_question_and_is_kept(here: House) -> None:
+    question = await asked(here)
+    async with here.browser() as client:
+        assert (
+            await post(here, client, f"/questions/{question.id}/refuse", digest=question.digest)
+        ).status_code == 303
+        late = await client.post(
+            f"{here.site.base}/questions/{question.id}/approve",
+            data={"digest": question.digest, "csrf": here.csrf["X-CSRF-Token"]}, headers={"HX-Request": "true"},
+        )  # fmt: skip
+    assert "Refused" in late.text
+    assert "there is no open question" in late.text
+    assert any("an answer to" in line for line in await here.refusals())
+
+
+async def test_approving_several_needs_one_kind_and_each_digest(here: House) -> None:
+    questions = [await asked(here, "1"), await asked(here, "2")]
+    async with here.browser() as client:
+        url = f"{here.site.base}/questions"
+        fields = {
+            "csrf": here.csrf["X-CSRF-Token"],
+            "answer": "approve",
+            "id": [each.id for each in questions],
+        }
+        missing = await client.post(url, data=fields | {"digest": [questions[0].digest]})
+        assert missing.status_code == 409
+        assert len(await here.gate.approvals()) == 2
+        good = await client.post(url, data=fields | {"digest": [each.digest for each in questions]})
+        assert good.status_code == 303
+    assert await here.gate.approvals() == []
+
+
+async def test_a_grant_is_told_and_given_as_chosen(here: House) -> None:
+    question = await asked(here, conversation="talk")
+    async with here.browser() as client:
+        words = await page(here, client, f"/questions/{question.id}/grant?seconds=900&uses=3&conversation=1")
+        assert "in the conversation talk, at most 3 times" in words.text
+        wrong = await page(here, client, f"/questions/{question.id}/grant?seconds=soon")
+        assert "whole numbers" in wrong.text
+        await post(
+            here,
+            client,
+            f"/questions/{question.id}/grant",
+            digest=question.digest,
+            seconds="900",
+            uses="3",
+            conversation="1",
+        )
+    (grant,) = await here.gate.grants()
+    assert (grant.body["only_conversation"], grant.body["max_uses"], grant.body["channel"]) == (
+        "talk",
+        3,
+        "console",
+    )
+
+
+async def test_errors_are_pages_with_a_message_and_a_fix(here: House) -> None:
+    async with here.browser() as client:
+        for path in (
+            "/questions/q_nothing",
+            "/events/999999",
+            "/tools/no.such",
+            "/tools?persona=nobody",
+            "/events/%F0%9F%98%80",
+        ):
+            answer = await page(here, client, path)
+            assert answer.status_code == 404, path
+            assert "<h1>" in answer.text
+        part = await page(here, client, "/questions/q_nothing", headers={"HX-Request": "true"})
+        assert part.text.startswith('<section id="question"')
+
+
+async def test_policy_is_explained_for_one_call_and_says_what_is_wrong_with_it(here: House) -> None:
+    async with here.browser() as client:
+        good = (await page(here, client, '/tools/door.open?persona=mute&args={"room": "1"}')).text
+        assert "(decides)" in good
+        assert "not JSON" in (await page(here, client, "/tools/door.open?args=room")).text
+
+
+async def test_a_pause_is_shown_everywhere_and_lifted(here: House) -> None:
+    async with here.browser() as client:
+        await post(here, client, "/pause", persona="helper", reason=EVIL)
+        text = (await page(here, client, "/")).text
+        assert "<b>Paused:</b> helper" in text
+        assert "<img" not in text
+        await post(here, client, "/pause", persona="helper", resume="1")
+        assert "<b>Paused:</b>" not in (await page(here, client, "/")).text
+
+
+async def test_a_broken_policy_is_said_and_the_inbox_still_opens(
+    here: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toolgate.core.errors import Unavailable
+
+    def broken() -> Any:
+        raise Unavailable("the policy cannot be read: line 3", "repair the file")
+
+    monkeypatch.setattr(here.gate._policy, "current", broken)
+    async with here.browser() as client:
+        answer = await page(here, client, "/")
+    assert answer.status_code == 200
+    assert "everything is refused" in answer.text
+
+
+async def test_the_chain_is_verified_and_a_break_is_told(here: House) -> None:
+    await asked(here)
+    async with here.browser() as client:
+        await post(here, client, "/ledger/verify")
+        assert "links, hashes, seals and tables are right" in (await page(here, client, "/ledger")).text
+
+
+async def test_a_repeated_call_that_used_an_approval_is_part_of_the_questions_life(here: House) -> None:
+    question = await asked(here, "9")
+    await here.gate.answer(question.id, "approve", by="mira", channel="terminal")
+    result = await asyncio.wait_for(here.gate.call("door.open", {"room": "9"}, persona="helper"), PATIENCE)
+    assert result.ok
+    async with here.browser() as client:
+        text = (await page(here, client, f"/questions/{question.id}")).text
+    for word in ("asked", "by mira, in terminal", "started", "done"):
+        assert word in text
+
+
+def test_the_filter_knows_its_words_and_takes_the_rest_as_text() -> None:
+    line = CallLine(1, 1, "builder", "fs.write", "talk", "src/a.py", "denied", "because", kinds=["denied"])
+    for good in (
+        "",
+        "persona:builder",
+        "tool:fs.*",
+        "outcome:denied src",
+        "persona:x persona:builder",
+        "BECAUSE",
+    ):
+        assert Query.read(good).fits(line), good
+    for bad in ("persona:bob", "tool:code.*", "outcome:done", "missing"):
+        assert not Query.read(bad).fits(line), bad
+
+
+def test_a_sign_for_an_invisible_character_cannot_be_imitated() -> None:
+    assert 'class="inv"' in marked("\u200b")
+    assert 'class="inv"' not in marked("⟨U+200B⟩")
+
+
+async def test_what_no_page_can_show_no_page_approves(here: House) -> None:
+    question = await asked(here, "x\n" * 25_000)
+    async with here.browser() as client:
+        text = (await page(here, client, f"/questions/{question.id}?all=true")).text
+        assert "too large for a page" in text
+        assert 'id="approve"' not in text
+        forced = await post(here, client, f"/questions/{question.id}/approve", digest=question.digest)
+        assert forced.status_code == 403
+        refused = await post(here, client, f"/questions/{question.id}/refuse", digest=question.digest)
+        assert refused.status_code == 303
+    assert await here.gate.approvals() == []
+
+
+async def test_what_the_scan_found_stands_before_the_change(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    config = {"version": 1, "default_persona": "b", "personas": {"b": {"phase": "contribute"}}}
+    async with house(root, config) as here:
+        await here.gate.call(
+            "fs.write", {"path": "a.py", "content": "if admin\u2066:\n    pass\n"}, wait=False
+        )
+        (question,) = await here.gate.approvals()
+        assert question.findings
+        async with here.browser() as client:
+            text = (await page(here, client, f"/questions/{question.id}")).text
+    assert "1 finding in what would be written" in text
+    assert text.index('class="findings"') < text.index('class="exact"')
