@@ -12,8 +12,9 @@ import mcp_types as types
 import uvicorn
 from mcp.server.lowlevel import Server
 
-PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
-SOUND = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
+# one grey pixel, and half a millisecond of silence
+PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
+SOUND = "UklGRigAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQQAAACAgICA"
 OBJECT: dict[str, Any] = {"type": "object"}
 MESSAGE = {"type": "object", "properties": {"message": {"type": "string"}, "prompt": {"type": "string"}}}
 SCHEMA_2020 = {

@@ -25,6 +25,8 @@ ALONE: dict[str, dict[str, frozenset[str]]] = {
     },
 }  # fmt: skip
 """Scenarios that need no fixtures, and the checks of theirs that do."""
+_NO_FIXTURES = "input-required-result-"
+"""Some of these pass wherever their tools are missing, which says nothing."""
 _LOGS = "log messages of servers go to toolgate's log, not into the client's conversation"
 _WATCHED = "nothing says when a resource changes"
 NOT_PASSED_ON: dict[str, dict[str, str]] = {
@@ -79,7 +81,7 @@ def _behind(direct: Eras, through: Eras) -> list[str]:
     rows = []
     for version, found in direct.items():
         for name in sorted(found):
-            if not found[name].ok or name in ALONE[version]:
+            if not found[name].ok or name in ALONE[version] or name.startswith(_NO_FIXTURES):
                 continue
             said = "passes" if through[version][name].ok else f"not passed on: {NOT_PASSED_ON[version][name]}"
             rows.append(f"| {version} | `{name}` | {said} |")
@@ -122,5 +124,6 @@ The gateway as a client of the suite's servers.
 |---|---|---|"""
 _REST = """
 Not run: `auth/…`, because the gateway does no OAuth; a server's token is given in `headers`. Extensions (tasks, skills) are not spoken.
-The fixtures have no tools for `input_required` with several rounds, `x-mcp-header` or polling, so those scenarios fail directly too and say nothing.
+The fixtures have no tools for `input-required-result-…`, `http-custom-header-server-validation` and `server-sse-polling`. What a server behind the gate asks by an
+unfinished result reaches a client of the handshake era, and is declined for a client of 2026-07-28; toolgate's own questions reach both.
 """

@@ -26,12 +26,14 @@ async def test_the_official_suite_passes_directly_through_the_gateway_and_as_a_c
         gate_with(_made(tmp_path / "project"), {"fixture": {"url": url}}) as gate,
         site(gate, Tokens(tmp_path / "tokens" / "t.json"), Named) as ours,
     ):
-        direct, through = await asyncio.gather(
-            _both(url, tmp_path / "direct"), _both(ours, tmp_path / "through")
-        )
+        direct = await _both(url, tmp_path / "direct")
+        through = await _both(ours, tmp_path / "through")
+        # some scenarios wait for half a second only: on a busy machine those have a second try, alone
+        for version, name in _lacking(direct, through):
+            through[version] |= await of_server(ours, version, tmp_path / f"{version}-{name}", name)
     clients = await _clients(tmp_path / "clients")
-    _alone_everything_passes(through)
-    _what_passes_directly_passes_through(direct, through)
+    assert {key: through[key[0]][key[1]].failures for key in _lacking(direct, through)} == {}
+    _what_is_not_passed_on_is_known(direct, through)
     assert {key: one.failures for key, one in clients.items() if not one.ok} == {}
     told = page(direct, through, clients)
     if os.environ.get("TOOLGATE_UPDATE_GOLDEN"):
@@ -39,23 +41,23 @@ async def test_the_official_suite_passes_directly_through_the_gateway_and_as_a_c
     assert PAGE.read_text() == told
 
 
-def _alone_everything_passes(through: Eras) -> None:
-    for version, scenarios in ALONE.items():
-        for name, unless in scenarios.items():
-            found = through[version][name]
-            left = [one for one in found.failures if one.partition(":")[0] not in unless]
-            assert not left, (version, name, left)
-            assert found.passed, (version, name)
-
-
-def _what_passes_directly_passes_through(direct: Eras, through: Eras) -> None:
-    worse = {
+def _lacking(direct: Eras, through: Eras) -> list[tuple[str, str]]:
+    """What should pass through the gateway and does not: all that needs no fixtures, and all that passes directly."""
+    return [
         (version, name)
-        for version, found in direct.items()
+        for version, found in through.items()
         for name, outcome in found.items()
-        if outcome.ok and not through[version][name].ok
-    }
-    assert worse == {(version, name) for version, names in NOT_PASSED_ON.items() for name in names}
+        if (name in ALONE[version] and not outcome.ok_but_for(ALONE[version][name]))
+        or (direct[version][name].ok and not outcome.ok and name not in NOT_PASSED_ON[version])
+    ]
+
+
+def _what_is_not_passed_on_is_known(direct: Eras, through: Eras) -> None:
+    for version, names in NOT_PASSED_ON.items():
+        assert ALONE[version].keys() <= through[version].keys()
+        for name in names:
+            assert direct[version][name].ok
+            assert not through[version][name].ok, f"{name} passes by now: the page can say so"
 
 
 def _made(directory: Path) -> Path:

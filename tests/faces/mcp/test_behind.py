@@ -52,6 +52,7 @@ async def test_a_list_starts_no_server_and_shows_what_those_that_run_have(tmp_pa
         assert not any(one["uri"].startswith("toolgate://servers/") for one in before["resources"])
         assert [one["state"] for one in gate.servers()] == ["unseen"]
         await gate.upstream.discover()
+        assert [(one["state"], one["last_error"]) for one in gate.servers()] == [("ready", "")]
         listed = (await _result(client, "resources/list"))["resources"][-1]
         assert listed == {"uri": ONE, "name": "up.on⟨U+001B⟩e", "mimeType": "text/plain"}
         templates = (await _result(client, "resources/templates/list"))["resourceTemplates"]

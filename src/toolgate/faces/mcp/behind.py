@@ -7,6 +7,7 @@ For a list nothing is started and nobody is asked: it shows servers that run, wh
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from typing import Any
 
@@ -17,6 +18,7 @@ from toolgate.core.result import Result
 from toolgate.facade import Gate
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, REFUSED, Message, RpcError
 
+log = logging.getLogger("toolgate.mcp")
 PLACE = "toolgate://servers/"
 SECONDS = 5.0
 """A slow server does not hold up the list of the others for longer."""
@@ -105,6 +107,10 @@ async def _from_all(gate: Gate, persona: str, verb: str, key: str) -> list[tuple
         for task in tasks.values():
             task.cancel()
         await asyncio.gather(*tasks.values(), return_exceptions=True)
+    for name in names:
+        if name not in results or not results[name].ok:
+            why = results[name].error if name in results else f"it took more than {SECONDS:g} s"
+            log.warning("the %s of %s are not listed: %s", key, name, why)
     return [(name, one) for name, result in results.items() if result.ok for one in _rows(result, key)]
 
 
