@@ -32,7 +32,7 @@ GRACE = 0.5
 """How long news stays news: for waiters that looked just before it came and wait just after."""
 TURN = 0.005
 """Seconds after which the event loop gets a turn, however fast the commits are."""
-FOLD_EVERY = 200
+FOLD_EVERY = 500
 SLOW = 0.003
 """Seconds a commit may take before it is kept away from the event loop."""
 
@@ -230,9 +230,10 @@ class SqliteBackend:
 
 
 def _fold_log(db: sqlite3.Connection, turn: threading.Lock) -> None:
-    """Move the log's pages into the database file while nobody here writes: only a log that is folded to its end
-    is begun anew, and one that never is grows without end."""
+    """Move the log's pages into the database file. Most of it while others write; the rest, which is little, while
+    nobody here does: only a log that is folded to its end is begun anew, and one that never is grows without end."""
     try:
+        db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         with turn:
             db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.Error as error:
