@@ -101,6 +101,20 @@ async def test_words_about_a_call_are_checked_too(
     assert witness.ran == []
 
 
+async def test_wrong_arguments_are_named_in_plain_words(opened: Open) -> None:
+    @tool("t.needs", reads=["system"])
+    async def needs(path: str) -> str:
+        """Take a path."""
+        return path
+
+    async with opened("allow", [needs]) as gate:
+        result = await gate.call("t.needs", {"file": "a"})
+        assert result.error is not None
+        assert "path: it is needed" in result.error.message
+        assert "file: there is no such argument" in result.error.message
+        assert result.error.fix == "it takes: path"
+
+
 async def test_near_names_are_offered(opened: Open) -> None:
     async with opened("allow", [typed()]) as gate:
         result = await gate.call("t.typd", {})

@@ -46,6 +46,13 @@ async def test_a_large_result_is_cut_to_its_budget_and_says_so(value: Any, opene
         assert type(result.data) is type(value)
 
 
+async def test_the_record_says_what_a_call_did_in_the_words_of_its_result(opened: Open) -> None:
+    async with opened("allow", [giving({"summary": "the last 2 commits", "commits": [1, 2]})]) as gate:
+        await gate.call("t.give")
+        (row,) = await gate.events(Filter(kinds=("committed",)))
+        assert json.loads(row.body)["summary"] == "the last 2 commits"
+
+
 async def test_a_small_result_is_whole(opened: Open) -> None:
     value = {"a": [1, 2.5, None, True, "x"], "b": {}}
     async with opened("allow", [giving(value)], budget={"tokens": 200}) as gate:

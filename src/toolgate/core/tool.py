@@ -22,6 +22,7 @@ from pydantic import (
     ValidationError,
     create_model,
 )
+from pydantic.json_schema import GenerateJsonSchema
 
 from toolgate.core.canonical import digest
 from toolgate.core.change import Change
@@ -37,6 +38,13 @@ Outcome = Literal["happened", "not", "unknown"]
 Handler = Callable[..., Any] | Callable[..., Awaitable[Any]]
 
 DEFAULT_TIMEOUT = 30.0
+
+
+class _Schema(GenerateJsonSchema):
+    """Without a title for every field, which only says its name again: models pay for each word of a tool list."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
 
 
 class Args(BaseModel):
@@ -63,7 +71,7 @@ class Returns:
         return self._adapter.dump_python(value, mode="json")
 
     def schema(self) -> dict[str, Any]:
-        return self._adapter.json_schema(mode="serialization")
+        return self._adapter.json_schema(mode="serialization", schema_generator=_Schema)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +125,7 @@ class Tool:
     def input_schema(self) -> dict[str, Any]:
         if self.input_schema_override is not None:
             return dict(self.input_schema_override)
-        schema = self.args.model_json_schema()
+        schema = self.args.model_json_schema(schema_generator=_Schema)
         schema.pop("title", None)
         return schema
 

@@ -59,6 +59,14 @@ async def test_every_listed_tool_has_a_description_and_schemas_that_are_objects(
             assert schema["type"] == "object"
 
 
+async def test_no_field_of_a_schema_has_a_title_that_only_says_its_name_again(world: World) -> None:
+    raw = Raw(world.server)
+    await raw.shake()
+    for tool in (await raw.say("tools/list"))["result"]["tools"]:
+        for name, field in tool["inputSchema"].get("properties", {}).items():
+            assert "title" not in field, (tool["name"], name)
+
+
 async def test_a_changed_policy_is_told_to_every_kind_of_client(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(json.dumps(CONFIG))

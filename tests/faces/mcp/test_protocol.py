@@ -145,6 +145,22 @@ async def test_a_cancelled_call_stops_is_recorded_and_gets_no_answer(world: Worl
     assert (await world.gate.events())[0].kind == "failed"
 
 
+async def test_a_call_whose_question_is_put_off_as_it_is_cancelled_gets_no_answer(world: World) -> None:
+    raw = Raw(world.server)
+    await raw.shake({"elicitation": {}})
+    raw.connection.receive({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "t.act"}})
+    form, task = await raw.next(), raw.connection.running[5]
+    raw.connection.receive({"jsonrpc": "2.0", "id": form["id"], "result": {"action": "cancel"}})
+    raw.connection.receive(
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}}
+    )
+    await soon(asyncio.wait({task}))
+    while (heard := await raw.say("ping", ident="p")).get("id") != "p":
+        assert heard["method"] == "notifications/cancelled", "the form is withdrawn, and nothing else is said"
+    assert (world.ran, raw.connection.running) == ([], {})
+    assert len(await world.gate.approvals()) == 1
+
+
 async def test_too_many_requests_at_once_are_refused_not_queued(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

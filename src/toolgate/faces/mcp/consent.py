@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from toolgate.consent.desk import whoami
 from toolgate.core.call import new_id
@@ -39,7 +39,15 @@ class _Asking:
     by: Consent
     exchange: Exchange
     progress: Progress
-    later: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[object]
+    later: bool = False
+    over: bool = False
+
+    def put_off(self) -> None:
+        """Stop waiting. The cancellation is ours, as that of `asyncio.timeout` is: whoever waits takes it back."""
+        if not self.later and not self.over:
+            self.later = True
+            self.task.cancel()
 
 
 _asking: ContextVar[_Asking | None] = ContextVar("toolgate_mcp_asking", default=None)
@@ -80,7 +88,7 @@ class Consent:
         error = result.error
         if error is None or error.code is not Code.PENDING or not self._console:
             return result
-        return replace(result, error=replace(error, fix=f"approve it at {self._console}, or: {error.fix}"))
+        return replace(result, error=replace(error, fix=f"{error.fix}; the console is at {self._console}"))
 
     # --- the handshake era --------------------------------------------------------------------------------
 
@@ -88,20 +96,22 @@ class Consent:
         self, exchange: Exchange, tool: str, args: Message, progress: Progress
     ) -> Result | None:
         """None if the user put it off: then its question stays open."""
-        asking = _Asking(self, exchange, progress)
-        token = _asking.set(asking)
+        task = asyncio.current_task()
+        assert task is not None
+        asking = _Asking(self, exchange, progress, task)
+        token, before = _asking.set(asking), task.cancelling()
         try:
-            calling = asyncio.ensure_future(self._call(exchange, tool, args, progress, wait=True))
+            result = await self._call(exchange, tool, args, progress, wait=True)
+        except asyncio.CancelledError:
+            if not asking.later or task.uncancel() > before:
+                raise  # the client has cancelled it, or gone
+            return None
         finally:
+            asking.over = True
             _asking.reset(token)
-        later = asyncio.ensure_future(asking.later.wait())
-        try:
-            await asyncio.wait((calling, later), return_when=asyncio.FIRST_COMPLETED)
-            return calling.result() if calling.done() else None
-        finally:
-            for task in (calling, later):
-                task.cancel()
-            await asyncio.gather(calling, later, return_exceptions=True)
+        if asking.later:
+            task.uncancel()
+        return result
 
     async def ask(self, question: Question) -> None:
         """Called by the desk; cancelled as soon as somebody else has answered."""
@@ -109,7 +119,7 @@ class Consent:
         if asking is None or asking.by is not self:
             return  # not a call of one of our clients
         if not self._may_ask(question):
-            asking.later.set()
+            asking.put_off()
             return
         if asking.progress is not None:
             asking.progress(0.0, "waiting for approval")
@@ -119,7 +129,7 @@ class Consent:
             given = None
         said = questions.answer(given)
         if said is None:
-            asking.later.set()
+            asking.put_off()
             return
         with suppress(Conflict):  # somebody else was first: the desk tells the call
             await self._answer(question, said, asking.exchange)
