@@ -77,3 +77,9 @@ def visit(world: World, logged_in: BrowserContext) -> Iterator[Visit]:
     made.page.close()
     world.settle()
     assert made.troubles == []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What opens a browser comes after everything else: while one is open its own loop runs in this thread, and no
+    other test could run one."""
+    items.sort(key=lambda item: "browser" in getattr(item, "fixturenames", ()))
