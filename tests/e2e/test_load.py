@@ -29,7 +29,7 @@ CONFIG: dict[str, Any] = {
     "limits": {"global": _MOST, "persona": _MOST},
 }
 FILES = 20
-GROWTH = 4_000_000
+GROWTH = 8_000_000
 """Bytes that a process may grow after the first quarter: each remembers when the calls of the last hour began, for the
 limits, and a leak of half a kilobyte a call would show."""
 

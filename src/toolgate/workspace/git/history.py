@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -104,9 +103,8 @@ async def log(
     if wanted.patch or not wanted.path:
         output = await _printed(view, tip, wanted, *_COMPARE, *_patch(wanted), "--full-diff")
     else:
-        names = _printed(view, tip, wanted, *_NAMES, "--full-diff")
-        output, own = await asyncio.gather(names, _printed(view, tip, wanted, *_COMPARE))
-        counted = dict(_parts(own.data))
+        output = await _printed(view, tip, wanted, *_NAMES, "--full-diff")
+        counted = await _counts(view, [oid for oid, _ in _parts(output.data)], wanted.path)
     parts = list(_parts(output.data))
     more = len(parts) > wanted.limit or not output.whole
     parts = parts[: wanted.limit]
@@ -127,6 +125,15 @@ async def _printed(view: View, tip: str, wanted: Wanted, *how: str) -> Output:
         f"-n{wanted.limit + 1}", *filters, tip, "--", *([wanted.path] if wanted.path else []),
         seconds=LOG_SECONDS, cap=OUTPUT_CAP,
     )  # fmt: skip
+
+
+async def _counts(view: View, commits: Sequence[str], path: str) -> dict[str, bytes]:
+    """What each of these commits changed below one path: they are known, so nothing is searched for."""
+    output = await view.git(
+        "diff-tree", "--stdin", "--format=commit %H", "-r", "--root", "--diff-merges=first-parent", *_COMPARE, "--", path,
+        seconds=LOG_SECONDS, cap=OUTPUT_CAP, stdin="".join(f"{oid}\n" for oid in commits).encode(),
+    )  # fmt: skip
+    return dict(_parts(output.data))
 
 
 def _patch(wanted: Wanted) -> tuple[str, ...]:
