@@ -31,7 +31,7 @@ CONFIG: dict[str, Any] = {
 FILES = 20
 GROWTH = 8_000_000
 """Bytes that a process may grow after the first quarter: each remembers when the calls of the last hour began, for the
-limits, and a leak of half a kilobyte a call would show."""
+limits, and may load code with its first write. A leak of a kilobyte a call would show."""
 
 
 def wanted(number: int) -> Wanted:
