@@ -59,6 +59,22 @@ async def test_a_secret_is_in_no_result_event_question_error_or_log(
         assert PIN not in text
 
 
+async def test_what_a_preview_raises_does_not_repeat_a_secret(opened: Open) -> None:
+    async def shown(token: str) -> str:
+        raise ValueError(f"{token} is not known")
+
+    @tool("t.peek", writes=["outside"], preview=shown)
+    async def look(token: str) -> str:
+        """Look."""
+        return ""
+
+    async with opened("ask", tools=[look]) as gate:
+        refused = await gate.call("t.peek", {"token": PIN}, wait=False)
+        assert refused.error is not None
+        assert "[masked] is not known" in refused.error.message
+        assert PIN not in repr(refused) + "".join([line async for line in gate.export()])
+
+
 async def test_the_digest_of_a_short_secret_cannot_be_guessed_from_the_ledger(opened: Open) -> None:
     async with opened("ask", tools=leaking()) as gate:
         await gate.call("t.broken", {"token": "1234"}, wait=False)

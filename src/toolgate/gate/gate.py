@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from types import CoroutineType
 from typing import Any
@@ -16,7 +15,7 @@ from toolgate.gate.authorize import authorize
 from toolgate.gate.begin import begin
 from toolgate.gate.consent import consent
 from toolgate.gate.execute import execute
-from toolgate.gate.flow import Broke, Flow, Lost, Outcome, Services, Stage
+from toolgate.gate.flow import Broke, Flow, Lost, Outcome, Services, Stage, tell
 from toolgate.gate.plan import plan
 from toolgate.gate.redact import redact
 from toolgate.gate.refuse import Refusals
@@ -25,8 +24,6 @@ from toolgate.gate.scan import scan
 from toolgate.gate.settle import settle
 from toolgate.gate.shape import shape
 from toolgate.gate.validate import validate
-
-log = logging.getLogger("toolgate.gate")
 
 ORDER: tuple[Stage, ...] = (
     resolve, validate, authorize, plan, scan, consent, begin, execute, redact, shape, settle,
@@ -54,12 +51,14 @@ class Pipeline:
         try:
             await self._pass(flow)
         except CallError as error:
+            if flow.hidden:  # a plan or a preview may have quoted them
+                error.message = str(self.services.redactor.redact(error.message, flow.hidden))
             return flow.refused(error, await self.refusals.record(flow, error))
         except asyncio.CancelledError:
             await self._abandon(flow)
             raise
         except Exception as error:
-            log.exception("the gate failed", extra={"call": flow.call_id})
+            tell(flow, self.services, "the gate failed")
             return await self._bug(flow, error)
         finally:
             self.services.ledger.callers -= 1
@@ -98,7 +97,12 @@ class Pipeline:
     async def _bug(self, flow: Flow, error: Exception) -> Result:
         """Ours, not the caller's. What began is settled as unknown; the trace is in the log only."""
         failure = Failed(
-            f"toolgate itself failed: {type(error).__name__}: {error}", "the trace is in the log; report it"
+            str(
+                self.services.redactor.redact(
+                    f"toolgate itself failed: {type(error).__name__}: {error}", flow.hidden
+                )
+            ),
+            "the trace is in the log; report it",
         )
         if flow.started is not None and flow.result is None:
             await settle(self.services, flow)
