@@ -17,7 +17,7 @@ from toolgate.sandbox.job import Altered
 MAX_DEPTH = 64
 """One handle is open for each level."""
 _OPAQUE = ("trusted.overlay.opaque", "user.overlay.opaque")
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+DIRECTORY = os.O_RDONLY | os.ODIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -59,7 +59,7 @@ class Layer:
         elif depth > MAX_DEPTH:
             self.dropped.append(f"{path}: it lies too deep")
         else:
-            handle = os.open(name, _DIRECTORY, dir_fd=parent)
+            handle = os.open(name, DIRECTORY, dir_fd=parent)
             try:
                 if _opaque(handle):
                     yield Altered(path, "gone")
