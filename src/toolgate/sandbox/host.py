@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from toolgate.core.errors import InvalidArgs, Unavailable
+from toolgate.core.errors import CallError, InvalidArgs, Unavailable
 from toolgate.sandbox import probe, program
 from toolgate.sandbox.collect import Keep
 from toolgate.sandbox.job import Broker, Egress, Job, Language, Mode, Outcome
@@ -49,16 +49,21 @@ class Host:
         return self._standing.held()
 
     async def run(self, job: Job, *, egress: Egress | None = None, broker: Broker | None = None) -> Outcome:
-        pool = await self._open()
-        _check(job, pool.mode, egress is not None)
-        made = self._program(job, egress is not None)
-        shape = Shape.of(job, made, egress is not None, self._walls.off)
-        prepared = await pool.take(shape)
+        try:
+            pool = await self._open()
+            _check(job, pool.mode, egress is not None)
+            made = self._program(job, egress is not None)
+            shape = Shape.of(job, made, egress is not None, self._walls.off)
+            prepared = await pool.take(shape)
+        except CallError as error:
+            error.certain = True  # nothing has run
+            raise
         try:
             return await Running(job, prepared, egress, broker).run(made, self._keep)
         finally:
             await pool.release(prepared)
-            pool.refill(shape)
+            if shape.view is None:  # what lies below a view changes: the next one is built when it is needed
+                pool.refill(shape)
 
     async def close(self) -> None:
         self._closed = True
@@ -106,7 +111,6 @@ def _check(job: Job, mode: Mode, networked: bool) -> None:
     for refused, what in (
         (networked, "a network grant"),
         (limits.processes > 1, f"starting other processes (up to {limits.processes})"),
-        (job.view is not None, "a view of the project"),
     ):
         if refused:
             raise Unavailable(

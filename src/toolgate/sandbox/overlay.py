@@ -17,7 +17,7 @@ from toolgate.sandbox.job import Altered
 MAX_DEPTH = 64
 """One handle is open for each level."""
 _OPAQUE = ("trusted.overlay.opaque", "user.overlay.opaque")
-DIRECTORY = os.O_RDONLY | os.ODIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 

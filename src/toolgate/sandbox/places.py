@@ -52,6 +52,7 @@ class Places:
     def remove(self, place: str) -> None:
         _remove(Path(place))
         _remove(Path(f"{place}.packages"))
+        _remove(Path(f"{place}.project"))
 
     def close(self) -> None:
         _remove(self.base)

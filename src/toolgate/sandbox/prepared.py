@@ -24,7 +24,9 @@ class Prepared:
         self.zygote = zygote
         self.uid = uid
         self.place = place
-        self.out = self.err = self.pid = self.work = -1
+        self.out = self.err = self.pid = self.work = self.changes = -1
+        self.copied = False
+        """The project is a copy, and no layers, in which `changes` would be."""
         self.line: socket.socket
         self.listener: socket.socket | None = None
         self.birth: Birth
@@ -58,9 +60,12 @@ class Prepared:
             raise Unavailable(
                 f"a wall of the sandbox does not stand: {said['error']}", "see `toolgate doctor`"
             )
-        self.work = handles[0]
-        if len(handles) > 1:
-            self.listener = socket.socket(fileno=handles[1])
+        self.work = handles.pop(0)
+        self.copied = said["shown"] == "copy"
+        if said["changes"]:
+            self.changes = handles.pop(0)
+        if handles:
+            self.listener = socket.socket(fileno=handles[0])
             self.listener.setblocking(False)
 
     async def _ready(self) -> tuple[bytes, list[int]]:
@@ -72,7 +77,7 @@ class Prepared:
         finally:
             loop.remove_reader(self.line)
         try:
-            word, handles, _, _ = socket.recv_fds(self.line, 4096, 2)
+            word, handles, _, _ = socket.recv_fds(self.line, 4096, 3)
         except OSError:
             return b"", []
         return word, handles
@@ -108,10 +113,10 @@ class Prepared:
     def close(self) -> None:
         """Let go of every handle. The process must have ended, or the zygote with it."""
         self.kill()
-        for handle in (self.out, self.err, self.pid, self.work):
+        for handle in (self.out, self.err, self.pid, self.work, self.changes):
             if handle >= 0:
                 os.close(handle)
-        self.out = self.err = self.pid = self.work = -1
+        self.out = self.err = self.pid = self.work = self.changes = -1
         if hasattr(self, "line"):
             self.line.close()
         if self.listener is not None:

@@ -8,10 +8,11 @@ import time
 from typing import Any
 
 from toolgate.core.errors import Unavailable
-from toolgate.sandbox import collect, naming, places
+from toolgate.sandbox import changes, collect, naming, places
 from toolgate.sandbox.capture import Capture
 from toolgate.sandbox.conversation import Conversation
-from toolgate.sandbox.job import Broker, Egress, Job, Limit, Outcome
+from toolgate.sandbox.inside.copying import MAX_BYTES, MAX_NAMES
+from toolgate.sandbox.job import Altered, Broker, Egress, Job, Limit, Outcome
 from toolgate.sandbox.prepared import Prepared
 from toolgate.sandbox.program import Program
 from toolgate.sandbox.zygote import Ended
@@ -39,6 +40,7 @@ class Running:
             with contextlib.suppress(
                 ConnectionError, BrokenPipeError
             ):  # it died while it waited: that is heard below
+                changes.put(self.prepared.work, self.job.files, self.prepared.uid)
                 self.prepared.go(_go(self.job, program), stdin)
             ended = await self._end()
             duration = time.monotonic() - begun
@@ -65,10 +67,13 @@ class Running:
         found = []
         if self.egress is not None and self.prepared.listener is not None:
             found.append(asyncio.ensure_future(self.egress.serve(self.prepared.listener)))
-        if self.prepared.place:
-            limits = self.job.limits
-            watching = places.watch(self.prepared.place, limits.disk_bytes, limits.inodes, self.stop)
-            found.append(asyncio.ensure_future(watching))
+        limits = self.job.limits
+        disk, inodes = limits.disk_bytes, limits.inodes
+        watched = [(self.prepared.place, disk, inodes)] if self.prepared.place else []
+        if self.prepared.place and self.prepared.copied:
+            watched.append((f"{self.prepared.place}.project", disk + MAX_BYTES, inodes + MAX_NAMES))
+        for place, most, names in watched:
+            found.append(asyncio.ensure_future(places.watch(place, most, names, self.stop)))
         return found
 
     async def _outcome(
@@ -78,6 +83,7 @@ class Running:
         found = collect.Collected()
         if collect.anything(work):
             found = await asyncio.to_thread(collect.collect, work, keep)
+        delta, unread = await self._delta()
         return Outcome(
             stdout=stdout,
             stderr=stderr,
@@ -89,9 +95,16 @@ class Running:
             memory_bytes=ended.memory_bytes,
             outputs=tuple(self.conversation.outputs),
             left=tuple(found.left),
+            delta=delta,
             requests=self.egress.requests if self.egress is not None else (),
-            dropped=(*self.conversation.dropped, *found.dropped),
+            dropped=(*self.conversation.dropped, *found.dropped, *unread),
         )
+
+    async def _delta(self) -> tuple[tuple[Altered, ...], list[str]]:
+        handle = self.prepared.changes
+        if handle < 0 or self.job.view is None or not self.job.view.writable:
+            return (), []
+        return await asyncio.to_thread(changes.altered, self.job, handle, self.prepared.copied)
 
 
 def _go(job: Job, program: Program | None) -> dict[str, Any]:

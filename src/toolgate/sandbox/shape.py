@@ -43,6 +43,7 @@ class Shape:
     def order(self, uid: int, place: str) -> dict[str, Any]:
         view = self.view and {
             "root": str(self.view.root), "hidden": list(self.view.hidden), "writable": self.view.writable,
+            "disk": self.disk, "inodes": self.inodes,
         }  # fmt: skip
         return {
             "kind": self.kind, "uid": uid, "place": place, "disk": self.disk, "inodes": self.inodes,

@@ -23,9 +23,7 @@ POLICY: dict[str, Any] = {
     },
 }
 VIEWING = {
-    "policy": {
-        "rules": [{"name": "views", "tools": ["exec.python", "exec.shell"], "decision": "allow"}]
-    }
+    "policy": {"rules": [{"name": "views", "tools": ["exec.python", "exec.shell"], "decision": "allow"}]}
 }
 """Programs need no question; what they changed does."""
 

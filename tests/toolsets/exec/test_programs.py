@@ -18,7 +18,12 @@ async def test_what_a_program_prints_gives_and_leaves_comes_back(root: Path) -> 
         program = "print('hi')\nimport sys\nprint('oh', file=sys.stderr)\noutput(1)\noutput({'a': [2]})\nopen('x.csv', 'w').write('1,2')"
         result = await gate.call("exec.python", {"code": program})
         found = good(result)
-        assert (found["stdout"], found["stderr"], found["exit_code"], found["limit"]) == ("hi\n", "oh\n", 0, None)
+        assert (found["stdout"], found["stderr"], found["exit_code"], found["limit"]) == (
+            "hi\n",
+            "oh\n",
+            0,
+            None,
+        )
         assert (found["outputs"], found["output"]) == ([1, {"a": [2]}], {"a": [2]})
         assert (found["proposal"], found["requests"], found["warnings"]) == (None, [], [])
         assert found["duration_ms"] > 0
@@ -62,7 +67,9 @@ async def test_the_owners_time_is_never_exceeded_whatever_a_call_asks_for(root: 
 
 async def test_input_and_files_are_given(root: Path) -> None:
     async with opened(root) as (gate, _):
-        program = "import sys\nprint(sys.stdin.read(), open('d/a.txt').read())\nopen('d/a.txt', 'a').write('!')"
+        program = (
+            "import sys\nprint(sys.stdin.read(), open('d/a.txt').read())\nopen('d/a.txt', 'a').write('!')"
+        )
         found = good(
             await gate.call("exec.python", {"code": program, "stdin": "in", "files": {"d/a.txt": "given"}})
         )
@@ -76,7 +83,9 @@ async def test_a_shell_runs_a_list_of_words_or_a_script_but_not_both(root: Path)
     async with opened(root) as (gate, _):
         words = good(await gate.call("exec.shell", {"argv": ["printf", "%s|", "a b", "$HOME", ";ls"]}))
         assert words["stdout"] == "a b|$HOME|;ls|"
-        script = good(await gate.call("exec.shell", {"script": "for i in 1 2; do echo $i; done | tail -1; exit 3"}))
+        script = good(
+            await gate.call("exec.shell", {"script": "for i in 1 2; do echo $i; done | tail -1; exit 3"})
+        )
         assert (script["stdout"], script["exit_code"]) == ("2\n", 3)
         for args in ({}, {"argv": ["true"], "script": "true"}):
             assert code(await gate.call("exec.shell", args)) == "invalid_args"
@@ -87,9 +96,21 @@ async def test_every_spelling_of_the_documents_leads_to_these_tools(root: Path) 
     async with opened(root) as (gate, _):
         found = {
             name: gate.services.registry.resolve(name).name
-            for name in ("code/execute/python", "code/execute/javascript", "code/execute/shell", "code_execute", "code")
+            for name in (
+                "code/execute/python",
+                "code/execute/javascript",
+                "code/execute/shell",
+                "code_execute",
+                "code",
+            )
         }
-        assert list(found.values()) == ["exec.python", "exec.javascript", "exec.shell", "code.execute", "code.action"]
+        assert list(found.values()) == [
+            "exec.python",
+            "exec.javascript",
+            "exec.shell",
+            "code.execute",
+            "code.action",
+        ]
         spelled = good(await gate.call("code/execute/python", {"code": "print(1)", "timeoutMs": 9000}))
         assert spelled["stdout"] == "1\n"
 
@@ -120,7 +141,11 @@ async def test_a_human_sees_the_program_and_what_it_may_reach(root: Path) -> Non
         program = "import os\nprint('\x1b[2J')"
         asked = {"code": program, "project": "read", "files": {"a.csv": "1,2"}, "stdin": "xyz", "timeout": 5}
         assert code(await gate.call("exec.python", asked)) == "denied"
-        reaching = {"argv": ["rm", "-rf", "a b"], "network": {"hosts": ["example.com"], "methods": ["get"]}, "secrets": ["TOKEN"]}
+        reaching = {
+            "argv": ["rm", "-rf", "a b"],
+            "network": {"hosts": ["example.com"], "methods": ["get"]},
+            "secrets": ["TOKEN"],
+        }
         assert code(await gate.call("exec.shell", reaching)) == "denied"
         first, second = (question.preview.split("\n") for question in script.seen)
         assert first[:3] == [
@@ -201,5 +226,7 @@ async def test_the_facade_of_the_documents_runs_code_and_says_how_a_run_stands(r
         (root / "job.py").write_text("print('stored')")
         stored = good(await gate.call("code.execute", {"script": "job.py", "language": "python"}))
         assert stored["result"] == "stored\n"
-        assert code(await gate.call("code.execute", {"script": ".env", "language": "python"})) == "not_allowed"
+        assert (
+            code(await gate.call("code.execute", {"script": ".env", "language": "python"})) == "not_allowed"
+        )
         assert code(await gate.call("code.execute", {})) == "invalid_args"

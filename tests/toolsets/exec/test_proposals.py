@@ -60,7 +60,11 @@ async def test_three_edited_files_are_one_patch_that_is_applied_and_undone(root:
         assert script.seen[1].preview == DIFF
         assert script.seen[1].undoable
         after = tree(root)
-        assert after == before | {"a.txt": "one\ntwo\nthree\n", "b.txt": "BEE\n", "src/app.py": "print('application')\n"}
+        assert after == before | {
+            "a.txt": "one\ntwo\nthree\n",
+            "b.txt": "BEE\n",
+            "src/app.py": "print('application')\n",
+        }
         assert (await gate.undo(proposal["event_id"])).ok
         assert tree(root) == before
 
@@ -115,7 +119,9 @@ async def test_a_phase_that_may_not_write_runs_the_program_and_refuses_the_chang
         assert tree(root) == before
 
 
-@pytest.mark.parametrize("name", [".env", "new.pem", ".toolgate/x", "toolgate.yaml", ".git/hooks/post-commit"])
+@pytest.mark.parametrize(
+    "name", [".env", "new.pem", ".toolgate/x", "toolgate.yaml", ".git/hooks/post-commit"]
+)
 async def test_a_change_of_a_blocked_name_is_refused_naming_it(root: Path, name: str) -> None:
     before = tree(root)
     async with opened(root, policy=FREE) as (gate, _):
@@ -210,7 +216,11 @@ async def test_what_a_program_only_looked_at_or_wrote_back_is_no_change(root: Pa
     async with opened(root, policy=FREE) as (gate, _):
         program = "text = open('a.txt').read()\nopen('a.txt', 'w').write(text)\nopen('b.txt', 'r+').close()\nos.utime('b.txt')\nopen('t', 'w').close()\nos.remove('t')"
         assert (await changed(gate, program))["proposal"] is None
-        read = good(await gate.call("exec.python", {"code": "print(open('/project/a.txt').read())", "project": "read"}))
+        read = good(
+            await gate.call(
+                "exec.python", {"code": "print(open('/project/a.txt').read())", "project": "read"}
+            )
+        )
         assert (read["stdout"], read["proposal"]) == ("one\ntwo\n\n", None)
 
 
@@ -259,9 +269,14 @@ async def test_a_kept_proposal_that_was_tampered_with_is_not_applied(root: Path)
         body = json.loads(kept.read_text())
         body["manifest"][0]["path"] = "project:b.txt"
         kept.write_text(json.dumps(body))
-        assert code(await gate.call("exec.apply", {"execution": proposal["execution"]}, wait=False)) == "failed"
+        assert (
+            code(await gate.call("exec.apply", {"execution": proposal["execution"]}, wait=False)) == "failed"
+        )
         kept.unlink()
-        assert code(await gate.call("exec.apply", {"execution": proposal["execution"]}, wait=False)) == "not_found"
+        assert (
+            code(await gate.call("exec.apply", {"execution": proposal["execution"]}, wait=False))
+            == "not_found"
+        )
         assert code(await gate.call("exec.apply", {"execution": "../../x"}, wait=False)) == "invalid_args"
         assert tree(root) == before
 

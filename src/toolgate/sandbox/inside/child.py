@@ -23,16 +23,18 @@ def live(order: Order, mode: Mode, streams: list[int], size: int) -> int:
     line = _settle(streams)
     try:
         others = rlimits.tasks_of(os.getuid()) if mode == "landlock" and order.has("rlimits") else 0
-        work, listener = walls.separate(order, mode)
+        work, (how, changes), listener = walls.separate(order, mode)
         os.chdir(walls.work_directory(order, mode))
         os.umask(0o022)
         walls.restrict(order, mode)
     except Exception as error:
         line.sendall(json.dumps({"op": "broken", "error": f"{type(error).__name__}: {error}"[:500]}).encode())
         return BROKEN
-    handles = [work] if listener is None else [work, listener.fileno()]
-    socket.send_fds(line, [b'{"op":"ready"}'], handles)
-    os.close(work)
+    handles = [work, *([] if changes < 0 else [changes]), *([] if listener is None else [listener.fileno()])]
+    said = {"op": "ready", "shown": how, "changes": changes >= 0}
+    socket.send_fds(line, [json.dumps(said).encode()], handles)
+    for handle in {work, changes} - {-1}:
+        os.close(handle)
     if listener is not None:
         listener.close()
     return _serve(order, mode, line, size, others)

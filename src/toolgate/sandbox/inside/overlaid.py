@@ -26,10 +26,10 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def mount_layers(
     stage: str, target: str, root: int, view: dict[str, Any], owner: int | None, trusted: bool
-) -> int | None:
+) -> int:
     """Mount them at `target`, with `stage` as an empty directory to work in. `owner` is the job's user, where it is not
     the one that owns the project already; `trusted` marks are the ones that only root can make. Gives a handle of the
-    layer that writes go to, if they may."""
+    layer that writes go to, or -1 where they may not."""
     room = len(view["hidden"]) * 8192 + (1 << 20)
     mount("tmpfs", stage, "tmpfs", MS_NOSUID | MS_NODEV, f"mode=700,size={room}")
     for name in ("low", "mask", "top"):
@@ -39,7 +39,7 @@ def mount_layers(
     # In a user namespace the marks are ordinary attributes, and nothing is ever redirected.
     options = "redirect_dir=nofollow,metacopy=off" if trusted else "userxattr"
     options += f",index=off,xino=off,lowerdir={stage}/mask:{stage}/low"
-    top = None
+    top = -1
     if view["writable"]:
         limits = f"size={view['disk']},nr_inodes={view['inodes'] + 4}"
         mount("tmpfs", f"{stage}/top", "tmpfs", MS_NOSUID | MS_NODEV, f"mode=700,{limits}")

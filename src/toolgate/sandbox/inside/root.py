@@ -35,8 +35,9 @@ _FIXED = ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV
 _READ_ONLY = 1
 
 
-def build(order: Order, uid: int) -> int:
-    """Build it and move in. Gives a handle of the work directory, for the host to collect from."""
+def build(order: Order, uid: int) -> tuple[int, tuple[str, int]]:
+    """Build it and move in. Gives a handle of the work directory, for the host to collect from, and how the project
+    is shown with a handle of its changes."""
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     binds = [(_source(path), path) for path in sorted({*order.read, *order.execute})]
     binds += [(_source(path), f"{PACKAGES}/{os.path.basename(path)}") for path in order.packages]
@@ -52,9 +53,10 @@ def build(order: Order, uid: int) -> int:
         _bind(handle, target, 0)
     for path in order.hide:
         view.cover(_BASE, path)
+    shown = ("", -1)
     if project is not None:
         assert order.view is not None
-        view.show(_BASE, project, order.view)
+        shown = view.show(_BASE, project, order.view, None if uid == INSIDE_UID else uid)
     work = _make_work(order, uid, place)
     _mount_proc()
     os.chdir(_BASE)
@@ -62,7 +64,7 @@ def build(order: Order, uid: int) -> int:
     unmount(".")
     os.chdir("/")
     restrict_mount("/", ATTR_RDONLY | ATTR_NOSUID, below=False)
-    return work
+    return work, shown
 
 
 def _source(path: str) -> int:

@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 
-from . import filters, landlock, privileges, root
+from . import filters, landlock, privileges, root, view
 from .kernel import (
     CLONE_NEWCGROUP,
     CLONE_NEWIPC,
@@ -27,17 +27,18 @@ _NAMESPACES = {
 _SIOCSIFFLAGS, _UP_AND_RUNNING = 0x8914, 0x41
 
 
-def separate(order: Order, mode: Mode) -> tuple[int, socket.socket | None]:
-    """Namespaces, the new root and the new user. Gives a handle of the work directory, and what to listen on."""
+def separate(order: Order, mode: Mode) -> tuple[int, tuple[str, int], socket.socket | None]:
+    """Namespaces, the new root and the new user. Gives a handle of the work directory, how the project is shown with
+    a handle of its changes, and what to listen on."""
     listener = None
     if mode != "landlock":
         unshare(sum(flag for layer, flag in _NAMESPACES.items() if order.has(layer)))
         if order.network:
             listener = _listen()
-    work = _enter_root(order, mode)
+    work, shown = _enter_root(order, mode)
     if mode == "root" and order.has("uid"):
         privileges.become(order.uid)
-    return work, listener
+    return work, shown, listener
 
 
 def restrict(order: Order, mode: Mode) -> None:
@@ -72,22 +73,42 @@ def packages_directory(order: Order, mode: Mode) -> list[str]:
     return [f"{order.place}.packages"] if _without_root(order, mode) else [PACKAGES]
 
 
+def project_directory(order: Order, mode: Mode) -> str:
+    return f"{order.place}.project" if _without_root(order, mode) else PROJECT
+
+
 def _without_root(order: Order, mode: Mode) -> bool:
     return mode == "landlock" or not order.has("mounts")
 
 
-def _enter_root(order: Order, mode: Mode) -> int:
+def _enter_root(order: Order, mode: Mode) -> tuple[int, tuple[str, int]]:
     own = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     if _without_root(order, mode):
         work = os.open(order.place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        shown = _copy(order, mode) if order.view else ("", -1)
     else:
-        work = root.build(order, order.uid if mode == "root" and order.has("uid") else INSIDE_UID)
+        work, shown = root.build(order, order.uid if mode == "root" and order.has("uid") else INSIDE_UID)
     if mode == "userns":
         # Again, for this job alone: what is counted for a user is counted for each namespace, and nothing that was
         # built above belongs to this one.
         privileges.enter_user_namespace(os.getuid(), os.getgid(), own)
     os.close(own)
-    return work
+    return work, shown
+
+
+def _copy(order: Order, mode: Mode) -> tuple[str, int]:
+    """Beside the work directory; whoever removes that removes it, too."""
+    assert order.view is not None
+    target = project_directory(order, mode)
+    os.mkdir(target, 0o700)
+    owner = order.uid if mode == "root" and order.has("uid") else None
+    if owner is not None:
+        os.chown(target, owner, owner)
+    source = view.open_root(order.view)
+    try:
+        return "copy", view.copy_to(target, source, order.view, owner)
+    finally:
+        os.close(source)
 
 
 def _listen() -> socket.socket:
@@ -106,11 +127,14 @@ def _rules(order: Order, mode: Mode) -> list[landlock.Rule]:
     rules += [(path, landlock.READ | landlock.EXECUTE) for path in order.execute]
     rules += [(f"/dev/{name}", landlock.READ_FILE) for name in root.DEVICES]
     rules += [("/dev/null", landlock.WRITE_FILE), (work, landlock.OWN)]
+    if order.view:
+        access = landlock.OWN if order.view["writable"] else landlock.READ
+        rules += [(project_directory(order, mode), access)]
     if _without_root(order, mode):
         rules += [(path, landlock.READ) for path in [*order.packages, f"{order.place}.packages"]]
     else:
         rules += [("/", landlock.READ_DIR), ("/proc", landlock.READ), ("/etc", landlock.READ)]
-        rules += [(PACKAGES, landlock.READ), (PROJECT, landlock.READ)]
+        rules += [(PACKAGES, landlock.READ)]
         if order.kind == "shell":
             rules += [(PROJECT, landlock.EXECUTE)]
     return rules
@@ -124,6 +148,8 @@ def environment(order: Order, mode: Mode) -> dict[str, str]:
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
     }
+    if order.view:
+        found["PROJECT"] = project_directory(order, mode)
     if order.network:
         proxy = f"http://127.0.0.1:{PROXY_PORT}"
         found |= dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), proxy)

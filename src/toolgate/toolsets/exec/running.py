@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from toolgate.core import diff
 from toolgate.core.context import Context
-from toolgate.core.errors import CallError, Code, Unavailable
-from toolgate.sandbox.job import Altered, Broker, Egress, Job, Left, Limits, Outcome
+from toolgate.core.errors import CallError, Code
+from toolgate.sandbox.job import Altered, Job, Language, Left, Limits, Outcome
+from toolgate.sandbox.program import LIMITS as SHELL
 from toolgate.toolsets.exec.given import MARGIN, Wanted
 from toolgate.toolsets.exec.leaving import save
 from toolgate.toolsets.exec.means import Means
 from toolgate.toolsets.exec.proposing import proposed
 from toolgate.toolsets.exec.results import Ran, ended, ran, stopped
 from toolgate.toolsets.exec.viewing import Seen, look_over, view_of
+
+_PROCESSES: dict[Language, int] = {"python": 1, "javascript": 1, "shell": SHELL.processes}
 
 
 async def run_program(means: Means, wanted: Wanted, context: Context) -> Ran:
@@ -26,7 +28,7 @@ async def run_program(means: Means, wanted: Wanted, context: Context) -> Ran:
     except CallError as error:
         error.certain = True  # nothing has run
         raise
-    outcome = await _run(sandbox, job, egress, broker)
+    outcome = await sandbox.run(job, egress=egress, broker=broker)
     found = await _found(means, wanted, context, outcome)
     if ended(outcome):
         raise stopped(outcome, wanted.language, job.limits.wall_s, found)
@@ -42,7 +44,7 @@ async def _job(means: Means, wanted: Wanted, tool: str) -> tuple[Job, Seen | Non
         seen = await means.files.run(lambda: look_over(means.files.mounts))
         view = view_of(means.files.mounts, seen, writable=wanted.project == "overlay")
     given = tuple(Left(name, text.encode()) for name, text in (wanted.files or {}).items())
-    limits = Limits(wall_s=seconds, cpu_s=max(1, round(seconds + 0.5)))
+    limits = Limits(wall_s=seconds, cpu_s=max(1, round(seconds + 0.5)), processes=_PROCESSES[wanted.language])
     job = Job(
         wanted.language, wanted.code, wanted.argv, wanted.stdin.encode(), limits, wanted.grant.secrets, view,
         files=given,
@@ -50,23 +52,16 @@ async def _job(means: Means, wanted: Wanted, tool: str) -> tuple[Job, Seen | Non
     return job, seen
 
 
-async def _run(sandbox: Any, job: Job, egress: Egress | None, broker: Broker | None) -> Outcome:
-    try:
-        outcome: Outcome = await sandbox.run(job, egress=egress, broker=broker)
-    except Unavailable as error:
-        error.certain = True  # no wall holds, so nothing was let run
-        raise
-    return outcome
-
-
 async def _found(means: Means, wanted: Wanted, context: Context, outcome: Outcome) -> Ran:
     warnings = means.advise(wanted.language, wanted.code, wanted.grant.secrets)
-    if not outcome.left:
+    given = {name: text.encode() for name, text in (wanted.files or {}).items()}
+    left = [each for each in outcome.left if given.get(each.path) != each.content]
+    if not left:
         return ran(outcome, [], warnings)
     if not means.may_save(context.persona):
-        refused = f"{len(outcome.left)} files were not saved: {context.persona} has no scratch mount"
+        refused = f"{len(left)} files were not saved: {context.persona} has no scratch mount"
         return ran(outcome, [], [*warnings, refused])
-    kept, why = await save(means.files, context.call_id, outcome.left)
+    kept, why = await save(means.files, context.call_id, left)
     return ran(outcome, kept, [*warnings, *why])
 
 
