@@ -17,11 +17,12 @@ import math
 import pathlib
 import sys
 import time
+import urllib.error
+import urllib.parse
 import urllib.request
 import uuid
 from collections.abc import Generator, Mapping
 from typing import Any, Protocol
-from urllib.error import HTTPError
 
 from .tainted import MASK, Masking, Tainted, plain, redact
 
@@ -46,6 +47,7 @@ def install(namespace: dict[str, Any], link: Link) -> None:
     namespace.update({name: getattr(helpers, name) for name in NAMES[:-1]}, Tainted=Tainted)
     sys.stdout, sys.stderr = Masking(sys.stdout), Masking(sys.stderr)
     urllib.request.install_opener(urllib.request.build_opener(urllib.request.ProxyHandler({}), ThroughProxy()))
+    _open_urls()
 
 
 class Helpers:
@@ -89,7 +91,7 @@ class Helpers:
         try:
             with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
                 return Response(answer.status, answer.url, answer.headers, answer.read())
-        except HTTPError as error:
+        except urllib.error.HTTPError as error:
             with error:
                 return Response(error.code, error.url or url, error.headers, error.read())
 
@@ -164,6 +166,16 @@ class ThroughProxy(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
             request.host = host
 
     https_open = http_open
+
+
+def _open_urls() -> None:
+    """An address made with `+` from a secret is masked too; urllib takes addresses apart by their characters."""
+    made = urllib.request.Request.__init__
+
+    def opened(self: urllib.request.Request, url: str, *args: Any, **more: Any) -> None:
+        made(self, plain(url), *args, **more)
+
+    urllib.request.Request.__init__ = opened  # type: ignore[method-assign]
 
 
 def _refuse_masks(url: str, request: urllib.request.Request) -> None:
