@@ -73,7 +73,7 @@ def proxy() -> Iterator[Proxy]:
             self.end_headers()
             self.wfile.write(b'{"answer": 42}')
 
-        do_POST = do_PUT = do_GET
+        do_POST = do_PUT = do_GET  # noqa: N815  the server looks for these names
 
         def log_message(self, *args: object) -> None:
             pass
@@ -91,7 +91,9 @@ def proxy() -> Iterator[Proxy]:
 def run(code: str, proxy: str = "127.0.0.1:1") -> Ran:
     directory = str(Path(toolgate.sandbox.__file__).parent)
     driver = DRIVER.format(directory=directory, proxy=proxy, held=HELD)
-    done = subprocess.run([sys.executable, "-I", "-c", driver], input=code, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", driver], input=code, capture_output=True, text=True, timeout=20
+    )
     stdout, _, outputs = done.stdout.rpartition("\0")
     return Ran(stdout, done.stderr, json.loads(outputs))
 
@@ -167,7 +169,9 @@ def test_a_mask_is_never_sent_in_the_place_of_a_secret(proxy: Proxy) -> None:
         "fetch_with_auth('https://api.test/', headers={'x': 'Bearer %s' % t})",
         "fetch_with_auth('https://api.test/?' + urllib.parse.urlencode({'k': ' '.join([t])}))",
     ):
-        ran = run(f"import json, urllib.request, urllib.parse\nt = get_secret('TOKEN')\n{code}", proxy.address)
+        ran = run(
+            f"import json, urllib.request, urllib.parse\nt = get_secret('TOKEN')\n{code}", proxy.address
+        )
         assert "the request holds [REDACTED] in the place of a secret" in ran.stderr
     assert proxy.seen == []
 

@@ -36,8 +36,6 @@ _HEAP_SHARE = 0.75
 RESERVED_BYTES = 576 << 20
 """What V8 sets aside before anything runs, nearly all of it address space for machine code. It counts as data, so a
 limit on data needs this much on top of the program's memory."""
-THREADS = 64
-"""V8 and the event loop need some, and more on a machine with more cores. A thread is no process, but counts as one."""
 
 
 def find() -> Path:
@@ -53,7 +51,9 @@ def find() -> Path:
         raise Unavailable(f"the deno package is installed without its binary ({error})", fix) from None
 
 
-def command(deno: str, prelude: str, limits: Limits, reads: Sequence[str], writes: Sequence[str], network: bool) -> list[str]:
+def command(
+    deno: str, prelude: str, limits: Limits, reads: Sequence[str], writes: Sequence[str], network: bool
+) -> list[str]:
     """Everything that is not named is refused by Deno: files, hosts, environment, programs, libraries, imports."""
     heap = max(int(limits.memory_bytes * _HEAP_SHARE) >> 20, 16)
     return [
@@ -102,7 +102,9 @@ class Given:
     @classmethod
     def of(cls, job: Job, broker: Broker | None, network: bool) -> Given:
         refused = {"error": "no secret can be given here"}
-        held = {name: broker.answer({"op": "secret", "name": name}) if broker else refused for name in job.secrets}
+        held = {
+            name: broker.answer({"op": "secret", "name": name}) if broker else refused for name in job.secrets
+        }
         return cls(job.code, held, network, job.stdin)
 
     @property

@@ -46,7 +46,9 @@ def install(namespace: dict[str, Any], link: Link) -> None:
     helpers = Helpers(link)
     namespace.update({name: getattr(helpers, name) for name in NAMES[:-1]}, Tainted=Tainted)
     sys.stdout, sys.stderr = Masking(sys.stdout), Masking(sys.stderr)
-    urllib.request.install_opener(urllib.request.build_opener(urllib.request.ProxyHandler({}), ThroughProxy()))
+    urllib.request.install_opener(
+        urllib.request.build_opener(urllib.request.ProxyHandler({}), ThroughProxy())
+    )
     _open_urls()
 
 
@@ -62,7 +64,9 @@ class Helpers:
             if "error" in answer:
                 available = ", ".join(self.list_secrets()) or "none"
                 raise KeyError(f"secret {name!r} not given: {answer['error']}. Available: {available}")
-            self._secrets[name] = Tainted(str(answer["value"] if "value" in answer else answer["placeholder"]))
+            self._secrets[name] = Tainted(
+                str(answer["value"] if "value" in answer else answer["placeholder"])
+            )
         return self._secrets[name]
 
     def list_secrets(self) -> list[str]:
@@ -150,12 +154,18 @@ class Response:
 class ThroughProxy(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
     """Every request in absolute form to the proxy, https too: the proxy speaks TLS, so that it can put secrets in."""
 
-    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self._through(req)
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self._through(req)
+
+    def _through(self, request: urllib.request.Request) -> http.client.HTTPResponse:
         host, url = request.host, request.full_url
         _refuse_masks(url, request)
         request.host, request.selector = PROXY, url
         try:
-            return self.do_open(http.client.HTTPConnection, request)  # type: ignore[return-value]
+            return self.do_open(http.client.HTTPConnection, request)
         except urllib.error.URLError as error:
             if isinstance(error.reason, PermissionError | ConnectionRefusedError):
                 raise NoNetwork(
@@ -164,8 +174,6 @@ class ThroughProxy(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
             raise
         finally:
             request.host = host
-
-    https_open = http_open
 
 
 def _open_urls() -> None:
@@ -180,7 +188,10 @@ def _open_urls() -> None:
 
 def _refuse_masks(url: str, request: urllib.request.Request) -> None:
     body = request.data if isinstance(request.data, bytes) else b""
-    parts = [urllib.parse.unquote(url), *(value for _, value in request.header_items() if not isinstance(value, Tainted))]
+    parts = [
+        urllib.parse.unquote(url),
+        *(value for _, value in request.header_items() if not isinstance(value, Tainted)),
+    ]
     if MASK.encode() in body or any(MASK in str(part) for part in parts):
         raise ValueError(
             f"the request holds {MASK} in the place of a secret: json.dumps, %s and join see a mask. "
@@ -209,25 +220,35 @@ def _jsonable(value: Any, depth: int = DEPTH) -> Any:
     if depth == 0:
         raise ValueError(f"output() takes values nested at most {DEPTH} deep")
     match value:
-        case None | bool() | int():
-            return value
-        case float():
-            return value if math.isfinite(value) else None
-        case str():
-            return redact(str.__str__(value))
         case dict():
             return {redact(str(key)): _jsonable(item, depth - 1) for key, item in value.items()}
         case list() | tuple() | set() | frozenset():
             return [_jsonable(item, depth - 1) for item in value]
+        case None | bool() | int() | float() | str() | bytes():
+            return _scalar(value)
         case datetime.date() | datetime.time():
             return value.isoformat()
         case decimal.Decimal() | uuid.UUID() | pathlib.PurePath():
             return str(value)
-        case bytes():
-            return redact(base64.b64encode(value).decode())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _jsonable(getattr(value, f.name), depth - 1) for f in dataclasses.fields(value)}
+        return {
+            field.name: _jsonable(getattr(value, field.name), depth - 1)
+            for field in dataclasses.fields(value)
+        }
     for turn in ("tolist", "to_dict"):  # numpy's arrays and numbers, pandas' tables
         if callable(getattr(value, turn, None)):
             return _jsonable(getattr(value, turn)(), depth - 1)
-    raise TypeError(f"output() takes JSON values, not {type(value).__name__}: make it a dict, list, string or number")
+    raise TypeError(
+        f"output() takes JSON values, not {type(value).__name__}: make it a dict, list, string or number"
+    )
+
+
+def _scalar(value: Any) -> Any:
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case str():
+            return redact(str.__str__(value))
+        case bytes():
+            return redact(base64.b64encode(value).decode())
+    return value

@@ -104,7 +104,7 @@ def redact(text: str) -> str:
 class Masking(io.TextIOBase):
     """A text stream that masks known values in what passes through to another."""
 
-    def __init__(self, inner: io.TextIOBase | Any) -> None:
+    def __init__(self, inner: Any) -> None:
         self._inner = inner
 
     def write(self, text: str) -> int:
@@ -136,5 +136,5 @@ class Masking(io.TextIOBase):
         return str(self._inner.encoding)
 
     @property
-    def errors(self) -> str | None:  # type: ignore[override]
-        return self._inner.errors
+    def errors(self) -> str:  # type: ignore[override]
+        return str(self._inner.errors)
