@@ -201,7 +201,7 @@ for bad in (object(), nested):
     assert ran.outputs == [[{"x": 1}, "2026-01-02", "1.5", [1], [2], None, "a", {"3": "eA=="}]]
     assert ran.stdout.splitlines() == [
         "output() takes JSON values, not object: make it a dict, list, string or number",
-        "output() takes values nested at most 100 deep",
+        "output() takes values nested at most 60 deep",
     ]
 
 

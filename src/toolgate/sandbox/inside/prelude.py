@@ -27,7 +27,7 @@ from typing import Any, Protocol
 from .tainted import MASK, Masking, Tainted, plain, redact
 
 PROXY = "127.0.0.1:3128"
-DEPTH = 100
+DEPTH = 60
 NAMES = (
     "get_secret", "list_secrets", "get_json", "post_json", "fetch_with_auth", "output", "sleep", "Tainted",
 )  # fmt: skip
