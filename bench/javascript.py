@@ -47,12 +47,27 @@ def _sandboxed(host: Host) -> Step:
 def _bare(work: str) -> Step:
     """As somebody would run it by hand who takes nothing but Deno's own defaults: no permissions."""
     deno = str(javascript.find())
-    flags = ["run", "--no-prompt", "--no-remote", "--no-npm", "--no-config", "--no-lock", "--cached-only", "--ext=js", "-"]
+    flags = [
+        "run",
+        "--no-prompt",
+        "--no-remote",
+        "--no-npm",
+        "--no-config",
+        "--no-lock",
+        "--cached-only",
+        "--ext=js",
+        "-",
+    ]
     environment = {"PATH": os.defpath, "HOME": work, **javascript.ENVIRONMENT}
 
     async def step() -> None:
         process = await asyncio.create_subprocess_exec(
-            deno, *flags, cwd=work, env=environment, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+            deno,
+            *flags,
+            cwd=work,
+            env=environment,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
         )
         out, _ = await process.communicate(CODE.encode())
         assert out == b"42\n"

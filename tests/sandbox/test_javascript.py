@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from toolgate.core.errors import Unavailable
 from toolgate.sandbox import javascript
 from toolgate.sandbox.host import Host
-from toolgate.sandbox.job import Job, Left, Limits, Mode, Outcome, Request, View
+from toolgate.sandbox.job import Job, Left, Limits, Outcome, Request, View
 
 HELD = "tg_placeholder_0a1b2c/3d+4e"
 
@@ -25,7 +24,11 @@ class Keys:
     """A broker that holds one secret."""
 
     def answer(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {"placeholder": HELD} if message == {"op": "secret", "name": "TOKEN"} else {"error": "it does not exist"}
+        return (
+            {"placeholder": HELD}
+            if message == {"op": "secret", "name": "TOKEN"}
+            else {"error": "it does not exist"}
+        )
 
 
 class Echo:
@@ -49,7 +52,13 @@ class Echo:
         body = (await reader.readexactly(int(headers.get("content-length", 0)))).decode()
         url = headers["x-toolgate-url"]
         self.seen.append((head[0].split(" ")[0], url, headers, body))
-        status = "404 Not Found" if url.endswith("/missing") else "302 Found" if url.endswith("/moved") else "200 OK"
+        status = (
+            "404 Not Found"
+            if url.endswith("/missing")
+            else "302 Found"
+            if url.endswith("/moved")
+            else "200 OK"
+        )
         text = json.dumps({"url": url})
         writer.write(
             f"HTTP/1.1 {status}\r\nLocation: /there\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}".encode()
@@ -114,7 +123,10 @@ async def test_errors_name_the_lines_of_the_program_and_none_of_ours(host: Host)
 SNIPPETS: list[tuple[str, tuple[Any, ...]]] = [
     ("const x = 2;\nmodule.exports = { x, list: [1] };", ({"x": 2, "list": [1]},)),
     ("module.exports = () => 3", (3,)),
-    ("const { join } = require('node:path');\nmodule.exports = async () => { await sleep(1); return join('a', 'b') }", ("a/b",)),
+    (
+        "const { join } = require('node:path');\nmodule.exports = async () => { await sleep(1); return join('a', 'b') }",
+        ("a/b",),
+    ),
     ("exports.a = 1; exports.b = 'two'", ({"a": 1, "b": "two"},)),
     ("module.exports = null", (None,)),
     ("const os = require('os'); output(typeof os.EOL)", ("string",)),
@@ -218,14 +230,25 @@ try { await fetch("https://api.test/", { method: "POST", body: JSON.stringify({ 
 
 async def test_without_a_grant_a_request_says_how_to_get_one(host: Host) -> None:
     outcome = await run(host, "await getJSON('https://api.test:8443/x')")
-    assert b"this program has no network, so api.test:8443 cannot be reached: run it again with a network grant" in outcome.stderr
+    assert (
+        b"this program has no network, so api.test:8443 cannot be reached: run it again with a network grant"
+        in outcome.stderr
+    )
 
 
 LIMITS: list[tuple[str, str, Limits]] = [
     ("time", "for (;;) {}", Limits(wall_s=0.4)),
     ("time", "await new Promise((done) => setTimeout(done, 60_000))", Limits(wall_s=0.4)),
-    ("memory", "const all = []; for (;;) all.push(new Array(100_000).fill(1.5))", Limits(memory_bytes=96 << 20)),
-    ("memory", "const all = []; for (;;) all.push(new Uint8Array(1e7).fill(1))", Limits(memory_bytes=96 << 20)),
+    (
+        "memory",
+        "const all = []; for (;;) all.push(new Array(100_000).fill(1.5))",
+        Limits(memory_bytes=96 << 20),
+    ),
+    (
+        "memory",
+        "const all = []; for (;;) all.push(new Uint8Array(1e7).fill(1))",
+        Limits(memory_bytes=96 << 20),
+    ),
     ("output", "for (;;) console.log('x'.repeat(10_000))", Limits(output_bytes=100_000)),
     ("cpu", "for (;;) {}", Limits(cpu_s=1, wall_s=10)),
 ]

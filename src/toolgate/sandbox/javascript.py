@@ -9,14 +9,18 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import signal
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from toolgate.core.errors import Unavailable
-from toolgate.sandbox.job import PROXY_PORT, Broker, Job, Left, Limit, Limits
+from toolgate.sandbox import interpreter
+from toolgate.sandbox.conversation import DEPTH, OUTPUT_BYTES, OUTPUTS, deeper_than
+from toolgate.sandbox.job import PROJECT, PROXY_PORT, Broker, Job, Outcome
+from toolgate.sandbox.program import Program
 
 PRELUDE = Path(__file__).parent / "prelude" / "javascript.js"
 PROGRAM = "program.mjs"
@@ -24,13 +28,8 @@ _WRAPPER = "export default async function(module,exports,require,__filename,__di
 """Around a CommonJS snippet: on its first line, so that the others keep their numbers."""
 _ES_SYNTAX = re.compile(r"^\s*(?:import\b(?!\s*[.(])|export\b)", re.MULTILINE)
 _COMMONJS_SYNTAX = re.compile(r"\bmodule\.exports\b|\bexports\.[A-Za-z_$]|\brequire\s*[.(]")
-_NO_MEMORY = re.compile(
-    rb"JavaScript out of memory|Fatal process out of memory|Array buffer allocation failed|memory allocation of \d+ bytes failed|"
-    rb"Cannot allocate memory|Oilpan: Out of memory"
-)
 _LAST_WORDS = re.compile(rb"\n*<--- Last few GCs --->.*|\n*#\n# Fatal.*", re.DOTALL)
 _NEVER = re.compile(rb"(error: Top-level await promise never resolved\n).*\Z", re.DOTALL)
-_V8_ENDS = frozenset({signal.SIGTRAP, signal.SIGABRT, signal.SIGILL, signal.SIGSEGV})
 _HEAP_SHARE = 0.75
 """Of a program's memory for V8's heap; the rest is for what is not on it: buffers, code, stacks."""
 RESERVED_BYTES = 576 << 20
@@ -51,11 +50,26 @@ def find() -> Path:
         raise Unavailable(f"the deno package is installed without its binary ({error})", fix) from None
 
 
-def command(
-    deno: str, prelude: str, limits: Limits, reads: Sequence[str], writes: Sequence[str], network: bool
-) -> list[str]:
+def program(job: Job, networked: bool, broker: Broker | None) -> Program:
+    """What the sandbox executes for a job."""
+    deno, given = find(), Given.of(job, broker, networked)
+    return Program(
+        argv=tuple(command(str(deno), job, networked)),
+        ro_paths=interpreter.libraries(),
+        exec_paths=interpreter.loaders(),
+        runtime=(str(deno), str(PRELUDE.resolve())),
+        env=ENVIRONMENT,
+        stdin=given.stream(),
+        reserved_bytes=RESERVED_BYTES,
+        finish=given.finish,
+    )
+
+
+def command(deno: str, job: Job, networked: bool) -> list[str]:
     """Everything that is not named is refused by Deno: files, hosts, environment, programs, libraries, imports."""
-    heap = max(int(limits.memory_bytes * _HEAP_SHARE) >> 20, 16)
+    heap = max(int(job.limits.memory_bytes * _HEAP_SHARE) >> 20, 16)
+    reads = [".", PROJECT] if job.view else ["."]
+    writes = reads if job.view and job.view.writable else ["."]
     return [
         deno,
         "run",
@@ -70,22 +84,18 @@ def command(
         "--deny-import",
         "--ignore-env",  # every variable is undefined, instead of an error in whatever looks for one
         f"--v8-flags=--max-old-space-size={heap}",
-        f"--allow-read={_paths([*reads, *writes])}",
-        f"--allow-write={_paths(writes)}",
-        *([f"--allow-net=127.0.0.1:{PROXY_PORT}"] if network else []),
-        prelude,
+        f"--allow-read={','.join(reads)}",
+        f"--allow-write={','.join(writes)}",
+        *([f"--allow-net=127.0.0.1:{PROXY_PORT}"] if networked else []),
+        str(PRELUDE.resolve()),
     ]
-
-
-def _paths(paths: Sequence[str]) -> str:
-    """Deno splits at commas; a path with one in it is written with two."""
-    return ",".join(path.replace(",", ",,") for path in paths)
 
 
 ENVIRONMENT = {
     "DENO_DIR": "/dev/null/deno",  # a place where nothing can be: its caches stay in memory
     "DENO_NO_UPDATE_CHECK": "1",
     "NO_COLOR": "1",
+    "NO_PROXY": "127.0.0.1",  # the prelude speaks to the proxy itself
 }
 
 
@@ -124,29 +134,46 @@ class Given:
         text = json.dumps(body).encode()
         return b"%010d" % len(text) + text + self.stdin
 
-    def taken(self, left: Sequence[Left]) -> tuple[tuple[Any, ...], tuple[Left, ...], tuple[str, ...]]:
-        """The values given to `output`, the files that are the program's own, and what could not be taken, in words."""
-        values: list[Any] = []
-        dropped: list[str] = []
-        for lines in (file.content.splitlines() for file in left if file.path == self.outputs):
-            for line in lines:
-                try:
-                    values.append(json.loads(line))
-                except (ValueError, RecursionError):
-                    dropped.append("a value given to output() that is not JSON")
-        own = tuple(file for file in left if file.path not in (self.outputs, PROGRAM))
-        return tuple(values), own, tuple(dropped)
+    def finish(self, outcome: Outcome) -> Outcome:
+        """With what was given to `output`, without files and last words that are not the program's own."""
+        written = b"".join(file.content for file in outcome.left if file.path == self.outputs)
+        values, dropped = _values(written)
+        return replace(
+            outcome,
+            stderr=tidy(outcome.stderr),
+            outputs=tuple(values),
+            left=tuple(file for file in outcome.left if file.path not in (self.outputs, PROGRAM)),
+            dropped=(*outcome.dropped, *dropped),
+        )
+
+
+def _values(written: bytes) -> tuple[list[Any], list[str]]:
+    """One JSON value on a line. What is too much or no JSON is said once, and not taken."""
+    values: list[Any] = []
+    lines = written[:OUTPUT_BYTES].split(b"\n")
+    whole = len(written) <= OUTPUT_BYTES and len(lines) <= OUTPUTS + 1
+    dropped = [] if whole else [f"outputs beyond {OUTPUTS}, or {OUTPUT_BYTES:,} bytes"]
+    wrong = f"a value given to output() that is not JSON, or more than {DEPTH} deep"
+    for line in lines[:OUTPUTS] if whole else lines[:-1][:OUTPUTS]:
+        if not line:
+            continue
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            value = None
+            fit = False
+        else:
+            fit = not deeper_than(value, DEPTH)
+        if fit:
+            values.append(value)
+        elif wrong not in dropped:
+            dropped.append(wrong)
+    return values, dropped
 
 
 def is_commonjs(code: str) -> bool:
     """A guess that does no harm where it is wrong: without import and export, a body runs as well as a module."""
     return bool(_COMMONJS_SYNTAX.search(code)) and not _ES_SYNTAX.search(code)
-
-
-def limit_hit(stderr: bytes, exit_code: int | None, ended_by: int) -> Limit | None:
-    """Deno dies of a full heap by a signal, and of a refused allocation by an error; both are the same limit."""
-    died = ended_by in _V8_ENDS or exit_code not in (0, None)
-    return "memory" if died and _NO_MEMORY.search(stderr) else None
 
 
 def tidy(stderr: bytes) -> bytes:
