@@ -91,7 +91,7 @@ class Conversation:
             message = orjson.loads(request)
         except orjson.JSONDecodeError:
             return {"error": "that is not JSON, or too deep"}
-        if not isinstance(message, dict) or _deeper_than(message, DEPTH):
+        if not isinstance(message, dict) or deeper_than(message, DEPTH):
             return {"error": f"a request is an object, at most {DEPTH} deep"}
         if message.get("op") == "output":
             return self._keep(message.get("data"), len(request))
@@ -141,7 +141,7 @@ class Conversation:
         self._stop("requests")
 
 
-def _deeper_than(value: Any, depth: int) -> bool:
+def deeper_than(value: Any, depth: int) -> bool:
     """Level by level, so that depth costs no stack."""
     level = [value]
     for _ in range(depth):

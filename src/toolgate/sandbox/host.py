@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 
 from toolgate.core.errors import CallError, InvalidArgs, Unavailable
-from toolgate.sandbox import probe, program
+from toolgate.sandbox import javascript, probe, program
 from toolgate.sandbox.collect import Keep
 from toolgate.sandbox.job import Broker, Egress, Job, Language, Mode, Outcome
 from toolgate.sandbox.pool import Pool
@@ -34,7 +34,11 @@ class Host:
         self._wanted = wanted
         self._warm = warm
         self._keep = keep
-        self._programs: dict[Language, Made] = {"shell": program.shell, **(programs or {})}
+        self._programs: dict[Language, Made] = {
+            "shell": program.shell,
+            "javascript": javascript.program,
+            **(programs or {}),
+        }
         self._walls = walls
         self._standing: probe.Standing | None = None
         self._pool: Pool | None = None
@@ -52,7 +56,7 @@ class Host:
         try:
             pool = await self._open()
             _check(job, pool.mode, egress is not None)
-            made = self._program(job, egress is not None)
+            made = self._program(job, egress is not None, broker)
             shape = Shape.of(job, made, egress is not None, self._walls.off)
             prepared = await pool.take(shape)
         except CallError as error:
@@ -80,15 +84,10 @@ class Host:
                 self._pool = Pool(mode, self._warm, bool(self._walls.off))
         return self._pool
 
-    def _program(self, job: Job, networked: bool) -> Program | None:
+    def _program(self, job: Job, networked: bool, broker: Broker | None) -> Program | None:
         if job.language == "python":
             return None
-        made = self._programs.get(job.language)
-        if made is None:
-            raise Unavailable(
-                f"there is nothing here that runs {job.language}", "install it: pip install 'toolgate[js]'"
-            )
-        return made(job, networked)
+        return self._programs[job.language](job, networked, broker)
 
 
 def _check(job: Job, mode: Mode, networked: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from toolgate.core.errors import InvalidArgs, Unavailable
 from toolgate.sandbox import interpreter
-from toolgate.sandbox.job import Job, Limits
+from toolgate.sandbox.job import Broker, Job, Limits, Outcome
 
 LIMITS = Limits(processes=32)
 """For a shell, which without others can do little."""
@@ -22,15 +22,22 @@ class Program:
     ro_paths: tuple[str, ...] = ()
     exec_paths: tuple[str, ...] = ()
     """Read-only, too. A dynamically linked program also needs its loader: `interpreter.loaders()`."""
+    runtime: tuple[str, ...] = ()
+    """Real paths of single files, read and executed, which need not lie where they do outside: words of `argv` that
+    name one are changed to where it is."""
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
+    reserved_bytes: int = 0
+    """Memory on top of the limit that the runtime takes before the program has any."""
+    finish: Callable[[Outcome], Outcome] = lambda outcome: outcome
+    """What the runtime adds to an outcome, or takes out of it."""
 
 
-Made = Callable[[Job, bool], Program]
-"""From a job, and whether it may reach the egress proxy."""
+Made = Callable[[Job, bool, Broker | None], Program]
+"""From a job, whether it may reach the egress proxy, and who answers for its secrets."""
 
 
-def shell(job: Job, networked: bool) -> Program:
+def shell(job: Job, networked: bool, broker: Broker | None) -> Program:
     """A script, which is put where only the program sees it, or an argv; either sees the system's programs."""
     argv = (_found(job.argv[0]), *job.argv[1:]) if job.argv else (_sh(),)
     return Program(argv, interpreter.settings(), interpreter.commands(), stdin=job.stdin)

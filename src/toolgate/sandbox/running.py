@@ -54,7 +54,8 @@ class Running:
             raise Unavailable("the sandbox was killed while the program ran", "run it again")
         if self.limit is None:
             self.limit = naming.limit_of(self.job, ended, stderr, self.prepared.work)
-        return await self._outcome(ended, stdout, stderr, duration, keep)
+        outcome = await self._outcome(ended, stdout, stderr, duration, keep)
+        return program.finish(outcome) if program else outcome
 
     async def _end(self) -> Ended | None:
         timer = asyncio.get_running_loop().call_later(self.job.limits.wall_s, self.stop, "time")
@@ -115,7 +116,7 @@ def _go(job: Job, program: Program | None) -> dict[str, Any]:
         "argv": list(program.argv) if program else [],
         "env": dict(program.env) if program else {},
         "cpu": limits.cpu_s,
-        "memory": limits.memory_bytes,
+        "memory": limits.memory_bytes + (program.reserved_bytes if program else 0),
         "processes": limits.processes,
         "files": limits.files,
         "disk": limits.disk_bytes,

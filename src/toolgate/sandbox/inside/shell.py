@@ -22,10 +22,7 @@ def become(go: Go, kind: Kind) -> int:
         os.setsid()
     for each in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
         signal.signal(each, signal.SIG_DFL)
-    if kind == "shell":
-        os.close(HANDLE)
-    else:
-        os.set_inheritable(HANDLE, True)
+    os.close(HANDLE)
     argv = [*go.argv, _script(go)] if go.code else go.argv
     try:
         os.execve(argv[0], argv, go.env)  # noqa: S606
