@@ -25,6 +25,7 @@ from bench.crowd import crowd
 from bench.durable import durable
 from bench.git import git
 from bench.growth import growth
+from bench.javascript import javascript_program
 from bench.mcp import mcp
 from bench.measure import Line
 from bench.opening import opening
@@ -38,6 +39,7 @@ from bench.server import Postgres
 BENCHMARKS: dict[str, Benchmark] = {
     "gate": overhead, "durable": durable, "crowd": crowd, "verify": proof, "growth": growth, "parts": parts,
     "git": git, "search": search, "open": opening, "mcp": mcp,
+    "javascript": javascript_program,
 }  # fmt: skip
 
 

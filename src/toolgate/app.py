@@ -38,6 +38,7 @@ from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter, Job, Transaction
 from toolgate.storage.sqlite import SqliteBackend
 from toolgate.toolsets import artifacts, code, code_git, events, fs, fs_patch, system, tools, undo
+from toolgate.toolsets.exec.wiring import tools_of
 from toolgate.version import VERSION
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.git.repositories import Repositories
@@ -165,7 +166,8 @@ async def _assemble(
     live.ledger, live.services = ledger, services
     gate = Gate(setup.root, live, services, Pipeline(services))
     stack.push_async_callback(gate.pipeline.refusals.close)
-    _register(setup, services, gate, _history(setup, stack, services, live), own, more)
+    ready = [*_history(setup, stack, services, live), *_programs(setup, stack, services, live)]
+    _register(setup, services, gate, ready, own, more)
     if setup.trusted and setup.config.servers:
         from toolgate.upstream.wiring import servers_of
 
@@ -310,8 +312,21 @@ def _history(setup: Setup, stack: AsyncExitStack, services: Services, live: Live
     return [*code.toolset(services.files.mounts, outliner), *code_git.toolset(repositories)]
 
 
+def _programs(setup: Setup, stack: AsyncExitStack, services: Services, live: LivePolicy) -> list[Tool]:
+    files = services.files
+    if not isinstance(files, WorkspaceFiles):
+        return []  # nothing of an untrusted project runs
+    made, kept = tools_of(services, files, setup.local, stack, live.current)
+
+    async def needed() -> frozenset[str]:
+        return await images_needed(services.ledger) | await files.run(kept.needed)
+
+    files.needed = needed
+    return made
+
+
 def _register(
-    setup: Setup, services: Services, gate: Gate, history: Sequence[Tool], own: Sequence[Tool],
+    setup: Setup, services: Services, gate: Gate, ready: Sequence[Tool], own: Sequence[Tool],
     more: Sequence[plugins.Plugin],
 ) -> None:  # fmt: skip
     built_in = [
@@ -320,12 +335,11 @@ def _register(
         *system.toolset(gate.stores, setup.root, setup.local / "log" / "toolgate.jsonl", VERSION),
     ]
     if isinstance(services.files, WorkspaceFiles):
-        services.files.needed = lambda: images_needed(services.ledger)
         built_in += undo.toolset(services.registry, services.ledger, services.files)
         built_in += artifacts.toolset(services.ledger, services.files)
         built_in += fs.toolset(services.files)
         built_in += fs_patch.toolset(services.files)
-    for tool in (*built_in, *history):
+    for tool in (*built_in, *ready):
         services.registry.add(tool)
     named = [plugins.load(spec, setup.root) for spec in setup.config.plugins] if setup.trusted else []
     brought = (tool for plugin in (*more, *named) for tool in plugin(services))

@@ -74,10 +74,14 @@ class CallError(ToolgateError):
 
     code: ClassVar[Code] = Code.FAILED
 
-    def __init__(self, message: str, fix: str = "", data: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, message: str, fix: str = "", data: Mapping[str, Any] | None = None, *, certain: bool = False
+    ) -> None:
         super().__init__(message, fix)
         self.data = data
         """What a program needs to go on: the question's id, the seconds to wait, the failing fields."""
+        self.certain = certain
+        """The tool knows how it ended: there is nothing to find out, whatever its effects are."""
 
 
 class UnknownTool(CallError):

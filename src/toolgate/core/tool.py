@@ -29,6 +29,7 @@ from toolgate.core.change import Change
 from toolgate.core.context import Context
 from toolgate.core.effects import Effects
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
+from toolgate.core.follow import Follow
 from toolgate.core.names import check_name
 from toolgate.core.paths import MountPath
 
@@ -100,6 +101,8 @@ class Tool:
     summarize: Callable[[Any], str] | None = None
     fit: Callable[[Any, int], Any] | None = None
     """Shortens a result to so many characters of JSON, and says in it what was cut and how to get it."""
+    follow: Follow | None = None
+    """Another call that this one leads to, made for the same caller once it is settled."""
     aliases: tuple[str, ...] = ()
     origin: Literal["native", "imported"] = "native"
     free: bool = False

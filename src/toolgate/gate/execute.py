@@ -116,6 +116,8 @@ async def _raised(services: Services, flow: Flow, error: Exception) -> Outcome:
             f"{tool.name} failed: {type(error).__name__}: {error}",
             "check the arguments; the trace is in the log",
         )
+    if error.certain:
+        return Broke(error.code, error.message, error.fix, error.data)
     planned = flow.call is not None and flow.call.change is not None
     if planned and isinstance(error, Conflict):
         return Broke(error.code, error.message, error.fix)  # the Files port has written nothing, so no doubt

@@ -90,6 +90,8 @@ class Broke:
     code: Code
     message: str
     fix: str = ""
+    data: Any = None
+    """What the tool has to show for it all the same, such as what a program printed before its time was up."""
 
 
 @dataclass(frozen=True, slots=True)

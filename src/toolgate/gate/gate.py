@@ -65,6 +65,8 @@ class Pipeline:
         assert flow.result is not None
         if flow.cancelled:
             raise asyncio.CancelledError
+        if flow.tool is not None and flow.tool.follow is not None and flow.result.ok:
+            await self._follow(flow, flow.result)
         return flow.result
 
     async def calls(
@@ -79,6 +81,17 @@ class Pipeline:
                 results += [_not_run(rest, name) for rest, _ in requests[index + 1 :]]
                 break
         return results
+
+    async def _follow(self, flow: Flow, first: Result) -> None:
+        """The call that this one leads to, for the same caller. A repeated key repeats both, so neither runs twice."""
+        assert flow.tool is not None
+        assert flow.tool.follow is not None
+        wanted = flow.tool.follow.next(first.data)
+        if wanted is None:
+            return
+        key = f"{flow.key}/follow" if flow.key else None
+        second = await self.call(*wanted, flow.persona, key=key, trail=flow.trail, wait=flow.wait)
+        first.data = flow.tool.follow.told(first.data, second)
 
     async def _pass(self, flow: Flow) -> None:
         position = 0

@@ -119,5 +119,9 @@ def _result(flow: Flow, row: Row) -> Result:
         return Result(True, flow.tool.name, flow.data, None, flow.meta(row.seq))
     problem = outcome or Lost(Code.UNKNOWN_OUTCOME, "it was interrupted")
     return Result(
-        False, flow.tool.name, None, Problem(problem.code, problem.message, problem.fix), flow.meta(row.seq)
+        False,
+        flow.tool.name,
+        flow.data,
+        Problem(problem.code, problem.message, problem.fix),
+        flow.meta(row.seq),
     )

@@ -23,9 +23,9 @@ _TURNS = 8
 
 
 def shape(services: Services, flow: Flow) -> None:
-    if not isinstance(flow.outcome, Done):
-        if flow.outcome is not None:
-            flow.outcome = replace(flow.outcome, message=encodable(flow.outcome.message))
+    if flow.outcome is not None and not isinstance(flow.outcome, Done):
+        flow.outcome = replace(flow.outcome, message=encodable(flow.outcome.message))
+    if not isinstance(flow.outcome, Done) and flow.data is None:
         return
     assert flow.tool is not None
     try:
@@ -33,7 +33,7 @@ def shape(services: Services, flow: Flow) -> None:
         if mended or "null" in flow.text:
             flow.data = json.loads(flow.text)  # NaN became null, a broken character `?`: say the same
     except (TypeError, ValueError, RecursionError) as error:
-        if not flow.effectful:
+        if isinstance(flow.outcome, Done) and not flow.effectful:
             message = f"{flow.tool.name} returned what JSON cannot hold: {error}"
             flow.outcome = Broke(Code.FAILED, message, "report this to its author")
         flow.data, flow.text = None, ""

@@ -61,6 +61,8 @@ class Job:
     secrets: tuple[str, ...] = ()
     """Names only. What the program holds is a placeholder, unless the owner lets a value be revealed."""
     view: View | None = None
+    files: tuple[Left, ...] = ()
+    """Put into the work directory before it starts."""
     packages: tuple[Path, ...] = ()
     """Extra directories of Python packages, read-only."""
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from toolgate import config
+from toolgate.core.call import new_id
 from toolgate.core.errors import CallError, InvalidArgs
 from toolgate.core.result import Meta, Result
 from toolgate.facade import Gate
@@ -93,9 +94,19 @@ async def _through_gate(request: Request, args: dict[str, Any]) -> Result:
 
         def make(gate: Gate, wait: bool) -> Coroutine[Any, Any, Result]:
             who = request.persona or None
+            if wait and _leads_on(gate, request.tool):
+                request.more["key"] = request.more["key"] or new_id("k")
             return gate.call(request.tool, args, persona=who, wait=wait, progress=ticker, **request.more)
 
         return await carry(make, request.root, yes=request.yes, wait=request.wait)
+
+
+def _leads_on(gate: Gate, tool: str) -> bool:
+    """Whether another call follows: then a key keeps the first from being made again if that one is put off."""
+    try:
+        return gate.services.registry.resolve(tool).follow is not None
+    except CallError:
+        return False
 
 
 Make = Callable[[Gate, bool], Coroutine[Any, Any, Result]]
@@ -136,6 +147,7 @@ def show(result: Result, code: int | None = None) -> int:
         if speech.mode.verbose or sys.stderr.isatty():
             _meta(result)
     else:
+        rendering.show(result.tool, result.data)  # what a program said before it was stopped
         failures.tell(result.error.code.value, result.error.message, result.error.fix)
     if result.error is None:
         return failures.OK

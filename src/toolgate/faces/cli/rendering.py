@@ -13,7 +13,7 @@ from typing import Any
 from rich.text import Text
 
 from toolgate.faces.cli import speech
-from toolgate.faces.cli.drawings import files, history, search
+from toolgate.faces.cli.drawings import files, history, programs, search
 
 Drawing = Callable[[Any, bool], Iterator[Text]]
 DRAWINGS: dict[str, Drawing] = {
@@ -29,6 +29,9 @@ DRAWINGS: dict[str, Drawing] = {
     "code.log": history.draw_log,
     "code.show": history.draw_show,
     "code.blame": history.draw_blame,
+    "exec.python": programs.draw_run,
+    "exec.javascript": programs.draw_run,
+    "exec.shell": programs.draw_run,
 }
 
 

@@ -1,0 +1,76 @@
+"""One job's process: raise the walls, say that they stand, wait for a program, run it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+import signal
+import socket
+from dataclasses import replace
+
+from . import privileges, python, rlimits, shell, walls
+from .kernel import close_from
+from .link import HANDLE, Link
+from .order import Mode, Order, read_go
+
+BROKEN = 125
+
+
+def live(order: Order, mode: Mode, streams: list[int], size: int) -> int:
+    """From the fork to the exit code."""
+    line = _settle(streams)
+    try:
+        others = rlimits.tasks_of(os.getuid()) if mode == "landlock" and order.has("rlimits") else 0
+        work, (how, changes), listener = walls.separate(order, mode)
+        os.chdir(walls.work_directory(order, mode))
+        os.umask(0o022)
+        walls.restrict(order, mode)
+    except Exception as error:
+        line.sendall(json.dumps({"op": "broken", "error": f"{type(error).__name__}: {error}"[:500]}).encode())
+        return BROKEN
+    handles = [work, *([] if changes < 0 else [changes]), *([] if listener is None else [listener.fileno()])]
+    said = {"op": "ready", "shown": how, "changes": changes >= 0}
+    socket.send_fds(line, [json.dumps(said).encode()], handles)
+    for handle in {work, changes} - {-1}:
+        os.close(handle)
+    if listener is not None:
+        listener.close()
+    return _serve(order, mode, line, size, others)
+
+
+def _serve(order: Order, mode: Mode, line: socket.socket, size: int, others: int) -> int:
+    word, handles, _, _ = socket.recv_fds(line, 1, 2)
+    if not word or len(handles) != 2:
+        return 0  # the host wants no program run here after all
+    go = read_go(handles[0])
+    os.dup2(handles[1], 0)
+    os.close(handles[1])
+    argv = [walls.seen_as(order, mode, word) for word in go.argv]
+    go = replace(go, argv=argv, env=walls.environment(order, mode) | go.env)
+    if order.has("rlimits"):
+        rlimits.apply(go, order.kind, size=size, others=others)
+    if order.kind != "python":
+        line.detach()
+        return shell.become(go, order.kind)
+    os.environ.clear()
+    os.environ.update(go.env)
+    random.seed()
+    return python.run(go.code, Link(line), walls.packages_directory(order, mode))
+
+
+def _settle(streams: list[int]) -> socket.socket:
+    """Nothing of the zygote's stays open but what a program is given."""
+    privileges.die_with_parent()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.setsid()
+    # Out of the way first: one of them may have a number that another is to get.
+    nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    moved = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, 64) for each in (nothing, *streams)]
+    for target, handle in enumerate(moved):
+        os.dup2(handle, target, inheritable=target < HANDLE)
+    close_from(HANDLE + 1)
+    return socket.socket(fileno=HANDLE)

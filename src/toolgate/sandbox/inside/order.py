@@ -1,0 +1,90 @@
+"""What the host asks of the zygote: first what to build, then, when there is a program, what to run in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Mode = Literal["root", "userns", "landlock"]
+Kind = Literal["python", "javascript", "shell"]
+
+WORK, PROJECT, PACKAGES, RUNTIME, SCRAP = "/work", "/project", "/packages", "/runtime", ".tmp"
+"""SCRAP is for temporary files, in the work directory; it does not come back."""
+PROXY_PORT = 3128
+INSIDE_UID = 1000
+"""Who a program is inside a user namespace."""
+
+LAYERS = frozenset(
+    {
+        "mounts",
+        "processes",
+        "network",
+        "ipc",
+        "host name",
+        "cgroup",
+        "uid",
+        "capabilities",
+        "rlimits",
+        "landlock",
+        "seccomp",
+    }
+)
+"""What can be left out by a test that wants to see what each layer stops."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is fixed when the walls are raised, before a program is known."""
+
+    kind: Kind
+    uid: int
+    """The job's own user, in root mode."""
+    place: str
+    """A directory of the host's to work in; empty: a new one, in memory, with the two limits below."""
+    disk: int
+    inodes: int
+    read: list[str]
+    execute: list[str]
+    runtime: list[str]
+    """Single files to read and execute. They may lie anywhere, so they are shown in a directory of their own."""
+    hide: list[str]
+    packages: list[str]
+    view: dict[str, Any] | None
+    processes: bool
+    network: bool
+    off: list[str]
+
+    def has(self, layer: str) -> bool:
+        return layer not in self.off
+
+
+@dataclass(frozen=True)
+class Go:
+    """What is run behind the walls."""
+
+    code: str
+    argv: list[str]
+    env: dict[str, str]
+    cpu: int
+    memory: int
+    processes: int
+    files: int
+    disk: int
+
+
+def read_order(handle: int) -> Order:
+    return Order(**_value(handle))
+
+
+def read_go(handle: int) -> Go:
+    return Go(**_value(handle))
+
+
+def _value(handle: int) -> dict[str, Any]:
+    """From a file in memory, which unlike a socket takes any size at once."""
+    with open(handle, "rb", closefd=True) as stream:
+        os.lseek(handle, 0, os.SEEK_SET)
+        found: dict[str, Any] = json.loads(stream.read())
+    return found

@@ -1,0 +1,127 @@
+"""Running a Python program: as `__main__`, with `await` at the top level, and errors that show only its own frames."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import atexit
+import builtins
+import importlib
+import inspect
+import io
+import linecache
+import os
+import sys
+import threading
+import traceback
+import types
+from typing import Any
+
+from .link import Link
+
+NAME = "<program>"
+
+
+def run(code: str, link: Link, packages: list[str]) -> int:
+    """The exit code."""
+    _open_streams()
+    sys.path += packages
+    sys.argv = [NAME]
+    main = types.ModuleType("__main__")
+    sys.modules["__main__"] = main
+    for name in ("exit", "quit"):  # what `site` would have added
+        setattr(builtins, name, sys.exit)
+    _install_prelude(main.__dict__, link)
+    lines = code.splitlines(keepends=True)
+    linecache.cache[NAME] = (len(code), None, lines, NAME)
+    exit_code = _guarded(code, main.__dict__)
+    return _finish(exit_code)
+
+
+def leave(exit_code: int) -> None:
+    os._exit(exit_code)
+
+
+def _guarded(code: str, namespace: dict[str, Any]) -> int:
+    try:
+        compiled = compile(code, NAME, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        if compiled.co_flags & inspect.CO_COROUTINE:
+            asyncio.run(eval(compiled, namespace))  # noqa: S307  This is what the sandbox is for.
+        else:
+            exec(compiled, namespace)  # noqa: S102
+    except SystemExit as error:
+        return _code_of(error)
+    except BaseException as error:
+        _report(error)
+        return 1
+    return 0
+
+
+def _code_of(error: SystemExit) -> int:
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code & 0xFF
+    print(error.code, file=sys.stderr)  # noqa: T201
+    return 1
+
+
+def _report(error: BaseException) -> None:
+    try:
+        shown = traceback.TracebackException.from_exception(error)
+        _only_own(shown)
+        sys.stderr.write("".join(shown.format()))
+    except BaseException:
+        # The program may have broken whatever we would print with, or have no memory left for it.
+        os.write(2, type(error).__name__.encode() + b"\n")
+
+
+def _only_own(shown: traceback.TracebackException) -> None:
+    """Drop the frames that lead to the program's first one, here and in the errors before it."""
+    seen: set[int] = set()
+    waiting: list[traceback.TracebackException | None] = [shown]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        first = next(
+            (place for place, frame in enumerate(one.stack) if frame.filename == NAME), len(one.stack)
+        )
+        del one.stack[:first]
+        waiting += [one.__cause__, one.__context__, *(one.exceptions or ())]
+
+
+def _finish(exit_code: int) -> int:
+    """As the interpreter does at its end: other threads, then what was registered, then what is still buffered."""
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+    except BaseException as error:
+        _report(error)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:
+            exit_code = exit_code or 120
+    return exit_code
+
+
+def _open_streams() -> None:
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "r")), encoding="utf-8")
+    out = io.BufferedWriter(io.FileIO(1, "w"))
+    sys.stdout = io.TextIOWrapper(out, encoding="utf-8", errors="backslashreplace")
+    err = io.BufferedWriter(io.FileIO(2, "w"))
+    sys.stderr = io.TextIOWrapper(err, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+
+
+def _install_prelude(namespace: dict[str, Any], link: Link) -> None:
+    """Helpers such as `output`, where they are shipped."""
+    try:
+        prelude = importlib.import_module(".prelude", __package__)
+    except ModuleNotFoundError as error:
+        if error.name != f"{__package__}.prelude":
+            raise
+        return
+    prelude.install(namespace, link)

@@ -1,0 +1,54 @@
+"""Limits that the kernel keeps for each process, set when the program is known and before it runs."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+from .order import Go, Kind
+
+THREADS = 64
+"""For a program that may start no process: threads count as processes."""
+_SPARE = 256
+"""Where programs run as the user: threads that he may start elsewhere before a program can start none."""
+
+
+def apply(go: Go, kind: Kind, *, size: int, others: int) -> None:
+    """`size` is what the interpreter itself maps; `others` are the user's processes that are not ours."""
+    memory = resource.RLIMIT_DATA if kind == "javascript" else resource.RLIMIT_AS
+    started = 1 if kind == "shell" else 0  # the first process only waits for the others
+    processes = THREADS if go.processes == 1 else go.processes + started
+    _lower(memory, go.memory + (size if kind == "python" else 0))
+    _lower(resource.RLIMIT_NPROC, processes + (others + _SPARE if others else 0))
+    _lower(resource.RLIMIT_CPU, go.cpu)
+    _lower(resource.RLIMIT_NOFILE, go.files)
+    _lower(resource.RLIMIT_FSIZE, go.disk)
+    for each in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
+        _lower(each, 0)
+    for each in (resource.RLIMIT_NICE, resource.RLIMIT_RTPRIO):
+        _lower(each, 0)
+
+
+def address_space() -> int:
+    """How much this process maps."""
+    with open("/proc/self/statm") as stream:
+        return int(stream.read().split()[0]) * resource.getpagesize()
+
+
+def tasks_of(uid: int) -> int:
+    """Processes and threads of a user, as the kernel counts them for its limit."""
+    count = 0
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            try:
+                if entry.name.isdigit() and entry.stat().st_uid == uid:
+                    count += os.stat(f"/proc/{entry.name}/task").st_nlink - 2
+            except OSError:
+                continue
+    return count
+
+
+def _lower(which: int, value: int) -> None:
+    _, hard = resource.getrlimit(which)
+    limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (limit, limit))

@@ -1,0 +1,149 @@
+"""Processes that are ready before there is a program for them, and the zygote they come from."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from toolgate.core.errors import Unavailable
+from toolgate.sandbox.job import Mode
+from toolgate.sandbox.places import Places
+from toolgate.sandbox.prepared import Prepared
+from toolgate.sandbox.shape import Shape
+from toolgate.sandbox.uids import Uids
+from toolgate.sandbox.zygote import Zygote
+
+JOBS, MINUTES = 500, 10
+"""After so many processes or so much time the next one comes from a new zygote: jobs of one share a memory layout."""
+
+
+class Pool:
+    """The most recently used shapes are kept ready."""
+
+    def __init__(self, mode: Mode, warm: int, ablation: bool) -> None:
+        self.mode = mode
+        self.warm = warm
+        self.ablation = ablation
+        self.uids = Uids.choose() if mode == "root" else None
+        self.places: Places | None = None
+        self.zygote: Zygote | None = None
+        self._ready: list[Prepared] = []
+        self._out: set[Prepared] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._starting = asyncio.Lock()
+        self._closed = False
+
+    async def take(self, shape: Shape) -> Prepared:
+        for one in [one for one in self._ready if one.shape == shape]:
+            self._ready.remove(one)
+            if one.alive:
+                return one
+            await self._discard(one)
+        return await self._prepare(shape)
+
+    async def release(self, prepared: Prepared) -> None:
+        """The program is done, or is to be: nothing of it stays."""
+        await prepared.end()
+        prepared.close()
+
+    def refill(self, shape: Shape) -> None:
+        """In the background; the program that was asked for does not wait for the next one."""
+        if self.warm and not self._closed:
+            task = asyncio.ensure_future(self._refill(shape))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        self._closed = True
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        zygotes = {one.zygote for one in self._out} | ({self.zygote} if self.zygote else set())
+        for zygote in zygotes:
+            await zygote.close()
+        for one in tuple(self._out):
+            one.close()
+        if self.places is not None:
+            await asyncio.to_thread(self.places.close)
+
+    async def _refill(self, shape: Shape) -> None:
+        ready = sum(one.shape == shape for one in self._ready)
+        try:
+            for _ in range(self.warm - ready):
+                self._ready.append(await self._prepare(shape))
+        except (Unavailable, OSError):
+            return  # whoever needs one will hear of it
+        while len(self._ready) > self.warm:
+            await self._discard(self._ready.pop(0))
+
+    async def _prepare(self, shape: Shape) -> Prepared:
+        try:
+            return await self._attempt(shape)
+        except ConnectionError:  # somebody killed the zygote
+            pass
+        try:
+            return await self._attempt(shape)
+        except ConnectionError as error:
+            raise Unavailable(f"the sandbox dies at once: {error}", "see `toolgate doctor`") from error
+
+    async def _attempt(self, shape: Shape) -> Prepared:
+        zygote = await self._fresh_zygote()
+        uid = self.uids.take() if self.uids else 0
+        place = self._place(uid, shape)
+        prepared = Prepared(shape, zygote, uid, place)
+        prepared.forget = self._forget
+        self._out.add(prepared)
+        try:
+            await prepared.raise_walls()
+        except BaseException:
+            await self._discard(prepared)
+            raise
+        return prepared
+
+    def _place(self, uid: int, shape: Shape) -> str:
+        if self.mode != "landlock" and "mounts" not in shape.off:
+            return ""
+        self.places = self.places or Places()
+        return self.places.new(uid if "uid" not in shape.off else 0, shape.packages)
+
+    async def _fresh_zygote(self) -> Zygote:
+        async with self._starting:
+            old = self.zygote
+            if old is not None and not old.dead and not _worn(old):
+                return old
+            self.zygote = await Zygote.start(self.mode, self.ablation)
+        if old is not None:
+            await self._retire(old)
+        return self.zygote
+
+    async def _retire(self, zygote: Zygote) -> None:
+        """It starts nothing any more; it goes with the last program it started."""
+        for one in [one for one in self._ready if one.zygote is zygote]:
+            self._ready.remove(one)
+            await self._discard(one)
+        if not any(one.zygote is zygote for one in self._out):
+            await zygote.close()
+
+    async def _discard(self, prepared: Prepared) -> None:
+        await prepared.end()
+        prepared.close()
+
+    def _forget(self, prepared: Prepared) -> None:
+        if prepared not in self._out:
+            return
+        self._out.discard(prepared)
+        if self.uids:
+            self.uids.give_back(prepared.uid)
+        if prepared.place and self.places is not None:
+            self.places.remove(prepared.place)
+        last = prepared.zygote is not self.zygote and not any(
+            one.zygote is prepared.zygote for one in self._out
+        )
+        if last and not self._closed:
+            task = asyncio.ensure_future(prepared.zygote.close())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+
+def _worn(zygote: Zygote) -> bool:
+    return zygote.used >= JOBS or time.monotonic() - zygote.begun > MINUTES * 60

@@ -1,0 +1,130 @@
+"""A process behind its walls, waiting for a program; and everything of ours that hangs on it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from toolgate.core.errors import Unavailable
+from toolgate.sandbox import memory
+from toolgate.sandbox.shape import Shape
+from toolgate.sandbox.zygote import Birth, Ended, Zygote
+
+SECONDS = 20
+
+
+class Prepared:
+    def __init__(self, shape: Shape, zygote: Zygote, uid: int, place: str) -> None:
+        self.shape = shape
+        self.zygote = zygote
+        self.uid = uid
+        self.place = place
+        self.out = self.err = self.pid = self.work = self.changes = -1
+        self.copied = False
+        """The project is a copy, and no layers, in which `changes` would be."""
+        self.line: socket.socket
+        self.listener: socket.socket | None = None
+        self.birth: Birth
+        self.forget: Callable[[Prepared], None] = lambda _: None
+
+    async def raise_walls(self) -> None:
+        """ConnectionError where the zygote is gone; Unavailable where a wall does not stand."""
+        self.line, theirs = socket.socketpair()
+        self.line.setblocking(False)
+        self.out, out = os.pipe()
+        self.err, err = os.pipe()
+        try:
+            self.birth = self.zygote.ask(self.shape.order(self.uid, self.place), out, err, theirs.fileno())
+        finally:
+            os.close(out)
+            os.close(err)
+            theirs.close()
+        os.set_blocking(self.out, False)
+        os.set_blocking(self.err, False)
+        try:
+            self.pid = await self.birth.started
+        except OSError as error:
+            if isinstance(error, ConnectionError):
+                raise
+            raise Unavailable(f"the sandbox cannot start a process: {error}", "try again later") from error
+        word, handles = await asyncio.wait_for(self._ready(), SECONDS)
+        if not word:
+            raise ConnectionError("the process ended before its walls stood")
+        said = json.loads(word)
+        if said["op"] != "ready":
+            raise Unavailable(
+                f"a wall of the sandbox does not stand: {said['error']}", "see `toolgate doctor`"
+            )
+        self.work = handles.pop(0)
+        self.copied = said["shown"] == "copy"
+        if said["changes"]:
+            self.changes = handles.pop(0)
+        if handles:
+            self.listener = socket.socket(fileno=handles[0])
+            self.listener.setblocking(False)
+
+    async def _ready(self) -> tuple[bytes, list[int]]:
+        loop = asyncio.get_running_loop()
+        heard: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(self.line, lambda: None if heard.done() else heard.set_result(None))
+        try:
+            await heard
+        finally:
+            loop.remove_reader(self.line)
+        try:
+            word, handles, _, _ = socket.recv_fds(self.line, 4096, 3)
+        except OSError:
+            return b"", []
+        return word, handles
+
+    def go(self, order: dict[str, Any], stdin: bytes) -> None:
+        """Hand the program over; it runs from here on."""
+        given = [memory.file(json.dumps(order).encode()), memory.file(stdin)]
+        try:
+            socket.send_fds(self.line, [b"g"], given)
+        finally:
+            for handle in given:
+                os.close(handle)
+
+    @property
+    def alive(self) -> bool:
+        return not self.birth.ended.done() and not self.zygote.dead
+
+    def kill(self) -> None:
+        """The first process of its namespace: with it the kernel ends every other one."""
+        if self.pid >= 0:
+            try:
+                signal.pidfd_send_signal(self.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                return
+
+    async def end(self) -> Ended | None:
+        """Kill what is left and wait until it is gone. Whoever is cancelled here has killed it all the same."""
+        self.kill()
+        if not hasattr(self, "birth"):
+            return None
+        if self.pid < 0:
+            self.line.close()  # it has started, or is about to: it ends when it finds nobody at the other end
+        try:
+            return await asyncio.wait_for(asyncio.shield(self.birth.ended), SECONDS)
+        except TimeoutError:
+            self.zygote.process.kill()
+            return await asyncio.shield(self.birth.ended)
+
+    def close(self) -> None:
+        """Let go of every handle. The process must have ended, or the zygote with it."""
+        self.kill()
+        for handle in (self.out, self.err, self.pid, self.work, self.changes):
+            if handle >= 0:
+                os.close(handle)
+        self.out = self.err = self.pid = self.work = self.changes = -1
+        if hasattr(self, "line"):
+            self.line.close()
+        if self.listener is not None:
+            self.listener.close()
+        self.forget(self)

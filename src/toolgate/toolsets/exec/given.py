@@ -1,0 +1,124 @@
+"""What a call of `exec.*` asks for: the arguments that every language shares, and the effects that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from toolgate.core.effects import Effects
+from toolgate.core.errors import InvalidArgs
+from toolgate.core.paths import MountPath
+from toolgate.sandbox.job import Language
+from toolgate.toolsets.exec.means import Grant
+
+SECONDS = 30.0
+MOST_SECONDS = 300.0
+"""Longer work is for jobs."""
+MARGIN = 5.0
+"""What the gate's own time is longer than the program's: setting up, ending and reading back take some."""
+MAX_FILES = 100
+
+Host = Annotated[str, Field(min_length=1, max_length=260)]
+Method = Annotated[str, Field(pattern=r"^[A-Za-z]{1,16}$")]
+
+
+class Network(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    hosts: Annotated[list[Host], Field(max_length=64)]
+    methods: Annotated[list[Method], Field(max_length=16)] = []
+
+
+Code = Annotated[str, Field(description="The program's text.", max_length=1 << 20)]
+Stdin = Annotated[str, Field(max_length=4 << 20)]
+Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, description="Seconds until it is stopped.")]
+Milliseconds = Annotated[int, Field(gt=0, le=int(MOST_SECONDS * 1000))]
+Reach = Annotated[
+    Network | list[Host],
+    Field(description="Hosts it may call, or {hosts, methods}. None without it."),
+]
+Names = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=128)]],
+    Field(max_length=64, description="Secrets it may use, by name."),
+]
+Project = Annotated[
+    Literal["none", "read", "overlay"],
+    Field(
+        description="How it sees the project, at /project: not at all, read-only, or as a copy on write "
+        "whose changes are proposed as one patch."
+    ),
+]
+Texts = Annotated[dict[str, str], Field(description="Files for its work directory: name → text.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One program as it was asked for, in any language."""
+
+    language: Language
+    code: str = ""
+    argv: tuple[str, ...] = ()
+    stdin: str = ""
+    seconds: float = SECONDS
+    grant: Grant = field(default_factory=Grant)
+    project: Literal["none", "read", "overlay"] = "none"
+    files: Mapping[str, str] | None = None
+
+    @classmethod
+    def of(cls, language: Language, given: Mapping[str, Any]) -> Wanted:
+        """From validated arguments, whichever of them this tool has."""
+        milliseconds = given.get("timeout_ms")
+        network = given.get("network") or []
+        hosts, methods = (network.hosts, network.methods) if isinstance(network, Network) else (network, ())
+        return cls(
+            language, given.get("code") or given.get("script") or "", tuple(given.get("argv") or ()),
+            given.get("stdin") or "", given.get("timeout", SECONDS) if milliseconds is None else milliseconds / 1000,
+            Grant(tuple(hosts), tuple(method.upper() for method in methods), tuple(given.get("secrets") or ())),
+            given.get("project", "none"), given.get("files"),
+        )  # fmt: skip
+
+    @property
+    def closed(self) -> bool:
+        """Nothing that it does can leave the walls: what it changed comes back as a proposal, or not at all."""
+        return not self.grant.hosts and not self.grant.secrets
+
+
+def check_files(files: Mapping[str, str] | None) -> None:
+    """Plain names below the work directory."""
+    if files is not None and len(files) > MAX_FILES:
+        raise InvalidArgs(f"`files` has {len(files):,} files, the limit is {MAX_FILES}", "give fewer")
+    for name in files or ():
+        if not name or name.endswith("/") or MountPath.parse(f"scratch:{name}").relative != name:
+            raise InvalidArgs(f"{name!r} is no name for a file", "use names such as `data/a.csv`")
+
+
+def shell_effects_of(args: Mapping[str, Any]) -> Effects:
+    if bool(args.get("argv")) == bool(args.get("script")):
+        raise InvalidArgs("give either `argv` or `script`", "pass {argv: [...]} or {script: ...}")
+    return effects_of(args)
+
+
+def effects_of(args: Mapping[str, Any]) -> Effects:
+    """What a call reads depends on what it asks for. Files that the program leaves are its output, as what it prints
+    is: saving them for the caller is no scratch save of the caller's, which some phases deny."""
+    check_files(args.get("files"))  # before anybody is asked about it
+    asked = (
+        ("project", args.get("project", "none") != "none"),
+        ("internet", bool(_hosts(args.get("network")))),
+        ("secrets", bool(args.get("secrets"))),
+    )
+    return _effects(tuple(word for word, wanted in asked if wanted))
+
+
+def _hosts(network: Any) -> Any:
+    return network.get("hosts") if isinstance(network, Mapping) else network
+
+
+@lru_cache(maxsize=8)
+def _effects(reads: tuple[str, ...]) -> Effects:
+    """Whoever can ask a host can tell it something, whatever the method."""
+    return Effects.of(reads, ("process", "internet") if "internet" in reads else ("process",))

@@ -1,0 +1,105 @@
+"""Proposals that are kept until they are applied or forgotten.
+
+The contents are images, by hash; what is here is a small manifest for each, named by its own hash. So what was shown
+is what is applied, or nothing is: a manifest or an image that is not what its name says is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from toolgate.core.canonical import digest
+from toolgate.core.change import DIRECTORY, Change
+from toolgate.core.clock import SECOND
+from toolgate.core.errors import Failed, NotFound
+from toolgate.workspace.files import WorkspaceFiles
+from toolgate.workspace.images import contents_of
+
+IDENT = re.compile(r"x_[0-9a-f]{32}")
+MOST = 100
+HOURS = 24
+
+
+class Proposals:
+    def __init__(self, directory: Path, files: WorkspaceFiles, now: Callable[[], int]) -> None:
+        self._directory, self._files, self._now = directory, files, now
+
+    async def keep(self, change: Change, persona: str) -> str:
+        """Its id, which stands for exactly this change by this persona. Refuses what could not be undone."""
+        self._files.check(change)
+        manifest = [dict(entry) for entry in change.manifest]
+        ident = _ident(manifest, persona)
+        body = {"persona": persona, "until": self._now() + HOURS * 3600 * SECOND, "manifest": manifest}
+
+        def work() -> None:
+            self._files.images.put(contents_of(change))
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._sweep()
+            _write(self._directory / f"{ident}.json", json.dumps(body))
+
+        await self._files.run(work)
+        return ident
+
+    async def load(self, ident: str, persona: str) -> Change:
+        body = await self._files.run(lambda: self._read(ident))
+        if body is None or body["persona"] != persona or body["until"] < self._now():
+            raise NotFound(
+                f"there is no proposal {ident} of {persona}'s any more",
+                f"run the program again; proposals are kept for {HOURS} hours, the last {MOST} of them",
+            )
+        return await self._files.load(body["manifest"])
+
+    def needed(self) -> frozenset[str]:
+        """The images that must stay as long as the proposals do."""
+        return frozenset(
+            entry[side]
+            for file in self._all()
+            for entry in (self._read(file.stem) or {"manifest": ()})["manifest"]
+            for side in ("before", "after")
+            if entry[side] not in (None, DIRECTORY)
+        )
+
+    def _read(self, ident: str) -> Mapping[str, Any] | None:
+        if not IDENT.fullmatch(ident):
+            return None
+        try:
+            body: dict[str, Any] = json.loads((self._directory / f"{ident}.json").read_bytes())
+            if _ident(body["manifest"], body["persona"]) == ident and isinstance(body["until"], int):
+                return body
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError):
+            pass
+        raise Failed(f"the kept proposal {ident} is damaged", "run the program again")
+
+    def _all(self) -> Iterator[Path]:
+        return (file for file in self._directory.glob("x_*.json") if IDENT.fullmatch(file.stem))
+
+    def _sweep(self) -> None:
+        """Make room for one: the oldest go, whether or not their time has come."""
+        aged = []
+        for file in self._all():
+            with suppress(FileNotFoundError):
+                aged.append((file.stat().st_mtime_ns, file))
+        aged.sort()
+        for _, file in aged[: max(len(aged) - MOST + 1, 0)]:
+            file.unlink(missing_ok=True)
+
+
+def _ident(manifest: list[dict[str, Any]], persona: str) -> str:
+    return "x_" + digest({"manifest": manifest, "persona": persona}).rpartition(":")[2][:32]
+
+
+def _write(file: Path, text: str) -> None:
+    """Whole or not at all; losing one to a power cut only means to run the program again."""
+    temporary = file.with_suffix(f".{os.getpid()}.tmp")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "w") as stream:
+        stream.write(text)
+    os.replace(temporary, file)

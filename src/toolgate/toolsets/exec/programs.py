@@ -1,0 +1,114 @@
+"""`exec.python`, `exec.javascript`, `exec.shell`: programs that can hurt nobody."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from toolgate.core.context import Context
+from toolgate.core.tool import Tool, tool
+from toolgate.sandbox.job import Language
+from toolgate.toolsets.exec.applying import FOLLOW
+from toolgate.toolsets.exec.given import (
+    MARGIN,
+    MOST_SECONDS,
+    SECONDS,
+    Code,
+    Milliseconds,
+    Names,
+    Project,
+    Reach,
+    Seconds,
+    Stdin,
+    Texts,
+    Wanted,
+    effects_of,
+    shell_effects_of,
+)
+from toolgate.toolsets.exec.means import Means
+from toolgate.toolsets.exec.previews import preview
+from toolgate.toolsets.exec.results import Ran, in_words
+from toolgate.toolsets.exec.running import run_program
+
+_SAYS = {
+    "python": "Run a Python program in the sandbox: no network, no files and no secrets unless asked for. "
+    "`output(value)` gives a JSON value back; files left in the work directory come back too.",
+    "javascript": "Run a JavaScript program in the sandbox: an ES module with top-level await, or CommonJS. No network, "
+    "no files and no secrets unless asked for. `output(value)` gives a JSON value back; files left behind come back too.",
+    "shell": "Run a command (`argv`) or a shell script in the sandbox, with nothing of the machine but its programs: "
+    "no network, no files and no secrets unless asked for.",
+}
+Argv = Annotated[
+    list[Annotated[str, Field(max_length=128 << 10)]],
+    Field(min_length=1, max_length=1000, description="A program and its arguments; no shell reads them."),
+]
+
+
+def toolset(means: Means) -> list[Tool]:
+    return [_program(means, "python"), _program(means, "javascript"), _shell(means)]
+
+
+def shared(means: Means, language: Language) -> dict[str, Any]:
+    """What the tools of every language have in common."""
+
+    def show(**given: Any) -> str:
+        wanted = Wanted.of(language, given)
+        return preview(wanted, means.advise(wanted.language, wanted.code, wanted.grant.secrets))
+
+    def reconcile(**given: Any) -> tuple[str, str]:
+        """What a program does within the walls is gone with it. Only what it may have told a host, or a secret it may
+        have used, outlives it, and nobody can tell whether it came to that: then the outcome stays unknown."""
+        if Wanted.of(language, given).closed:
+            return "not", "it had no way out of the sandbox, and what it did there ended with it"
+        return "unknown", "it could reach the network or use secrets before it ended"
+
+    return {
+        "writes": ["process"], "effects_of": effects_of, "preview": show, "reconcile": reconcile,
+        "phase": "experiment", "timeout": MOST_SECONDS + MARGIN, "summarize": in_words, "follow": FOLLOW,
+    }  # fmt: skip
+
+
+def _program(means: Means, language: Language) -> Tool:
+    async def run(
+        context: Context,
+        code: Code,
+        stdin: Stdin = "",
+        timeout: Seconds = SECONDS,  # noqa: ASYNC109 - the program's own time, counted outside this process
+        timeout_ms: Milliseconds | None = None,
+        network: Reach | None = None,
+        secrets: Names | None = None,
+        project: Project = "none",
+        files: Texts | None = None,
+    ) -> Ran:
+        given = {"code": code, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms, "network": network,
+                 "secrets": secrets, "project": project, "files": files}  # fmt: skip
+        return await run_program(means, Wanted.of(language, given), context)
+
+    return tool(
+        f"exec.{language}", description=_SAYS[language], risk="medium",
+        aliases=(f"code/execute/{language}",), **shared(means, language),
+    )(run)  # fmt: skip
+
+
+def _shell(means: Means) -> Tool:
+    async def run(
+        context: Context,
+        argv: Argv | None = None,
+        script: Code = "",
+        stdin: Stdin = "",
+        timeout: Seconds = SECONDS,  # noqa: ASYNC109 - the program's own time, counted outside this process
+        timeout_ms: Milliseconds | None = None,
+        network: Reach | None = None,
+        secrets: Names | None = None,
+        project: Project = "none",
+        files: Texts | None = None,
+    ) -> Ran:
+        given = {"argv": argv, "script": script, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms,
+                 "network": network, "secrets": secrets, "project": project, "files": files}  # fmt: skip
+        return await run_program(means, Wanted.of("shell", given), context)
+
+    return tool(
+        "exec.shell", description=_SAYS["shell"], risk="high", aliases=("code/execute/shell",),
+        **shared(means, "shell") | {"effects_of": shell_effects_of},
+    )(run)  # fmt: skip

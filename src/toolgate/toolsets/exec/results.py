@@ -1,0 +1,99 @@
+"""What comes back of a program. That it ran is success: its exit code is part of the result, as for any shell.
+
+Only one that a limit ended has failed; what it had printed until then is kept beside the error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
+
+from toolgate.core.errors import CallError, Failed, TimedOut, TooLarge
+from toolgate.sandbox.job import Limit, Outcome
+
+
+class Kept(TypedDict):
+    """A file that the program left in its work directory."""
+
+    name: str
+    path: str
+    """Where it is now, in the scratch mount."""
+    size: int
+    hash: str
+
+
+class Ran(TypedDict):
+    stdout: str
+    stderr: str
+    exit_code: int | None
+    limit: str | None
+    """The limit that it ran into, by name."""
+    output: Any
+    """The last value that it gave to `output(...)`."""
+    outputs: list[Any]
+    files: list[Kept]
+    requests: list[dict[str, Any]]
+    proposal: dict[str, Any] | None
+    """What it changed in its view of the project, and what became of that."""
+    warnings: list[str]
+    duration_ms: float
+    memory: int
+    """Bytes, at most."""
+
+
+_WORDS: dict[Limit, tuple[type[CallError], str, str]] = {
+    "time": (TimedOut, "did not finish in {seconds:g} s", "do less at once, or give it a longer `timeout`"),
+    "cpu": (TimedOut, "used up its processor time", "do less at once, or give it a longer `timeout`"),
+    "memory": (Failed, "needed more memory than it may have", "work on the data in parts"),
+    "processes": (Failed, "started more processes than it may", "start fewer"),
+    "files": (Failed, "opened more files at once than it may", "close those it has read"),
+    "disk": (TooLarge, "wrote more than it may", "write less, or print it"),
+    "inodes": (TooLarge, "made more files than it may", "make fewer"),
+    "output": (TooLarge, "printed more than it may", "print less, or write it into a file"),
+    "requests": (Failed, "made more requests than it may", "make fewer"),
+}
+
+
+def ran(outcome: Outcome, files: list[Kept], warnings: Sequence[str]) -> Ran:
+    outputs = list(outcome.outputs)
+    return Ran(
+        stdout=_text(outcome.stdout), stderr=_text(outcome.stderr), exit_code=outcome.exit_code,
+        limit=outcome.limit, output=outputs[-1] if outputs else None, outputs=outputs, files=files,
+        requests=[asdict(request) for request in outcome.requests], proposal=None,
+        warnings=[*warnings, *outcome.dropped], duration_ms=round(outcome.duration_s * 1000, 3),
+        memory=outcome.memory_bytes,
+    )  # fmt: skip
+
+
+def ended(outcome: Outcome) -> bool:
+    """Whether a limit ended it. One that met a limit and came to its own good end has not failed."""
+    return outcome.limit is not None and outcome.exit_code != 0
+
+
+def stopped(outcome: Outcome, what: str, seconds: float, found: Ran) -> CallError:
+    assert outcome.limit is not None
+    kind, words, fix = _WORDS[outcome.limit]
+    message = f"the {what} program {words.format(seconds=seconds)} (limit: {outcome.limit})"
+    return kind(message, fix, dict(found), certain=True)
+
+
+def in_words(found: Any) -> str:
+    """For the journal: how it ended, and how much it said, but not what."""
+    parts = [f"exit {found['exit_code']}"]
+    parts += [f"{len(found[name]):,} characters of {name}" for name in ("stdout", "stderr") if found[name]]
+    parts += [f"{len(found[name])} {name}" for name in ("files", "requests") if found[name]]
+    if found["proposal"]:
+        parts.append(f"{len(found['proposal']['files'])} changed")
+    return ", ".join(parts)
+
+
+_ENDS = re.compile(r"\r\n?")
+
+
+def _text(content: bytes) -> str:
+    """What is not UTF-8 is shown as what it is not; the ends of lines are made plain."""
+    return _ENDS.sub("\n", content.decode("utf-8", "replace"))

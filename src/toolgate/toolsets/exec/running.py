@@ -1,0 +1,88 @@
+"""One program, from the arguments of its call to the result: given what it asked for, run, and read back."""
+
+from __future__ import annotations
+
+import asyncio
+
+from toolgate.core import diff
+from toolgate.core.context import Context
+from toolgate.core.errors import CallError, Code
+from toolgate.sandbox.job import Altered, Job, Language, Left, Limits, Outcome
+from toolgate.sandbox.program import LIMITS as SHELL
+from toolgate.toolsets.exec.given import MARGIN, Wanted
+from toolgate.toolsets.exec.leaving import save
+from toolgate.toolsets.exec.means import Means
+from toolgate.toolsets.exec.proposing import proposed
+from toolgate.toolsets.exec.results import Ran, ended, ran, stopped
+from toolgate.toolsets.exec.viewing import Seen, look_over, view_of
+
+_PROCESSES: dict[Language, int] = {"python": 1, "javascript": 1, "shell": SHELL.processes}
+
+
+async def run_program(means: Means, wanted: Wanted, context: Context) -> Ran:
+    try:
+        job, seen = await _job(means, wanted, context.tool)
+        egress = means.egress(wanted.grant) if wanted.grant.hosts else None
+        broker = means.broker(wanted.grant) if wanted.grant.secrets else None
+        sandbox = means.sandbox()
+    except CallError as error:
+        error.certain = True  # nothing has run
+        raise
+    outcome = await sandbox.run(job, egress=egress, broker=broker)
+    found = await _found(means, wanted, context, outcome)
+    if ended(outcome):
+        raise stopped(outcome, wanted.language, job.limits.wall_s, found)
+    if seen is not None and outcome.delta:
+        await _propose(means, context, seen, outcome.delta, found)
+    return found
+
+
+async def _job(means: Means, wanted: Wanted, tool: str) -> tuple[Job, Seen | None]:
+    seconds = min(wanted.seconds, max(means.most(tool) - MARGIN, 1.0))
+    seen = view = None
+    if wanted.project != "none":
+        seen = await means.files.run(lambda: look_over(means.files.mounts))
+        view = view_of(means.files.mounts, seen, writable=wanted.project == "overlay")
+    given = tuple(Left(name, text.encode()) for name, text in (wanted.files or {}).items())
+    limits = Limits(wall_s=seconds, cpu_s=max(1, round(seconds + 0.5)), processes=_PROCESSES[wanted.language])
+    job = Job(
+        wanted.language, wanted.code, wanted.argv, wanted.stdin.encode(), limits, wanted.grant.secrets, view,
+        files=given,
+    )  # fmt: skip
+    return job, seen
+
+
+async def _found(means: Means, wanted: Wanted, context: Context, outcome: Outcome) -> Ran:
+    warnings = means.advise(wanted.language, wanted.code, wanted.grant.secrets)
+    given = {name: text.encode() for name, text in (wanted.files or {}).items()}
+    left = [each for each in outcome.left if given.get(each.path) != each.content]
+    if not left:
+        return ran(outcome, [], warnings)
+    if not means.may_save(context.persona):
+        refused = f"{len(left)} files were not saved: {context.persona} has no scratch mount"
+        return ran(outcome, [], [*warnings, refused])
+    kept, why = await save(means.files, context.call_id, left)
+    return ran(outcome, kept, [*warnings, *why])
+
+
+async def _propose(
+    means: Means, context: Context, seen: Seen, delta: tuple[Altered, ...], found: Ran
+) -> None:
+    """Kept now, and put to the gate by the call that follows; what cannot be proposed is said instead."""
+    try:
+        made = await proposed(means.files, seen, delta)
+        found["warnings"] += made.left_out
+        if not made.change.files:
+            return
+        ident = await means.kept.keep(made.change, context.persona)
+    except CallError as error:
+        state = "conflict" if error.code is Code.CONFLICT else "refused"
+        problem = {"code": error.code.value, "message": error.message, "fix": error.fix}
+        found["proposal"] = {"execution": None, "files": [], "diff": "", "state": state, "event_id": None, "error": problem}  # fmt: skip
+        return
+    entries = [
+        {"path": part.path.shown, "op": part.op, "kind": part.kind, "size": None if part.after is None else len(part.after)}
+        for part in made.change.files
+    ]  # fmt: skip
+    shown = await asyncio.to_thread(diff.render, made.change)
+    found["proposal"] = {"execution": ident, "files": entries, "diff": shown, "state": "none", "event_id": None, "error": None}  # fmt: skip

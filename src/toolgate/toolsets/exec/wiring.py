@@ -1,0 +1,55 @@
+"""Putting together what programs are run with. The sandbox is made at the first call: until then nothing is started."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from toolgate.core.errors import Unavailable
+from toolgate.core.tool import Tool
+from toolgate.gate.flow import Services
+from toolgate.policy.policy import Policy
+from toolgate.sandbox.job import Sandbox
+from toolgate.toolsets import exec as programs
+from toolgate.toolsets.exec.kept import Proposals
+from toolgate.toolsets.exec.means import Means
+from toolgate.workspace.files import WorkspaceFiles
+
+
+class Lazy:
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self._stack = stack
+        self._host: Sandbox | None = None
+
+    def __call__(self) -> Sandbox:
+        if sys.platform != "linux":
+            raise Unavailable(
+                f"programs are run on Linux only, and this is {sys.platform}", "use Linux or WSL2"
+            )
+        if self._host is None:
+            from toolgate.sandbox.host import Host
+
+            host = Host()
+            self._stack.push_async_callback(host.close)
+            self._host = host
+        return self._host
+
+
+def tools_of(
+    services: Services,
+    files: WorkspaceFiles,
+    state: Path,
+    stack: AsyncExitStack,
+    policy: Callable[[], Policy],
+) -> tuple[list[Tool], Proposals]:
+    kept = Proposals(state / "proposals", files, services.ledger.clock.now)
+    means = Means(
+        sandbox=Lazy(stack),
+        files=files,
+        kept=kept,
+        most=lambda name: services.timeouts.of(services.registry.resolve(name)),
+        may_save=lambda persona: all("scratch" in member.mounts for member in policy().line(persona)),
+    )
+    return programs.toolset(means, services.ledger), kept

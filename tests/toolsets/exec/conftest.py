@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    place = tmp_path / "project"
+    (place / "src" / "deep").mkdir(parents=True)
+    (place / "a.txt").write_text("one\ntwo\n")
+    (place / "b.txt").write_text("bee\n")
+    (place / "src" / "app.py").write_text("print('app')\n")
+    (place / "src" / "deep" / "data.bin").write_bytes(bytes(range(256)))
+    (place / ".env").write_text("TOKEN=do-not-read-me-1\n")
+    (place / "src" / "server.key").write_text("do-not-read-me-2\n")
+    (place / ".git").mkdir()
+    (place / ".git" / "config").write_text("do-not-read-me-3\n")
+    return place

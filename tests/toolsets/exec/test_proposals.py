@@ -1,0 +1,291 @@
+"""What a program changed in its view of the project: one patch, put to the gate as any write."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolgate
+from toolgate.testing import Approve, Refuse
+
+from .running import POLICY, VIEWING, code, good, opened, tree
+
+FREE = POLICY | VIEWING
+THREE = """\
+import os
+os.chdir('/project')
+with open('a.txt', 'a') as file: file.write('three\\n')
+with open('b.txt', 'w') as file: file.write('BEE\\n')
+with open('src/app.py') as file: text = file.read()
+with open('src/app.py', 'w') as file: file.write(text.replace('app', 'application'))
+"""
+DIFF = """\
+--- a/a.txt
++++ b/a.txt
+@@ -1,2 +1,3 @@
+ one
+ two
++three
+--- a/b.txt
++++ b/b.txt
+@@ -1 +1 @@
+-bee
++BEE
+--- a/src/app.py
++++ b/src/app.py
+@@ -1 +1 @@
+-print('app')
++print('application')"""
+
+
+async def changed(gate: toolgate.Gate, program: str, **more: Any) -> dict[str, Any]:
+    program = "import os\nos.chdir('/project')\n" + program
+    found = good(await gate.call("exec.python", {"code": program, "project": "overlay"}, **more))
+    assert found["exit_code"] == 0, found["stderr"]
+    return found
+
+
+async def test_three_edited_files_are_one_patch_that_is_applied_and_undone(root: Path) -> None:
+    before = tree(root)
+    async with opened(root, Approve("exec.python"), Approve("exec.apply")) as (gate, script):
+        found = good(await gate.call("exec.python", {"code": THREE, "project": "overlay"}))
+        proposal = found["proposal"]
+        assert (proposal["state"], proposal["diff"], proposal["error"]) == ("applied", DIFF, None)
+        assert [file["path"] for file in proposal["files"]] == ["a.txt", "b.txt", "src/app.py"]
+        assert script.seen[1].preview == DIFF
+        assert script.seen[1].undoable
+        after = tree(root)
+        assert after == before | {
+            "a.txt": "one\ntwo\nthree\n",
+            "b.txt": "BEE\n",
+            "src/app.py": "print('application')\n",
+        }
+        assert (await gate.undo(proposal["event_id"])).ok
+        assert tree(root) == before
+
+
+async def test_a_refused_patch_leaves_the_project_untouched_and_the_run_as_it_was(root: Path) -> None:
+    before = tree(root)
+    async with opened(root, Approve("exec.python"), Refuse("exec.apply", "not like this")) as (gate, _):
+        found = good(await gate.call("exec.python", {"code": THREE, "project": "overlay"}))
+        assert found["proposal"]["state"] == "refused"
+        assert "not like this" in found["proposal"]["error"]["message"]
+        assert tree(root) == before
+        runs = [row.kind for row in await gate.events() if row.tool == "exec.python"]
+        assert runs[0] == "committed"
+
+
+async def test_a_caller_that_cannot_wait_applies_it_after_the_approval(root: Path) -> None:
+    async with opened(root, human=False, policy=FREE) as (gate, _):
+        found = good(await gate.call("exec.python", {"code": THREE, "project": "overlay"}, wait=False))
+        proposal = found["proposal"]
+        assert (proposal["state"], proposal["error"]["code"]) == ("pending", "pending")
+        apply = {"execution": proposal["execution"]}
+        again = await gate.call("exec.apply", apply, wait=False)
+        assert again.data["question"] == proposal["question"]
+        await gate.answer(proposal["question"], "approve")
+        assert (await gate.call("exec.apply", apply, persona="other", wait=False)).error.code == "not_found"  # type: ignore[union-attr]
+        applied = good(await gate.call("exec.apply", apply, wait=False))
+        assert [file["path"] for file in applied["files"]] == ["a.txt", "b.txt", "src/app.py"]
+        assert tree(root)["b.txt"] == "BEE\n"
+        assert code(await gate.call("exec.apply", apply, wait=False)) == "conflict"
+
+
+async def test_the_same_change_is_the_same_proposal_and_a_key_repeats_nothing(root: Path) -> None:
+    async with opened(root, human=False, policy=FREE) as (gate, _):
+        args = {"code": THREE + "print(os.urandom(8).hex())", "project": "overlay"}
+        first = good(await gate.call("exec.python", args, wait=False, key="k"))
+        other = good(await gate.call("exec.python", args, wait=False))
+        assert first["proposal"]["execution"] == other["proposal"]["execution"]
+        assert first["stdout"] != other["stdout"]
+        await gate.answer(first["proposal"]["question"], "approve")
+        again = good(await gate.call("exec.python", args, wait=False, key="k"))
+        assert (again["stdout"], again["proposal"]["state"]) == (first["stdout"], "applied")
+        assert tree(root)["b.txt"] == "BEE\n"
+        once_more = good(await gate.call("exec.python", args, wait=False, key="k"))
+        assert once_more["proposal"]["event_id"] == again["proposal"]["event_id"]
+
+
+async def test_a_phase_that_may_not_write_runs_the_program_and_refuses_the_change(root: Path) -> None:
+    before = tree(root)
+    async with opened(root, policy=FREE) as (gate, _):
+        found = await changed(gate, "open('a.txt', 'w').write('x')", persona="analyst")
+        assert (found["proposal"]["state"], found["proposal"]["error"]["code"]) == ("refused", "not_allowed")
+        assert tree(root) == before
+
+
+@pytest.mark.parametrize(
+    "name", [".env", "new.pem", ".toolgate/x", "toolgate.yaml", ".git/hooks/post-commit"]
+)
+async def test_a_change_of_a_blocked_name_is_refused_naming_it(root: Path, name: str) -> None:
+    before = tree(root)
+    async with opened(root, policy=FREE) as (gate, _):
+        program = f"os.makedirs(os.path.dirname({name!r}) or '.', exist_ok=True)\nopen({name!r}, 'w').write('x')\nopen('a.txt', 'w').write('y')"
+        proposal = (await changed(gate, program))["proposal"]
+        assert proposal["state"] == "refused"
+        assert name.split("/")[0] in proposal["error"]["message"]
+        assert tree(root) == before
+
+
+async def test_removing_a_directory_that_hides_something_is_refused(root: Path) -> None:
+    before = tree(root)
+    async with opened(root, policy=FREE) as (gate, _):
+        proposal = (await changed(gate, "import shutil\nshutil.rmtree('src')"))["proposal"]
+        assert (proposal["state"], proposal["error"]["code"]) == ("refused", "blocked_path")
+        assert "src" in proposal["error"]["message"]
+        assert tree(root) == before
+
+
+async def test_somebody_elses_edit_while_the_program_runs_is_a_conflict(root: Path) -> None:
+    async with opened(root, policy=FREE) as (gate, _):
+        # the program waits until it sees that a.txt has changed below it, so it has surely started
+        program = "import time\nopen('a.txt', 'a').write('mine')\nend = time.time() + 20\nwhile not os.path.exists('signal') and time.time() < end: time.sleep(0.02)"
+        import asyncio
+
+        calling = asyncio.create_task(changed(gate, program))
+        await asyncio.sleep(1.0)
+        (root / "a.txt").write_text("theirs\n")
+        (root / "signal").write_text("")
+        proposal = (await calling)["proposal"]
+        assert (proposal["state"], proposal["execution"]) == ("conflict", None)
+        assert "'a.txt' was changed by somebody else" in proposal["error"]["message"]
+        assert (root / "a.txt").read_text() == "theirs\n"
+
+
+async def test_an_edit_between_the_question_and_its_answer_is_a_conflict(root: Path) -> None:
+    async with opened(root, human=False, policy=FREE) as (gate, _):
+        proposal = (await changed(gate, "open('a.txt', 'w').write('mine')", wait=False))["proposal"]
+        await gate.answer(proposal["question"], "approve")
+        (root / "a.txt").write_text("theirs\n")
+        late = await gate.call("exec.apply", {"execution": proposal["execution"]}, wait=False)
+        assert code(late) == "conflict"
+        assert (root / "a.txt").read_text() == "theirs\n"
+
+
+async def test_removed_renamed_new_binary_and_executable_files_come_over(root: Path) -> None:
+    before = tree(root)
+    program = """\
+os.remove('b.txt')
+os.rename('a.txt', 'c.txt')
+os.makedirs('new/er')
+open('new/er/run.sh', 'w').write('#!/bin/sh\\n')
+os.chmod('new/er/run.sh', 0o755)
+open('src/deep/data.bin', 'ab').write(bytes([0, 255]))
+os.chmod('src/app.py', 0o755)
+os.mkdir('empty')
+os.utime('src/app.py')
+"""
+    async with opened(root, Approve("exec.apply"), policy=FREE) as (gate, _):
+        proposal = (await changed(gate, program))["proposal"]
+        assert proposal["state"] == "applied", proposal
+        assert "binary" in proposal["diff"]
+        assert "new mode 755" in proposal["diff"]
+        after = tree(root)
+        assert {"b.txt", "a.txt"}.isdisjoint(after)
+        assert after["c.txt"] == "one\ntwo\n"
+        assert after["src/deep/data.bin"] == before["src/deep/data.bin"] + "\x00\xff"
+        assert (root / "empty").is_dir()
+        assert stat.S_IMODE((root / "new/er/run.sh").stat().st_mode) == 0o755
+        assert stat.S_IMODE((root / "src/app.py").stat().st_mode) == 0o755
+        assert (await gate.undo(proposal["event_id"])).ok
+        assert tree(root) == before
+        assert not (root / "new").exists()
+        assert not (root / "empty").exists()
+        assert stat.S_IMODE((root / "src/app.py").stat().st_mode) == 0o644
+
+
+async def test_a_directory_made_anew_holds_only_what_the_program_put_there(root: Path) -> None:
+    (root / "src/server.key").unlink()
+    async with opened(root, Approve("exec.apply"), policy=FREE) as (gate, _):
+        program = "import shutil\nshutil.rmtree('src')\nos.mkdir('src')\nopen('src/only.txt', 'w').write('x')\nos.remove('b.txt')\nos.mkdir('b.txt')\nopen('b.txt/in', 'w').write('y')"
+        proposal = (await changed(gate, program))["proposal"]
+        assert proposal["state"] == "applied", proposal
+        after = tree(root)
+        assert [name for name in after if name.startswith(("src", "b.txt"))] == ["b.txt/in", "src/only.txt"]
+        assert (await gate.undo(proposal["event_id"])).ok
+        assert (root / "b.txt").read_text() == "bee\n"
+        assert (root / "src/deep/data.bin").exists()
+
+
+async def test_what_a_program_only_looked_at_or_wrote_back_is_no_change(root: Path) -> None:
+    async with opened(root, policy=FREE) as (gate, _):
+        program = "text = open('a.txt').read()\nopen('a.txt', 'w').write(text)\nopen('b.txt', 'r+').close()\nos.utime('b.txt')\nopen('t', 'w').close()\nos.remove('t')"
+        assert (await changed(gate, program))["proposal"] is None
+        read = good(
+            await gate.call(
+                "exec.python", {"code": "print(open('/project/a.txt').read())", "project": "read"}
+            )
+        )
+        assert (read["stdout"], read["proposal"]) == ("one\ntwo\n\n", None)
+
+
+async def test_a_view_to_read_cannot_be_written(root: Path) -> None:
+    async with opened(root, policy=FREE) as (gate, _):
+        program = "open('/project/a.txt', 'w')"
+        found = good(await gate.call("exec.python", {"code": program, "project": "read"}))
+        assert found["exit_code"] == 1
+        assert (root / "a.txt").read_text() == "one\ntwo\n"
+
+
+async def test_links_and_special_files_are_left_out_and_named(root: Path) -> None:
+    async with opened(root, Approve("exec.apply"), policy=FREE) as (gate, _):
+        program = "os.symlink('/etc/passwd', 'link')\nos.symlink('a.txt', 'src/near')\nopen('c.txt', 'w').write('x')"
+        found = await changed(gate, program)
+        assert found["proposal"]["state"] == "applied"
+        assert [file["path"] for file in found["proposal"]["files"]] == ["c.txt"]
+        assert [warning.partition(" ")[0] for warning in found["warnings"]] == ["link", "src/near"]
+        assert not (root / "link").is_symlink()
+
+
+async def test_a_program_that_was_stopped_proposes_nothing(root: Path) -> None:
+    before = tree(root)
+    async with opened(root, policy=FREE) as (gate, _):
+        program = "open('/project/a.txt', 'w').write('half')\nwhile True: pass"
+        late = await gate.call("exec.python", {"code": program, "project": "overlay", "timeout": 0.5})
+        assert (code(late), late.data["proposal"]) == ("timeout", None)
+        assert tree(root) == before
+
+
+async def test_a_secret_that_a_program_would_write_is_found_as_in_any_write(root: Path) -> None:
+    async with opened(root, Refuse("exec.apply"), policy=FREE) as (gate, script):
+        key = "AKIA" + "Z7Q3" * 4
+        await changed(gate, f"open('a.txt', 'w').write('aws = \"{key}\"')")
+        (question,) = script.seen
+        assert question.findings
+        assert key not in question.preview
+
+
+async def test_a_kept_proposal_that_was_tampered_with_is_not_applied(root: Path) -> None:
+    before = tree(root)
+    async with opened(root, human=False, policy=FREE) as (gate, _):
+        proposal = (await changed(gate, "open('a.txt', 'w').write('mine')", wait=False))["proposal"]
+        (kept,) = (root / ".toolgate/proposals").glob("*.json")
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+        body = json.loads(kept.read_text())
+        body["manifest"][0]["path"] = "project:b.txt"
+        kept.write_text(json.dumps(body))
+        assert (
+            code(await gate.call("exec.apply", {"execution": proposal["execution"]}, wait=False)) == "failed"
+        )
+        kept.unlink()
+        assert (
+            code(await gate.call("exec.apply", {"execution": proposal["execution"]}, wait=False))
+            == "not_found"
+        )
+        assert code(await gate.call("exec.apply", {"execution": "../../x"}, wait=False)) == "invalid_args"
+        assert tree(root) == before
+
+
+async def test_only_so_many_proposals_are_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from toolgate.toolsets.exec import kept
+
+    monkeypatch.setattr(kept, "MOST", 3)
+    async with opened(root, human=False, policy=FREE | {"consent": {"max_open": 10}}) as (gate, _):
+        for number in range(5):
+            await changed(gate, f"open('a.txt', 'w').write('{number}')", wait=False)
+        assert len(os.listdir(root / ".toolgate/proposals")) == 3
