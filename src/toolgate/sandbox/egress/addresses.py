@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 import psutil
@@ -20,6 +21,7 @@ Resolver = Callable[[str], Awaitable[Sequence[str]]]
 """A name's addresses, as text."""
 
 MAX_ADDRESSES = 16
+_AT_ONCE = 2
 _KINDS_4 = {
     "unspecified": "0.0.0.0/8",
     "loopback": "127.0.0.0/8",
@@ -61,16 +63,21 @@ def kind_of(address: Address) -> str:
     return next((kind for net, kind in _V4 if address in net), "")
 
 
-@cache
 def own_addresses() -> frozenset[str]:
     """This machine's own, also where they are public: what listens here was not meant for programs."""
     found = (each.address.partition("%")[0] for card in psutil.net_if_addrs().values() for each in card)
     return frozenset(found)
 
 
+@cache
+def _lookups() -> ThreadPoolExecutor:
+    """Threads of their own: a name server that takes its time holds up nothing else."""
+    return ThreadPoolExecutor(8, "egress-names")
+
+
 async def system_resolver(name: str) -> Sequence[str]:
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    ask = partial(socket.getaddrinfo, name, None, type=socket.SOCK_STREAM)
+    found = await asyncio.get_running_loop().run_in_executor(_lookups(), ask)
     return [str(entry[4][0]) for entry in found]
 
 
@@ -93,7 +100,9 @@ class Pins:
         self._resolver = resolver
         self._seconds = seconds
         self._names = names
+        self._own = own_addresses()
         self._asked = 0
+        self._turns = asyncio.Semaphore(_AT_ONCE)
         self._known: dict[str, asyncio.Task[tuple[Address, ...]]] = {}
 
     async def addresses(self, target: Target) -> tuple[Address, ...]:
@@ -101,7 +110,7 @@ class Pins:
         addresses = await self._pinned(target.host)
         listed = (target.host, target.port) in self._private
         for address in addresses:
-            kind = kind_of(address) or ("this machine's" if str(address) in own_addresses() else "")
+            kind = kind_of(address) or ("this machine's" if str(address) in self._own else "")
             exact = listed and (kind in OWNED or str(address) == target.host)
             if kind and not exact:
                 raise NotAllowed(
@@ -137,7 +146,7 @@ class Pins:
 
     async def _ask(self, host: str) -> tuple[Address, ...]:
         try:
-            async with asyncio.timeout(self._seconds):
+            async with self._turns, asyncio.timeout(self._seconds):
                 answers = await self._resolver(host)
             addresses = tuple(dict.fromkeys(_usable(answer) for answer in answers))
         except TimeoutError as error:

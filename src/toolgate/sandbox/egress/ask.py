@@ -44,7 +44,8 @@ class Ask:
 
 def url_of(request: h11.Request) -> str:
     """What was asked for, as it was written; for the record also where it is refused."""
-    urls = [value for name, value in request.headers if name == URL_HEADER]
+    tunnel = request.method == b"CONNECT"
+    urls = [value for name, value in request.headers if name == URL_HEADER and not tunnel]
     return (urls[0].partition(b"#")[0] if urls else request.target).decode("latin-1")
 
 

@@ -40,13 +40,12 @@ async def forward(ask: Ask, program: Wire, way: Way, attempt: Attempt) -> None:
     filled = way.injector.fill(ask, body, safe)
     attempt.allowed = True
     streams, attempt.address = await dial(ask.target, addresses, way.limits, way.ca_file)
-    host = Wire(h11.CLIENT, streams, way.limits, attempt.receive, ask.target.place)
+    host = Wire(h11.CLIENT, streams, attempt.spent, attempt.receive, ask.target.place)
     try:
         attempt.injected = filled.names
         await host.send(_onward(filled, way.injector))
-        await _until_answered(
-            _send(filled, program, host, way.injector), _answer(program, host, way, attempt)
-        )
+        sending = _send(filled, program, host, way.injector)
+        await _until_answered(program, sending, _answer(program, host, way, attempt))
     finally:
         await host.close()
 
@@ -66,13 +65,16 @@ def _onward(filled: Filled, injector: Injector) -> h11.Request:
     return h11.Request(method=ask.method, target=ask.target.path, headers=headers)
 
 
-async def _until_answered(sending: Coroutine[Any, Any, None], answering: Coroutine[Any, Any, None]) -> None:
-    """The answer ends it, also before all was sent. A body that cannot be read ends it too; one that the host would not
-    take does not, since the host may have answered."""
+async def _until_answered(
+    program: Wire, sending: Coroutine[Any, Any, None], answering: Coroutine[Any, Any, None]
+) -> None:
+    """The answer ends it, also before all was sent. A body that cannot be read ends it too, unless the answer has begun;
+    one that the host would not take does not, since the host may have answered."""
     send, answer = asyncio.create_task(sending), asyncio.create_task(answering)
     try:
         await asyncio.wait({send, answer}, return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done() and (error := send.exception()) and not isinstance(error, Unavailable):
+        waiting = not answer.done() and not program.answered
+        if waiting and (error := send.exception()) and not isinstance(error, Unavailable):
             raise error
         await answer
     finally:

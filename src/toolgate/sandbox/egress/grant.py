@@ -91,8 +91,8 @@ class Grant:
                 f"this program may not reach {target.scheme or 'CONNECT'} {target.place[:300]}; it may reach {self}",
                 "ask for a network grant that names this host and port",
             )
-        if method == "TRACE":
-            raise NotAllowed("TRACE is never sent", "use another method")
+        if method != "CONNECT" and method.upper() in _NEVER:
+            raise NotAllowed(f"{method} is never sent", "use another method")
         if self.methods is None or method in self.methods:
             return
         allowed = ", ".join(sorted(self.methods)) or "no method"

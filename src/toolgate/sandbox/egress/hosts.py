@@ -60,6 +60,8 @@ def _ascii(text: str) -> str:
     if text.isascii():
         return text
     try:
+        if len(text) > 253:
+            raise UnicodeError
         return idna.encode(text, uts46=True, std3_rules=True).decode()
     except (idna.IDNAError, UnicodeError) as error:
         raise _odd(text, "it is not an international name (IDNA)") from error

@@ -18,9 +18,9 @@ import h11
 
 from toolgate.core.errors import CallError, Cancelled, Code, InvalidArgs, TimedOut, TooLarge, Unavailable
 
-from .limits import EgressLimits
+from .limits import Spent
 
-READ = 32 << 10
+READ = 16 << 10
 LINGER_S = 0.5
 MAX_HEADERS = 100
 _STATUS = {
@@ -42,19 +42,20 @@ class Wire:
         self,
         role: type[h11.CLIENT] | type[h11.SERVER],
         streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-        limits: EgressLimits,
+        spent: Spent,
         count: Callable[[int], None],
         peer: str,
     ) -> None:
-        self.http = h11.Connection(role, max_incomplete_event_size=limits.head_bytes)
+        self.limits = spent.limits
+        self.http = h11.Connection(role, max_incomplete_event_size=self.limits.head_bytes)
         self.reader, self.writer = streams
         self.writer.transport.set_write_buffer_limits(high=0)  # what is written has left when `write` returns
-        self.limits = limits
         self.count = count
         self.peer = peer
         self.answered = False
         """Whether a response has begun, after which no other can be sent."""
-        self._pieces = 0
+        self._take_piece = spent.take_piece
+        self._ended = False
         self._reading: asyncio.Timeout | None = None
 
     async def request(self) -> h11.Request:
@@ -81,24 +82,23 @@ class Wire:
         return event
 
     async def event(self) -> Any:
-        while True:
-            try:
-                event = self.http.next_event()
-            except h11.RemoteProtocolError as error:
-                # Not what h11 quotes: an answer may have a secret in it.
-                why = str(error).partition(":")[0]
-                raise self._blamed(f"{self.peer} sent what is not HTTP: {why}") from error
-            if event is not h11.NEED_DATA:
-                self._pieces += 1
-                if self._pieces > self.limits.pieces:
-                    raise TooLarge(
-                        f"{self.peer} sent more than {self.limits.pieces:,} chunks", "use larger chunks"
-                    )
-                return event
+        while (event := self._next()) is h11.NEED_DATA:
             data = await self._read()
             self.count(len(data))
             self.http.receive_data(data)
             await asyncio.sleep(0)  # a stream that always has more must not keep the others waiting
+        return event
+
+    def _next(self) -> Any:
+        try:
+            event = self.http.next_event()
+        except h11.RemoteProtocolError as error:
+            # Not what h11 quotes: an answer may have a secret in it.
+            why = str(error).partition(":")[0]
+            raise self._blamed(f"{self.peer} sent what is not HTTP: {why}") from error
+        if event is not h11.NEED_DATA:
+            self._take_piece()
+        return event
 
     async def _read(self) -> bytes:
         async with self._patience() as self._reading:
@@ -111,12 +111,16 @@ class Wire:
         """The next part of the body; None where it ends."""
         if self.http.they_are_waiting_for_100_continue:
             await self.send(h11.InformationalResponse(status_code=100, headers=[]))
-        event = await self.event()
-        if isinstance(event, h11.EndOfMessage):
-            return None
-        if not isinstance(event, h11.Data):
+        parts: list[bytes] = []
+        event = h11.EndOfMessage() if self._ended else await self.event()
+        # All that is here already: what comes in many small chunks is not handed on in as many.
+        while isinstance(event, h11.Data):
+            parts.append(bytes(event.data))
+            event = self._next()
+        self._ended = isinstance(event, h11.EndOfMessage)
+        if not self._ended and event is not h11.NEED_DATA:
             raise self._blamed(f"{self.peer} ended in the middle of a message")
-        return bytes(event.data)
+        return b"".join(parts) if parts else None
 
     async def whole(self) -> bytes:
         pieces = []

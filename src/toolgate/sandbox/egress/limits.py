@@ -23,8 +23,8 @@ class EgressLimits:
     response_bytes: int = 32 << 20
     down_bytes: int = 128 << 20
     up_bytes: int = 32 << 20
-    pieces: int = 100_000
-    """Chunks of one message: a million chunks of a byte would keep the host busy."""
+    pieces: int = 200_000
+    """Chunks of all messages: millions of chunks of a byte would keep the host busy."""
     connect_s: float = 10.0
     idle_s: float = 30.0
     total_s: float = 300.0
@@ -38,6 +38,14 @@ class Spent:
     requests: int = 0
     up: int = 0
     down: int = 0
+    pieces: int = 0
+
+    def take_piece(self) -> None:
+        self.pieces += 1
+        if self.pieces > self.limits.pieces:
+            raise TooLarge(
+                f"this program's messages have more than {self.limits.pieces:,} chunks", "use larger ones"
+            )
 
     def send(self, count: int) -> None:
         self.up += count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 from collections.abc import Callable, Iterable
@@ -69,7 +70,8 @@ class Proxy:
                     self._spent.requests += 1
                     connections.create_task(self._connection(client, slots, self.exhausted))
                 # Whoever still does not stop is refused by the kernel, at no cost to us.
-                listener.shutdown(socket.SHUT_RDWR)
+                with contextlib.suppress(OSError):
+                    listener.shutdown(socket.SHUT_RDWR)
                 await asyncio.Event().wait()
         except* Exception as group:
             raise group.exceptions[0] from None
@@ -80,7 +82,7 @@ class Proxy:
         try:
             streams = await asyncio.open_connection(sock=client, limit=self._limits.head_bytes)
             attempt = Attempt(self._spent)
-            program = Wire(h11.SERVER, streams, self._limits, attempt.send, "the program")
+            program = Wire(h11.SERVER, streams, self._spent, attempt.send, "the program")
             try:
                 await self._settled(program, attempt, crowded)
                 await program.linger()
