@@ -60,7 +60,10 @@ def _held(tree: ast.AST) -> set[str]:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 if _mentions(node.value, held):
                     held.update(
-                        each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)
+                        each.id
+                        for target in targets
+                        for each in ast.walk(target)
+                        if isinstance(each, ast.Name)
                     )
     return held
 
@@ -69,7 +72,18 @@ def _mentions(node: ast.AST, held: set[str]) -> bool:
     """Whether the secret itself is in it. What a function of some other kind makes of it (a request) is not it."""
     if isinstance(node, ast.Call):
         name = _called(node)
-        plain = name in ("str", "repr", "format", "encode", "join", "b64encode", "hex", "quote", "dumps", "reversed")
+        plain = name in (
+            "str",
+            "repr",
+            "format",
+            "encode",
+            "join",
+            "b64encode",
+            "hex",
+            "quote",
+            "dumps",
+            "reversed",
+        )
         inside = [*node.args, *(each.value for each in node.keywords)]
         if plain and isinstance(node.func, ast.Attribute):
             inside.append(node.func.value)
@@ -86,8 +100,14 @@ def _call(node: ast.Call, held: set[str]) -> Iterator[Remark]:
         yield _line(node, f"`{name}` is given a secret, which will be masked in what it shows")
     first = given[0] if given else None
     if name in _PIPES and isinstance(first, ast.Constant) and type(first.value) is int and first.value > 2:
-        yield _line(node, f"`{name}` is given descriptor {first.value}; the broker answers through the prelude only")
-    if name in ("import_module", "__import__") and isinstance(first, ast.Constant) and first.value == "ctypes":
+        yield _line(
+            node, f"`{name}` is given descriptor {first.value}; the broker answers through the prelude only"
+        )
+    if (
+        name in ("import_module", "__import__")
+        and isinstance(first, ast.Constant)
+        and first.value == "ctypes"
+    ):
         yield _line(node, "it loads ctypes, which the sandbox does not help")
 
 
@@ -133,7 +153,10 @@ def _javascript(code: str) -> Iterator[Remark]:
             name = text
             continue
         elif kind == "number" and open_calls and open_calls[-1] in _JS_PIPES and int(text[:9]) > 2:
-            yield line, f"`{open_calls[-1]}` is given descriptor {text[:9]}; the broker answers through the prelude only"
+            yield (
+                line,
+                f"`{open_calls[-1]}` is given descriptor {text[:9]}; the broker answers through the prelude only",
+            )
         elif text == "(":
             if len(open_calls) == _DEEPEST:
                 return  # no program that anybody wrote

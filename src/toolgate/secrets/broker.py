@@ -42,7 +42,10 @@ class SecretBroker:
             }
         secret = self._vault.get(name) if self._vault is not None else None
         if secret is None:
-            return {"error": f"there is no secret {name}", "fix": f"a human sets it: toolgate secrets set {name}"}
+            return {
+                "error": f"there is no secret {name}",
+                "fix": f"a human sets it: toolgate secrets set {name}",
+            }
         return {"value": secret.value} if secret.reveal else {"placeholder": self._standing[name]}
 
     def resolve(self, name: str, host: str) -> str | None:
