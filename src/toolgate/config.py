@@ -92,6 +92,15 @@ class ImagesSpec(Strict):
     """A change that needs more is refused."""
 
 
+class TracesSpec(Strict):
+    """Programs that were run, kept to learn from. The oldest ones go first."""
+
+    days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
+    rows: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = 10_000
+    text_bytes: Annotated[int, Field(ge=256, le=16 << 20, strict=True)] = 64 << 10
+    """Of each text; the middle of a longer one is left out."""
+
+
 class Config(Strict):
     """All of toolgate.yaml. Absent sections have the values of their defaults, which are the strict ones."""
 
@@ -114,6 +123,7 @@ class Config(Strict):
     timeouts: TimeoutsSpec = TimeoutsSpec()
     cache: CacheSpec = CacheSpec()
     images: ImagesSpec = ImagesSpec()
+    traces: TracesSpec = TracesSpec()
 
     @model_validator(mode="before")
     @classmethod

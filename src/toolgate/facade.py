@@ -30,9 +30,11 @@ from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.resolve import ResolveWork
 from toolgate.ledger.rotate import rotate
 from toolgate.ledger.state import Grant
+from toolgate.ledger.traces import Traces
 from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.policy.explain import Explanation
 from toolgate.policy.policy import Policy
+from toolgate.storage.executions import Keep
 from toolgate.storage.port import Filter, Row
 from toolgate.toolsets import artifacts
 from toolgate.toolsets.artifacts import Listed
@@ -59,6 +61,11 @@ class Gate:
         self.upstream: Servers | None = None
         """Other MCP servers behind this gate, where toolgate.yaml names any."""
         self._policy = policy
+        kept = policy.config.traces
+        self.traces = Traces(
+            services.ledger.backend, services.ledger.clock, Keep(kept.days, kept.rows), kept.text_bytes
+        )
+        """The programs that were run: `add` stores one, in redacted words."""
 
     @property
     def policy(self) -> Policy:

@@ -13,7 +13,8 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from toolgate.core.errors import CallError, Unavailable
-from toolgate.storage import postgres_sql, schema
+from toolgate.storage import executions, postgres_sql, schema
+from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.faults import from_postgres, is_lost
 from toolgate.storage.port import Filter, Fold, Head, Job, Row, Tables
 from toolgate.storage.postgres_connect import ERRORS, close, connect, migrate, place_of
@@ -126,7 +127,7 @@ class PostgresBackend:
         return await self._select(read)
 
     async def size(self) -> int:
-        names = ["journal", "head", *schema.PROJECTIONS]
+        names = ["journal", "head", "code_executions", *schema.PROJECTIONS]
         return int(await self._select(lambda db: db.fetchval(postgres_sql.SIZE, names)) or 0)
 
     @asynccontextmanager
@@ -164,6 +165,26 @@ class PostgresBackend:
             except ERRORS:
                 pass
             await asyncio.sleep(min(RETRY, left))
+
+    # --- code_executions ---------------------------------------------------------------------------------
+
+    async def add_execution(self, row: ExecutionRow, keep: Keep) -> None:
+        async def add(db: Any) -> None:
+            async with db.transaction():
+                await db.execute("SET LOCAL synchronous_commit = off")
+                await db.execute(executions.insert("$"), *row[1:])
+                for sql, value in executions.trims(keep, row.created_at, "$"):
+                    await db.execute(sql, value)
+
+        await self._select(add)
+
+    async def executions(self, wanted: Executions) -> list[ExecutionRow]:
+        sql, values = executions.select(wanted, "$")
+        return [executions.as_row(row) for row in await self._select(lambda db: db.fetch(sql, *values))]
+
+    async def count_executions(self, wanted: Executions) -> list[Counted]:
+        sql, values = executions.count(wanted, "$")
+        return [executions.as_counted(row) for row in await self._select(lambda db: db.fetch(sql, *values))]
 
     def _tell(self) -> None:
         self._news_at = self._loop.time()
