@@ -25,6 +25,7 @@ from toolgate.gate.cache import Cache
 from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.gate.gate import Pipeline
 from toolgate.gate.reconcile import reconcile_dead
+from toolgate.jobwiring import jobs_of
 from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
@@ -37,7 +38,7 @@ from toolgate.secrets.mask import NameMask
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter, Job, Transaction
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.toolsets import artifacts, code, code_git, events, fs, fs_patch, system, tools, undo
+from toolgate.toolsets import artifacts, code, code_git, events, fs, fs_patch, jobs, system, tools, undo
 from toolgate.version import VERSION
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.git.repositories import Repositories
@@ -165,6 +166,8 @@ async def _assemble(
     live.ledger, live.services = ledger, services
     gate = Gate(setup.root, live, services, Pipeline(services))
     stack.push_async_callback(gate.pipeline.refusals.close)
+    gate.jobs = jobs_of(gate, setup.config.jobs, backend, _dsn(setup, backend))
+    stack.push_async_callback(gate.jobs.close)
     _register(setup, services, gate, _history(setup, stack, services, live), own, more)
     if setup.trusted and setup.config.servers:
         from toolgate.upstream.wiring import servers_of
@@ -194,6 +197,11 @@ def _backend(setup: Setup) -> Backend:
             "give postgresql://…, the path of a SQLite file, or nothing for the project's own",
         )
     return SqliteBackend(setup.root / Path(database).expanduser())
+
+
+def _dsn(setup: Setup, backend: Backend) -> str:
+    """The address of the PostgreSQL that the ledger is in; a backend that was handed in keeps its own."""
+    return setup.database if isinstance(setup.database, str) and backend.name == "postgres" else ""
 
 
 def _owners(setup: Setup, backend: Backend) -> Owners:
@@ -317,6 +325,7 @@ def _register(
     built_in = [
         *tools.toolset(services.registry, lambda who, tool: services.rules().outlook(who, tool)),
         *events.toolset(services.ledger),
+        *jobs.toolset(gate.jobs),
         *system.toolset(gate.stores, setup.root, setup.local / "log" / "toolgate.jsonl", VERSION),
     ]
     if isinstance(services.files, WorkspaceFiles):

@@ -101,6 +101,17 @@ class TracesSpec(Strict):
     """Of each text; the middle of a longer one is left out."""
 
 
+class JobsSpec(Strict):
+    """Long work and schedules, kept beside the ledger; needs the extra `jobs`."""
+
+    run: Flag = False
+    """Whether `toolgate up` runs them. One process does; `toolgate jobs run` is another way."""
+    concurrency: Annotated[int, Field(ge=1, le=64, strict=True)] = 4
+    """Calls at once; jobs that wait for a human do not count."""
+    keep_days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
+    """How long jobs that have ended can be looked at."""
+
+
 class Config(Strict):
     """All of toolgate.yaml. Absent sections have the values of their defaults, which are the strict ones."""
 
@@ -124,6 +135,7 @@ class Config(Strict):
     cache: CacheSpec = CacheSpec()
     images: ImagesSpec = ImagesSpec()
     traces: TracesSpec = TracesSpec()
+    jobs: JobsSpec = JobsSpec()
 
     @model_validator(mode="before")
     @classmethod

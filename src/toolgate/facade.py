@@ -42,6 +42,7 @@ from toolgate.undoing import Wanted
 from toolgate.workspace.files import WorkspaceFiles
 
 if TYPE_CHECKING:
+    from toolgate.jobs.jobs import Jobs
     from toolgate.upstream.servers import Servers
 
 
@@ -60,6 +61,8 @@ class Gate:
         self.pipeline = pipeline
         self.upstream: Servers | None = None
         """Other MCP servers behind this gate, where toolgate.yaml names any."""
+        self.jobs: Jobs
+        """Long work and schedules; set when the gate is assembled."""
         self._policy = policy
         kept = policy.config.traces
         self.traces = Traces(

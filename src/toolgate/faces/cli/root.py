@@ -34,6 +34,7 @@ COMMANDS = {
     "grants": Entry("grants", "See and revoke grants.", HUMANS),
     "pause": Entry("pause", "Stop a persona, or everything, at once.", HUMANS),
     "resume": Entry("pause", "Lift a pause.", HUMANS),
+    "jobs": Entry("jobs", "Long work and schedules: list, submit, cancel, run.", HUMANS),
     "token": Entry("token", "Print or replace a token.", HUMANS),
     "undo": Entry("undo", "Take back what calls did.", HUMANS),
     "scan": Entry("scan", "Look for secrets and payloads in files.", RECORD),
