@@ -46,8 +46,28 @@ class Step:
         return f"{self.spec.root or self.job}:{self.number}"
 
 
+class Slots:
+    """So many calls at once. Whoever waits for a human is not inside."""
+
+    def __init__(self, number: int) -> None:
+        self._free = asyncio.Semaphore(number)
+        self.inside: set[asyncio.Task[Any]] = set()
+
+    async def __aenter__(self) -> None:
+        await self._free.acquire()
+        task = asyncio.current_task()
+        assert task is not None
+        self.inside.add(task)
+
+    async def __aexit__(self, *error: object) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.inside.discard(task)
+        self._free.release()
+
+
 class Attempt:
-    def __init__(self, hands: Hands, step: Step, tell: Tell, slots: asyncio.Semaphore) -> None:
+    def __init__(self, hands: Hands, step: Step, tell: Tell, slots: Slots) -> None:
         self._hands, self._step, self._tell, self._slots = hands, step, tell, slots
         self._news: tuple[float, str] | None = None
 

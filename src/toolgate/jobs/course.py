@@ -14,7 +14,7 @@ from typing import Any
 from dbos import DBOS
 
 from toolgate.core.errors import CallError
-from toolgate.jobs.attempt import Attempt, Outcome, Step, Tell, problem
+from toolgate.jobs.attempt import Attempt, Outcome, Slots, Step, Tell, problem
 from toolgate.jobs.hands import Hands
 from toolgate.jobs.job import RETRIED, Spec
 from toolgate.jobs.kinds import Kind
@@ -34,11 +34,12 @@ Bridge = Callable[[Callable[[], Awaitable[Outcome]]], Awaitable[Outcome]]
 
 class Course:
     def __init__(
-        self, ident: str, spec: Spec, hands: Hands, tell: Tell, slots: asyncio.Semaphore, bridge: Bridge
+        self, ident: str, spec: Spec, hands: Hands, tell: Tell, slots: Slots, bridge: Bridge
     ) -> None:
         self._ident, self._spec = ident, spec
         self._hands, self._tell, self._slots, self._bridge = hands, tell, slots, bridge
         self._calls = 0
+        self._last = ""
         self._ends: float | None = None
 
     async def run(self, kind: Kind | None) -> dict[str, Any]:
@@ -51,7 +52,8 @@ class Course:
         if self._spec.timeout_s is not None:
             self._ends = await DBOS.run_step_async({"name": "started"}, _now) + self._spec.timeout_s
         try:
-            return {"state": "done", "result": await kind.run(self, self._spec.args)}
+            result = await kind.run(self, self._spec.args)
+            return {"state": "done", "result": result, "call": self._last}
         except Stopped as stop:
             code = stop.outcome["error"]["code"]
             state = "unknown" if code == "unknown_outcome" else "failed"
@@ -66,6 +68,7 @@ class Course:
             outcome = await DBOS.run_step_async(
                 {"name": f"call {number}", "preemptible": True}, self._attempt, number, tool, args, attempt
             )
+            self._last = outcome["call"]
             if outcome["ok"]:
                 return outcome["data"]
             if attempt == retry.attempts or not may_retry(outcome):

@@ -89,7 +89,7 @@ class Job:
     """What it waits for."""
     attempt: int = 0
     call: str = ""
-    """The call that ended it, where one did."""
+    """The last call it made, where one is known."""
     outcome: str = ""
     """How the call that a cancellation interrupted was settled."""
     result: Any = None
@@ -108,7 +108,7 @@ class Job:
         spec = self.spec
         line = {
             "job": self.id, "what": spec.what, "persona": spec.persona, "conversation": spec.conversation,
-            "state": self.state, "progress": self.progress, "message": self.message, "question": self.question,
+            "state": self.state, "progress": 1.0 if self.state == "done" else self.progress, "message": self.message, "question": self.question,
             "attempt": self.attempt, "schedule": self.schedule, "created_at": _moment(self.created_at),
             "started_at": _moment(self.started_at), "ended_at": _moment(self.ended_at),
         }  # fmt: skip

@@ -12,18 +12,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from toolgate.core.errors import SetupError
-from toolgate.jobs.attempt import Outcome
+from toolgate.jobs.attempt import Outcome, Slots
 from toolgate.jobs.hands import Hands
 from toolgate.jobs.job import Spec
 from toolgate.jobs.kinds import Kind
 from toolgate.jobs.place import SCHEMA
-from toolgate.jobs.store import APP, QUEUE, VERSION, Store
+from toolgate.jobs.store import APP, VERSION, Store
 
 EXECUTOR = "toolgate-runner"
 """The same for every runner of a project, so that the next one finds what the last one left."""
-POLL_S = 0.5
-MOST_AT_ONCE = 256
-"""Jobs taken from the queue; most of them may be waiting for a human."""
 GRACE_S = 5.0
 SWEEP_S = 3600.0
 
@@ -36,10 +33,11 @@ class Runner:
     ) -> None:
         self._store, self._hands, self._kinds = store, hands, kinds
         self._keep_days = keep_days
-        self._slots = asyncio.Semaphore(concurrency)
+        self._slots = Slots(concurrency)
         self._loop = asyncio.get_running_loop()
         self._working: set[asyncio.Task[Any]] = set()
         self._sweeping: asyncio.Task[None] | None = None
+        self._stopping = False
 
     async def start(self) -> None:
         """Take up what a dead runner left, and then what is submitted. The project's lock must be ours."""
@@ -49,10 +47,11 @@ class Runner:
 
     async def stop(self) -> None:
         """Calls under way get a moment to end; what does not is settled by the gate and taken up by the next runner."""
+        self._stopping = True
         if self._sweeping is not None:
             self._sweeping.cancel()
-        if self._working:
-            await asyncio.wait(set(self._working), timeout=GRACE_S)
+        if self._slots.inside:
+            await asyncio.wait(set(self._slots.inside), timeout=GRACE_S)
         await asyncio.to_thread(self._end)
         for task in self._working:
             task.cancel()
@@ -85,12 +84,6 @@ class Runner:
         flows.carrier[:] = [self._carry]
         try:
             DBOS.launch()
-            DBOS.register_queue(
-                QUEUE,
-                worker_concurrency=MOST_AT_ONCE,
-                polling_interval_sec=POLL_S,
-                on_conflict="always_update",
-            )
         except BaseException:
             DBOS.destroy()
             raise
@@ -113,11 +106,15 @@ class Runner:
         told = Spec.read(spec)
         course = Course(ident, told, self._hands, tell, self._slots, self._bridge)
         ended = await course.run(self._kinds.get(told.kind))
-        await tell({"end": ended["state"]})  # so that a list need not load results
+        await tell(
+            {"end": ended["state"], "call": ended.get("call", "")}
+        )  # so that a list need not load results
         return ended
 
     async def _bridge(self, make: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """From DBOS's loop to the gate's and back."""
+        if self._stopping:
+            await asyncio.Event().wait()  # until DBOS ends; the next runner begins it
 
         async def work() -> Outcome:
             task = asyncio.current_task()

@@ -23,6 +23,9 @@ QUEUE = "jobs"
 JOB, TICK = "toolgate.job", "toolgate.tick"
 VERSION = "toolgate-jobs-1"
 """Of the workflows in flows.py, not of toolgate: a job that began under one toolgate is finished by the next."""
+POLL_S = 0.25
+MOST_AT_ONCE = 256
+"""Jobs taken from the queue; most of them may be waiting for a human."""
 MILLI = 1000
 _OPEN = ("ENQUEUED", "DELAYED", "PENDING")
 _DONE = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
@@ -34,6 +37,8 @@ class Store:
         self._opening = threading.Lock()
         self._engine: sqlalchemy.Engine | None = None
         self._client: DBOSClient | None = None
+        self._ready = False
+        """The tables are of this version and know our queue."""
 
     def close(self) -> None:
         with self._opening:
@@ -42,6 +47,7 @@ class Store:
             if self._engine is not None:
                 self._engine.dispose()
             self._client = self._engine = None
+            self._ready = False
 
     def engine(self) -> sqlalchemy.Engine:
         assert self._engine is not None
@@ -51,9 +57,10 @@ class Store:
         """The client; the tables are made if they are not there."""
         need_engine()
         with self._opening:
-            if self._client is None:
+            if not self._ready:
                 self.place.create()
                 self._open()
+                self._register()
         assert self._client is not None
         return self._client
 
@@ -72,6 +79,8 @@ class Store:
             return self._client
 
     def _open(self) -> None:
+        if self._client is not None:
+            return
         from dbos import DBOSClient, DBOSPortableJSONSerializer
 
         self._engine = self._engine or self.place.connect()
@@ -79,6 +88,13 @@ class Store:
             system_database_engine=self._engine, dbos_system_schema=SCHEMA if self.place.dsn else None,
             serializer=DBOSPortableJSONSerializer(), application_name=APP, retry_connection_errors=False,
         )  # fmt: skip
+
+    def _register(self) -> None:
+        assert self._client is not None
+        self._client.register_queue(
+            QUEUE, worker_concurrency=MOST_AT_ONCE, polling_interval_sec=POLL_S, on_conflict="always_update"
+        )
+        self._ready = True
 
     # --- jobs ---------------------------------------------------------------------------------------------
 
