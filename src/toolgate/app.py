@@ -166,7 +166,7 @@ async def _assemble(
     live.ledger, live.services = ledger, services
     gate = Gate(setup.root, live, services, Pipeline(services))
     stack.push_async_callback(gate.pipeline.refusals.close)
-    gate.jobs = jobs_of(gate, setup.config.jobs, backend, _dsn(setup, backend))
+    gate.jobs = jobs_of(gate, setup.config.jobs, backend)
     stack.push_async_callback(gate.jobs.close)
     _register(setup, services, gate, _history(setup, stack, services, live), own, more)
     if setup.trusted and setup.config.servers:
@@ -197,11 +197,6 @@ def _backend(setup: Setup) -> Backend:
             "give postgresql://…, the path of a SQLite file, or nothing for the project's own",
         )
     return SqliteBackend(setup.root / Path(database).expanduser())
-
-
-def _dsn(setup: Setup, backend: Backend) -> str:
-    """The address of the PostgreSQL that the ledger is in; a backend that was handed in keeps its own."""
-    return setup.database if isinstance(setup.database, str) and backend.name == "postgres" else ""
 
 
 def _owners(setup: Setup, backend: Backend) -> Owners:

@@ -54,10 +54,10 @@ class GateHands:
             )
 
 
-def jobs_of(gate: Gate, spec: JobsSpec, backend: Backend, dsn: str) -> Jobs:
-    place = None
-    if dsn:
-        place = Place(dsn=dsn)
-    elif isinstance(backend, SqliteBackend):
+def jobs_of(gate: Gate, spec: JobsSpec, backend: Backend) -> Jobs:
+    """In the same PostgreSQL as the ledger, or beside its file; nowhere, if it is kept in memory."""
+    dsn = getattr(backend, "dsn", "")
+    place = Place(dsn=dsn) if dsn else None
+    if isinstance(backend, SqliteBackend):
         place = Place(backend.path.parent)
     return Jobs(place, GateHands(gate), spec.concurrency, spec.keep_days)

@@ -23,6 +23,7 @@ from toolgate.core.errors import (
     NotAllowed,
     NotFound,
     SetupError,
+    Unavailable,
     UnknownTool,
 )
 from toolgate.jobs.job import Retry
@@ -253,6 +254,38 @@ async def test_old_jobs_are_forgotten_and_open_ones_stay(world: World) -> None:
         assert await asyncio.to_thread(gate.jobs._store.sweep, 1) == 0
         assert await asyncio.to_thread(gate.jobs._store.sweep, -1) == 1
         assert [job.id for job in await gate.jobs.find()] == [still]
+
+
+async def test_a_runner_that_stops_leaves_what_it_could_not_end_to_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolgate.jobs.runner.GRACE_S", 0.1)
+    async with opened(world, None) as gate:
+        wrote = await gate.jobs.submit("call", call("w.append", x="w", hold="yes"), "ada")
+        read = await gate.jobs.submit("call", call("w.look", x="r", hold="yes"), "ada")
+        asked = await gate.jobs.submit("call", call("w.ask", x="q"), "ada")
+        async with gate.jobs.running():
+            await until(lambda: _stands(world, "w"))
+            await until(lambda: _stands(world, "r"))
+            question = (await in_state(gate, asked, "waiting")).question
+        assert not (await gate.jobs.get(wrote)).ended
+        world.go.touch()
+        await gate.answer(question, "approve")  # while nobody runs jobs
+        async with gate.jobs.running():
+            assert (await in_state(gate, wrote, "unknown")).error is not None
+            assert (await in_state(gate, read, "done")).result == "saw r"
+            assert (await in_state(gate, asked, "done")).result == "did q"
+    assert sorted(world.did()) == ["q", "w"]
+
+
+async def test_a_damaged_file_of_jobs_is_said_and_the_gate_works_on(world: World) -> None:
+    async with opened(world, None) as gate:
+        (world.root / ".toolgate" / "jobs.db").write_bytes(
+            b"this is no database at all, but it is long enough" * 40
+        )
+        with pytest.raises(Unavailable, match=r"jobs\.db"):
+            await gate.jobs.find()
+        assert (await gate.call("w.look", {"x": "a"})).ok
 
 
 async def test_a_ledger_in_memory_has_no_jobs_and_says_so(world: World) -> None:

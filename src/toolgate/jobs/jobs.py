@@ -15,12 +15,12 @@ from toolgate.core.errors import Conflict, InvalidArgs, NotFound, Unavailable
 from toolgate.jobs.hands import Hands
 from toolgate.jobs.job import Job, Retry, Schedule, Spec
 from toolgate.jobs.kinds import BUILT_IN, Kind
-from toolgate.jobs.lock import lock_of
-from toolgate.jobs.place import Place, need_engine
+from toolgate.jobs.lock import lock_of, taken
+from toolgate.jobs.place import Place, from_engine, need_engine
 from toolgate.jobs.store import Store
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-STAND_BY_S = 2.0
+STAND_BY_S = 1.0
 WATCH_S = 0.1
 T = TypeVar("T")
 log = logging.getLogger("toolgate.jobs")
@@ -60,7 +60,7 @@ class Jobs:
             Spec(kind, args, persona, conversation, reason, retry or Retry(), timeout_s)
         )
         ident = new_id("j")
-        await asyncio.to_thread(self._store.submit, ident, spec)
+        await self._in_thread(lambda store: store.submit(ident, spec))
         return ident
 
     async def _checked(self, spec: Spec) -> Spec:
@@ -118,7 +118,7 @@ class Jobs:
                 )
         again = new_id("j")
         spec = await self._checked(replace(job.spec, root=root))
-        await asyncio.to_thread(self._store.submit, again, spec)
+        await self._in_thread(lambda store: store.submit(again, spec))
         return again
 
     def _known(self, spec: Spec) -> Any:
@@ -137,7 +137,7 @@ class Jobs:
         spec = await self._checked(
             Spec(kind, args, persona, conversation, reason, retry or Retry(), timeout_s)
         )
-        await asyncio.to_thread(self._store.schedule, name, cron, spec)
+        await self._in_thread(lambda store: store.schedule(name, cron, spec))
 
     async def schedules(self) -> list[Schedule]:
         return await self._in_thread(lambda store: store.schedules())
@@ -156,7 +156,7 @@ class Jobs:
         """Run jobs in this process meanwhile. What comes is done when another must be let to run them."""
         need_engine()
         lock = lock_of(self._store.place)
-        if not await lock.take():
+        if not await taken(lock):
             raise Conflict(
                 "another process runs the jobs of this project", "one is enough; `toolgate jobs` shows them"
             )
@@ -185,13 +185,16 @@ class Jobs:
                     log.warning("the lock of the jobs was lost; another process may run them now")
             except Conflict:
                 pass  # another process does
-            except Unavailable as error:
-                log.warning("jobs cannot be run: %s", error.message)
+            except Exception:
+                log.exception("jobs cannot be run here; they are tried again")
             await asyncio.sleep(STAND_BY_S)
 
     async def _in_thread(self, ask: Callable[[Store], T]) -> T:
         store = self._store
-        return await asyncio.to_thread(ask, store)
+        try:
+            return await asyncio.to_thread(ask, store)
+        except Exception as error:
+            raise from_engine(error, store.place) from error
 
 
 __all__ = ["Job", "Jobs", "Kind", "Retry", "Schedule"]

@@ -15,6 +15,7 @@ from toolgate.jobs.place import Place
 
 NUMBER = int.from_bytes(b"tg-jobs!")
 LOOK_S = 2.0
+TRIES, PAUSE_S = 4, 0.05
 
 
 class Lock(Protocol):
@@ -38,6 +39,15 @@ def lock_of(place: Place) -> Lock:
         return SessionLock(place.dsn)
     assert place.directory is not None
     return FileLock(place.directory / "jobs.lock")
+
+
+async def taken(lock: Lock) -> bool:
+    """Somebody who only looks whether it is held may be in the way for a moment."""
+    for _ in range(TRIES):
+        if await lock.take():
+            return True
+        await asyncio.sleep(PAUSE_S)
+    return False
 
 
 class FileLock:

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolgate.core.errors import SetupError
+from toolgate.core.errors import SetupError, Unavailable
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -27,6 +27,16 @@ BUSY_MS = 30_000
 
 def installed() -> bool:
     return find_spec("dbos") is not None
+
+
+def from_engine(error: Exception, place: Place) -> Exception:
+    """The one seam where errors of the engine and its drivers become ours. By name: they are an extra."""
+    if not type(error).__module__.startswith(("dbos", "sqlalchemy", "psycopg", "sqlite3")):
+        return error
+    where = str(place.file) if place.directory is not None else "PostgreSQL"
+    what = str(getattr(error, "orig", None) or error).splitlines()[0]
+    fix = "check that it can be reached and written; jobs are apart from the ledger, which is not affected"
+    return Unavailable(f"the jobs cannot be read or written ({where}): {what}", fix)
 
 
 def need_engine() -> None:

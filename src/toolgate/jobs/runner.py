@@ -21,6 +21,8 @@ from toolgate.jobs.store import APP, VERSION, Store
 
 EXECUTOR = "toolgate-runner"
 """The same for every runner of a project, so that the next one finds what the last one left."""
+LISTEN_S = 0.1
+"""Nobody sends our workflows messages, so nothing is asked; but whoever stops waits for it."""
 GRACE_S = 5.0
 SWEEP_S = 3600.0
 
@@ -42,7 +44,13 @@ class Runner:
     async def start(self) -> None:
         """Take up what a dead runner left, and then what is submitted. The project's lock must be ours."""
         await self._hands.reconcile()
-        await asyncio.to_thread(self._launch)
+        launching = asyncio.ensure_future(asyncio.to_thread(self._launch))
+        try:
+            await asyncio.shield(launching)
+        except asyncio.CancelledError:  # a thread cannot be stopped: what it started is ended
+            await asyncio.wait((launching,))
+            await asyncio.to_thread(self._end)
+            raise
         self._sweeping = asyncio.create_task(self._sweep())
 
     async def stop(self) -> None:
@@ -77,8 +85,8 @@ class Runner:
             config={
                 "name": APP, "system_database_engine": self._store.engine(), "serializer": DBOSPortableJSONSerializer(),
                 "dbos_system_schema": SCHEMA, "application_version": VERSION, "executor_id": EXECUTOR,
-                "enable_otlp": False, "log_level": "WARNING", "scheduler_polling_interval_sec": 1.0,
-                "run_migrations": False,
+                "notification_listener_polling_interval_sec": LISTEN_S, "scheduler_polling_interval_sec": 1.0,
+                "enable_otlp": False, "log_level": "WARNING", "run_migrations": False,
             }
         )  # fmt: skip
         flows.carrier[:] = [self._carry]

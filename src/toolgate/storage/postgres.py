@@ -35,7 +35,7 @@ class PostgresBackend:
     name = "postgres"
 
     def __init__(self, dsn: str, use_server_clock: bool = True) -> None:
-        self._dsn = dsn
+        self.dsn = dsn
         self.place = place_of(dsn)
         self._server_clock = use_server_clock
         self._queue: deque[Job] = deque()
@@ -46,11 +46,11 @@ class PostgresBackend:
         self._closing = False
 
     def owners(self) -> PostgresOwners:
-        self._owners = PostgresOwners(self._dsn)
+        self._owners = PostgresOwners(self.dsn)
         return self._owners
 
     async def open(self, fold: Fold) -> None:
-        self._writer = Writer(self._dsn, fold, self._server_clock, self._owners)
+        self._writer = Writer(self.dsn, fold, self._server_clock, self._owners)
         self._loop = asyncio.get_running_loop()
         self._arrived = asyncio.Event()
         self._reading = asyncio.Lock()
@@ -133,7 +133,7 @@ class PostgresBackend:
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[PostgresSnapshot]:
         try:
-            connection = await connect(self._dsn, idle_in_transaction_session_timeout="0")
+            connection = await connect(self.dsn, idle_in_transaction_session_timeout="0")
         except ERRORS as error:
             raise from_postgres(error, self.place) from error
         try:
@@ -214,7 +214,7 @@ class PostgresBackend:
     async def _listening(self) -> Any:
         """The reading connection, which also listens; made again if it was lost. Call with the lock held."""
         if self._reader is None or self._reader.is_closed():
-            reader = await connect(self._dsn)
+            reader = await connect(self.dsn)
             try:
                 await reader.add_listener(postgres_sql.CHANNEL, self._hear)
             except BaseException:
