@@ -18,6 +18,8 @@ class Context:
     persona: str
     tool: str
     conversation: str = ""
+    reason: str = ""
+    """Why the caller says it makes the call."""
     progress: Callable[[float, str], None] = field(default=_ignore)
 
 

@@ -171,7 +171,8 @@ class Flow:
     def context(self) -> Context:
         assert self.tool is not None
         more = {"progress": self.progress} if self.progress is not None else {}
-        return Context(self.call_id, self.persona, self.tool.name, self.trail.conversation, **more)
+        trail = self.trail
+        return Context(self.call_id, self.persona, self.tool.name, trail.conversation, trail.reason, **more)
 
     def meta(self, event: int | None = None) -> Meta:
         cached = isinstance(self.outcome, Done) and self.outcome.cached

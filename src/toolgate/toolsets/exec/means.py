@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from toolgate.core.errors import Unavailable
+from toolgate.core.context import Context
+from toolgate.ledger.traces import Execution
 from toolgate.sandbox.job import Broker, Egress, Language, Sandbox
 from toolgate.toolsets.exec.kept import Proposals
 from toolgate.workspace.files import WorkspaceFiles
@@ -21,12 +23,16 @@ class Grant:
     secrets: tuple[str, ...] = ()
 
 
-def _no_egress(grant: Grant) -> Egress:
-    raise Unavailable("programs cannot reach the network here", "run it without `network`")
+class Reached(Protocol):
+    """What a program was given to reach; closed when it has ended."""
 
+    @property
+    def egress(self) -> Egress | None: ...
 
-def _no_broker(grant: Grant) -> Broker:
-    raise Unavailable("there is no vault here", "run it without `secrets`")
+    @property
+    def broker(self) -> Broker | None: ...
+
+    async def close(self) -> None: ...
 
 
 def _no_advice(language: Language, code: str, secrets: Sequence[str]) -> list[str]:
@@ -43,8 +49,11 @@ class Means:
     """How long the gate lets a tool run: a program's own time is a little less."""
     may_save: Callable[[str], bool]
     """Whether this persona has the scratch mount, where files that a program left are put."""
-    egress: Callable[[Grant], Egress] = _no_egress
-    broker: Callable[[Grant], Broker] = _no_broker
-    """Both refuse what the vault or the owner does not let out, before anything runs."""
+    reach: Callable[[Grant, Context], Reached]
+    """Refuses what the vault or the owner does not let out, before anything runs."""
+    trace: Callable[[Execution], Awaitable[object]]
+    """Keeps what a program was and how it ended, for whoever wants to do better next time."""
+    clean: Callable[[Any], Any]
+    """A value without any secret of the vault."""
     advise: Callable[[Language, str, Sequence[str]], list[str]] = _no_advice
     """What looks wrong about a program before it runs: advice for whoever approves it, and no wall."""

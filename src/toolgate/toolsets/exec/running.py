@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 
 from toolgate.core import diff
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Code
+from toolgate.ledger.traces import Execution
 from toolgate.sandbox.job import Altered, Job, Language, Left, Limits, Outcome
 from toolgate.sandbox.program import LIMITS as SHELL
 from toolgate.toolsets.exec.given import MARGIN, Wanted
@@ -22,14 +24,17 @@ _PROCESSES: dict[Language, int] = {"python": 1, "javascript": 1, "shell": SHELL.
 async def run_program(means: Means, wanted: Wanted, context: Context) -> Ran:
     try:
         job, seen = await _job(means, wanted, context.tool)
-        egress = means.egress(wanted.grant) if wanted.grant.hosts else None
-        broker = means.broker(wanted.grant) if wanted.grant.secrets else None
+        reach = means.reach(wanted.grant, context)
         sandbox = means.sandbox()
     except CallError as error:
         error.certain = True  # nothing has run
         raise
-    outcome = await sandbox.run(job, egress=egress, broker=broker)
+    try:
+        outcome = await sandbox.run(job, egress=reach.egress, broker=reach.broker)
+    finally:
+        await reach.close()
     found = await _found(means, wanted, context, outcome)
+    await means.trace(_execution(means, wanted, context, found))
     if ended(outcome):
         raise stopped(outcome, wanted.language, job.limits.wall_s, found)
     if seen is not None and outcome.delta:
@@ -63,6 +68,16 @@ async def _found(means: Means, wanted: Wanted, context: Context, outcome: Outcom
         return ran(outcome, [], [*warnings, refused])
     kept, why = await save(means.files, context.call_id, left)
     return ran(outcome, kept, [*warnings, *why])
+
+
+def _execution(means: Means, wanted: Wanted, context: Context, found: Ran) -> Execution:
+    code = wanted.code or shlex.join(wanted.argv)
+    code, stdout, stderr, why = means.clean([code, found["stdout"], found["stderr"], context.reason])
+    return Execution(
+        call=context.call_id, persona=context.persona, tool=context.tool, language=wanted.language, code=code,
+        stdout=stdout, stderr=stderr, exit_code=found["exit_code"], duration_ms=found["duration_ms"],
+        limit=found["limit"] or "", session=context.conversation, llm_reasoning=why,
+    )  # fmt: skip
 
 
 async def _propose(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from toolgate.core.errors import Unavailable
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
+from toolgate.ledger.traces import Traces
 from toolgate.policy.policy import Policy
 from toolgate.sandbox.job import Sandbox
+from toolgate.secrets.advice import advise
+from toolgate.secrets.redactor import VaultRedactor
 from toolgate.toolsets import exec as programs
 from toolgate.toolsets.exec.kept import Proposals
 from toolgate.toolsets.exec.means import Means
+from toolgate.toolsets.exec.reaching import Reaching
 from toolgate.workspace.files import WorkspaceFiles
 
 
@@ -43,13 +47,21 @@ def tools_of(
     state: Path,
     stack: AsyncExitStack,
     policy: Callable[[], Policy],
+    traces: Traces,
+    private: Sequence[str] = (),
 ) -> tuple[list[Tool], Proposals]:
+    redactor = services.redactor
+    assert isinstance(redactor, VaultRedactor)
     kept = Proposals(state / "proposals", files, services.ledger.clock.now)
     means = Means(
         sandbox=Lazy(stack),
         files=files,
         kept=kept,
         most=lambda name: services.timeouts.of(services.registry.resolve(name)),
+        reach=Reaching(redactor.vault, redactor, services.ledger, tuple(private)),
+        trace=traces.add,
+        clean=redactor.redact,
+        advise=lambda language, code, secrets: advise(language, code) if secrets else [],
         may_save=lambda persona: all("scratch" in member.mounts for member in policy().line(persona)),
     )
     return programs.toolset(means, services.ledger), kept
