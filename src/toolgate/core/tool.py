@@ -103,6 +103,8 @@ class Tool:
     """Shortens a result to so many characters of JSON, and says in it what was cut and how to get it."""
     follow: Follow | None = None
     """Another call that this one leads to, made for the same caller once it is settled."""
+    secret_names: frozenset[str] = frozenset()
+    """Arguments that hold names of secrets and are called like secrets themselves: people and the journal see them."""
     aliases: tuple[str, ...] = ()
     origin: Literal["native", "imported"] = "native"
     free: bool = False

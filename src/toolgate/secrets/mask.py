@@ -66,7 +66,7 @@ class NameMask:
         """The arguments that are secret as a whole; None if nothing in these can be."""
         secret = self._secret.get(tool.definition)
         if secret is None:
-            named = {name for name in tool.arg_names if is_secret_name(name)}
+            named = {name for name in tool.arg_names - tool.secret_names if is_secret_name(name)}
             secret = self._secret[tool.definition] = frozenset(named | tool.secret_args)
         if tool.origin == "imported":  # its arguments have the names that a stranger's schema allows
             secret |= {name for name in args if is_secret_name(name)}
@@ -77,7 +77,7 @@ class NameMask:
 
 
 def _replaced(args: Mapping[str, Any], secret: frozenset[str], hide: Hide) -> Mapping[str, Any]:
-    made = {name: _hidden(name, value, name in secret, hide) for name, value in args.items()}
+    made = {name: _hidden("", value, name in secret, hide) for name, value in args.items()}
     return made if made != args else args
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from .link import Link
 
 NAME = "<program>"
+_OURS = os.path.dirname(__file__) + "/"
 
 
 def run(code: str, link: Link, packages: list[str]) -> int:
@@ -77,7 +78,7 @@ def _report(error: BaseException) -> None:
 
 
 def _only_own(shown: traceback.TracebackException) -> None:
-    """Drop the frames that lead to the program's first one, here and in the errors before it."""
+    """Drop the frames that lead to the program's first one and those of the prelude, here and in the errors before it."""
     seen: set[int] = set()
     waiting: list[traceback.TracebackException | None] = [shown]
     while waiting:
@@ -89,6 +90,7 @@ def _only_own(shown: traceback.TracebackException) -> None:
             (place for place, frame in enumerate(one.stack) if frame.filename == NAME), len(one.stack)
         )
         del one.stack[:first]
+        one.stack[:] = [frame for frame in one.stack if not frame.filename.startswith(_OURS)]
         waiting += [one.__cause__, one.__context__, *(one.exceptions or ())]
 
 
