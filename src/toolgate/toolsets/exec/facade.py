@@ -66,7 +66,7 @@ def toolset(means: Means, ledger: Ledger) -> list[Tool]:
 
     async def status(context: Context, job_id: Annotated[str, Field(max_length=128)]) -> Answer:
         """How a run stands, by the `job_id` that it gave."""
-        return await _status(ledger, context, job_id)
+        return await _status(means, ledger, context, job_id)
 
     async def both(
         call: Context,
@@ -87,7 +87,7 @@ def toolset(means: Means, ledger: Ledger) -> list[Tool]:
                 certain=True,
             )
         if action == "status":
-            return await _status(ledger, call, job_id)
+            return await _status(means, ledger, call, job_id)
         return await execute(call, code, language, timeout_ms, script)
 
     running: dict[str, Any] = {
@@ -131,8 +131,11 @@ def _answer(found: Ran, context: Context) -> Answer:
     return Answer(success=good, result=result, error=None if good else said, job_id=context.call_id)
 
 
-async def _status(ledger: Ledger, context: Context, job_id: str) -> Answer:
+async def _status(means: Means, ledger: Ledger, context: Context, job_id: str) -> Answer:
     """Whoever started it may ask; to others it does not exist."""
+    if job_id.startswith("j_"):
+        job = (await means.jobs.get(job_id, context.persona)).shown()
+        return Answer(success=job["error"] is None, result=job, error=_told(job["error"]), job_id=job_id)
     rows = await ledger.backend.rows(Filter(call=job_id)) if job_id else []
     states = [_STATES[row.kind] for row in rows if row.kind in _STATES and row.persona == context.persona]
     if not states:
@@ -140,3 +143,7 @@ async def _status(ledger: Ledger, context: Context, job_id: str) -> Answer:
     state = states[-1]
     error = None if state in ("running", "done") else f"it is {state}"
     return Answer(success=error is None, result={"state": state}, error=error, job_id=job_id)
+
+
+def _told(error: Any) -> str | None:
+    return None if error is None else str(error["message"] if isinstance(error, Mapping) else error)

@@ -52,6 +52,12 @@ Project = Annotated[
         "whose changes are proposed as one patch."
     ),
 ]
+Background = Annotated[
+    bool,
+    Field(
+        description="Hand it to a job and come back at once with `job_id`; the job's call passes the gate."
+    ),
+]
 Texts = Annotated[dict[str, str], Field(description="Files for its work directory: name → text.")]
 
 
@@ -106,6 +112,8 @@ def effects_of(args: Mapping[str, Any]) -> Effects:
     """What a call reads depends on what it asks for. Files that the program leaves are its output, as what it prints
     is: saving them for the caller is no scratch save of the caller's, which some phases deny."""
     check_files(args.get("files"))  # before anybody is asked about it
+    if args.get("background"):
+        return _effects(())  # the call that the job makes is judged by what it reaches, when it is made
     asked = (
         ("project", args.get("project", "none") != "none"),
         ("internet", bool(_hosts(args.get("network")))),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from toolgate.core.context import Context
+from toolgate.jobs.jobs import Jobs
 from toolgate.ledger.traces import Execution
 from toolgate.sandbox.job import Broker, Egress, Language, Sandbox
 from toolgate.toolsets.exec.kept import Proposals
@@ -53,6 +54,8 @@ class Means:
     """Refuses what the vault or the owner does not let out, before anything runs."""
     trace: Callable[[Execution], Awaitable[object]]
     """Keeps what a program was and how it ended, for whoever wants to do better next time."""
+    jobs: Jobs
+    """For programs that run in the background."""
     clean: Callable[[Any], Any]
     """A value without any secret of the vault."""
     advise: Callable[[Language, str, Sequence[str]], list[str]] = _no_advice

@@ -10,10 +10,12 @@ from toolgate.core.context import Context
 from toolgate.core.tool import Tool, tool
 from toolgate.sandbox.job import Language
 from toolgate.toolsets.exec.applying import FOLLOW
+from toolgate.toolsets.exec.background import submit
 from toolgate.toolsets.exec.given import (
     MARGIN,
     MOST_SECONDS,
     SECONDS,
+    Background,
     Code,
     Milliseconds,
     Names,
@@ -81,9 +83,12 @@ def _program(means: Means, language: Language) -> Tool:
         secrets: Names | None = None,
         project: Project = "none",
         files: Texts | None = None,
+        background: Background = False,
     ) -> Ran:
         given = {"code": code, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms, "network": network,
                  "secrets": secrets, "project": project, "files": files}  # fmt: skip
+        if background:
+            return await submit(means.jobs, context, given)
         return await run_program(means, Wanted.of(language, given), context)
 
     return tool(
@@ -104,9 +109,14 @@ def _shell(means: Means) -> Tool:
         secrets: Names | None = None,
         project: Project = "none",
         files: Texts | None = None,
+        background: Background = False,
     ) -> Ran:
         given = {"argv": argv, "script": script, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms,
                  "network": network, "secrets": secrets, "project": project, "files": files}  # fmt: skip
+        if background:
+            return await submit(
+                means.jobs, context, {name: value for name, value in given.items() if value != ""}
+            )
         return await run_program(means, Wanted.of("shell", given), context)
 
     return tool(

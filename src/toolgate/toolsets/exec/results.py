@@ -43,6 +43,8 @@ class Ran(TypedDict):
     duration_ms: float
     memory: int
     """Bytes, at most."""
+    job_id: str | None
+    """The job that runs it, where it was asked for in the background: `code.status` says how it stands."""
 
 
 _WORDS: dict[Limit, tuple[type[CallError], str, str]] = {
@@ -65,7 +67,7 @@ def ran(outcome: Outcome, files: list[Kept], warnings: Sequence[str]) -> Ran:
         limit=outcome.limit, output=outputs[-1] if outputs else None, outputs=outputs, files=files,
         requests=[asdict(request) for request in outcome.requests], proposal=None,
         warnings=[*warnings, *outcome.dropped], duration_ms=round(outcome.duration_s * 1000, 3),
-        memory=outcome.memory_bytes,
+        memory=outcome.memory_bytes, job_id=None,
     )  # fmt: skip
 
 
@@ -83,6 +85,8 @@ def stopped(outcome: Outcome, what: str, seconds: float, found: Ran) -> CallErro
 
 def in_words(found: Any) -> str:
     """For the journal: how it ended, and how much it said, but not what."""
+    if found["job_id"]:
+        return f"handed to the job {found['job_id']}"
     parts = [f"exit {found['exit_code']}"]
     parts += [f"{len(found[name]):,} characters of {name}" for name in ("stdout", "stderr") if found[name]]
     parts += [f"{len(found[name])} {name}" for name in ("files", "requests") if found[name]]

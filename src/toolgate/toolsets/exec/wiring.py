@@ -10,6 +10,7 @@ from pathlib import Path
 from toolgate.core.errors import Unavailable
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
+from toolgate.jobs.jobs import Jobs
 from toolgate.ledger.traces import Traces
 from toolgate.policy.policy import Policy
 from toolgate.sandbox.job import Sandbox
@@ -48,6 +49,7 @@ def tools_of(
     stack: AsyncExitStack,
     policy: Callable[[], Policy],
     traces: Traces,
+    jobs: Jobs,
     private: Sequence[str] = (),
 ) -> tuple[list[Tool], Proposals]:
     redactor = services.redactor
@@ -60,6 +62,7 @@ def tools_of(
         most=lambda name: services.timeouts.of(services.registry.resolve(name)),
         reach=Reaching(redactor.vault, redactor, services.ledger, tuple(private)),
         trace=traces.add,
+        jobs=jobs,
         clean=redactor.redact,
         advise=lambda language, code, secrets: advise(language, code) if secrets else [],
         may_save=lambda persona: all("scratch" in member.mounts for member in policy().line(persona)),
