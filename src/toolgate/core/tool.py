@@ -98,6 +98,8 @@ class Tool:
     """Paths that arguments hold inside a text, such as those of a diff: policy judges them before anything is read."""
     repeats: tuple[str, ...] = ()
     """Arguments of which the Change's diff says it all, so that a question need not show them once more."""
+    plain: tuple[str, ...] = ()
+    """Arguments that are called like secrets and hold none, such as the names of secrets: people must see them."""
     summarize: Callable[[Any], str] | None = None
     fit: Callable[[Any, int], Any] | None = None
     """Shortens a result to so many characters of JSON, and says in it what was cut and how to get it."""

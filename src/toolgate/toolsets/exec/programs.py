@@ -66,6 +66,7 @@ def shared(means: Means, language: Language) -> dict[str, Any]:
     return {
         "writes": ["process"], "effects_of": effects_of, "preview": show, "reconcile": reconcile,
         "phase": "experiment", "timeout": MOST_SECONDS + MARGIN, "summarize": in_words, "follow": FOLLOW,
+        "plain": ("secrets",),
     }  # fmt: skip
 
 
