@@ -17,9 +17,10 @@ settings.load_profile("explore" if os.environ.get("TOOLGATE_EXPLORE") else "same
 
 @pytest.fixture(autouse=True)
 def own_state_dir(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keys and trust of the tests live with the test; the real home is never touched."""
+    """Keys, trust and secrets of the tests live with the test; the real home and keyring are never touched."""
     directory = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("TOOLGATE_STATE_DIR", str(directory))
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     return directory
 
 

@@ -13,7 +13,7 @@ from toolgate.logs import log_to
 def test_the_log_is_private_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        with log_to(tmp_path / "log" / "toolgate.jsonl"):
+        with log_to(tmp_path / "log" / "toolgate.jsonl", str):
             logging.getLogger("toolgate").warning("something happened")
     finally:
         os.umask(before)

@@ -33,7 +33,9 @@ from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
 from toolgate.live import LivePolicy, consent_settings
 from toolgate.logs import log_to
 from toolgate.record import Record
-from toolgate.secrets.mask import NameMask
+from toolgate.secrets.redactor import VaultRedactor
+from toolgate.secrets.scan import ContentScanner
+from toolgate.secrets.vault import Vault
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter, Job, Transaction
 from toolgate.storage.sqlite import SqliteBackend
@@ -143,8 +145,11 @@ async def _assemble(
     ledger = Ledger(backend, keys or _keys(setup, backend), clock, live.windows)
     if keys is None:  # what a program hands in is not looked for in a file
         ledger.reload_keys = lambda: _keys(setup, backend)
+    vault = _vault(setup, backend)
+    redactor = VaultRedactor(ledger.keys.derived("secret arguments"), vault)
+    redactor.refresh()
     if setup.trusted and not isinstance(backend, MemoryBackend):
-        stack.enter_context(log_to(setup.local / "log" / "toolgate.jsonl"))
+        stack.enter_context(log_to(setup.local / "log" / "toolgate.jsonl", redactor.redact))
     await owners.enter()
     stack.push_async_callback(owners.leave)
     await ledger.open()
@@ -158,20 +163,24 @@ async def _assemble(
     )
     stack.push_async_callback(desk.close)
     services = Services(
-        Registry(), live.current, ledger, desk, owners, NameMask(ledger.keys.derived("secret arguments")), _files(setup, stack, live),
+        Registry(), live.current, ledger, desk, owners, redactor, _files(setup, stack, live),
         Budget(setup.config.budget.tokens, setup.config.budget.bytes),
         Timeouts(setup.config.timeouts.default_s, setup.config.timeouts.max_s, setup.config.timeouts.tool),
         Cache(setup.config.cache.bytes),
+        ContentScanner(vault),
     )  # fmt: skip
     live.ledger, live.services = ledger, services
-    gate = Gate(setup.root, live, services, Pipeline(services))
+    gate = Gate(setup.root, live, services, Pipeline(services), vault)
     stack.push_async_callback(gate.pipeline.refusals.close)
     ready = [*_history(setup, stack, services, live), *_programs(setup, stack, services, live)]
     _register(setup, services, gate, ready, own, more)
     if setup.trusted and setup.config.servers:
         from toolgate.upstream.wiring import servers_of
 
-        gate.upstream = servers_of(setup.config.servers, setup.root, setup.state_dir, services.registry)
+        gate.upstream = servers_of(
+            setup.config.servers, setup.root, setup.state_dir, services.registry,
+            lambda name: _value(vault, name), redactor.redact,
+        )  # fmt: skip
         stack.push_async_callback(gate.upstream.close)
     await reconcile_dead(services)
     await _remember_policy(services)
@@ -196,6 +205,20 @@ def _backend(setup: Setup) -> Backend:
             "give postgresql://…, the path of a SQLite file, or nothing for the project's own",
         )
     return SqliteBackend(setup.root / Path(database).expanduser())
+
+
+def _vault(setup: Setup, backend: Backend) -> Vault | None:
+    """A project's secrets; one that is recorded in memory only has none unless it had an id before."""
+    if not setup.trusted:
+        return None
+    memory = isinstance(backend, MemoryBackend)
+    ident = trust.project_id(setup.root) if memory else trust.make_project_id(setup.root)
+    return Vault(setup.state_dir, ident) if ident else None
+
+
+def _value(vault: Vault | None, name: str) -> str | None:
+    secret = vault.get(name) if vault is not None else None
+    return secret.value if secret is not None else None
 
 
 def _owners(setup: Setup, backend: Backend) -> Owners:

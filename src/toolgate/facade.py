@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from toolgate import undoing
+from toolgate import secrecy, undoing
 from toolgate.config import Config
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
@@ -33,6 +33,7 @@ from toolgate.ledger.state import Grant
 from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.policy.explain import Explanation
 from toolgate.policy.policy import Policy
+from toolgate.secrets.vault import Vault
 from toolgate.storage.port import Filter, Row
 from toolgate.toolsets import artifacts
 from toolgate.toolsets.artifacts import Listed
@@ -52,12 +53,17 @@ class PolicySource(Protocol):
 class Gate:
     """Made by `toolgate.open`."""
 
-    def __init__(self, root: Path, policy: PolicySource, services: Services, pipeline: Pipeline) -> None:
+    def __init__(
+        self, root: Path, policy: PolicySource, services: Services, pipeline: Pipeline,
+        vault: Vault | None = None,
+    ) -> None:  # fmt: skip
         self.root = root
         self.services = services
         self.pipeline = pipeline
         self.upstream: Servers | None = None
         """Other MCP servers behind this gate, where toolgate.yaml names any."""
+        self.vault = vault
+        """The project's secrets; None where it is not trusted or kept in memory."""
         self._policy = policy
 
     @property
@@ -199,6 +205,18 @@ class Gate:
     async def artifacts(self, conversation: str = "", limit: int = 1000) -> Listed:
         """The files that calls changed, from the ledger, and whether they still are as it says."""
         return await artifacts.listed(self.services.ledger, self.services.files, conversation, limit)
+
+    # --- secrets ------------------------------------------------------------------------------------------
+
+    async def set_secret(
+        self, name: str, value: str | bytes, *, hosts: Iterable[str] = (), reveal: bool = False,
+        by: str = "", channel: str = "library",
+    ) -> bool:  # fmt: skip
+        """Keep a value in the vault; whether it replaced one. A human's; a face must know that it is one."""
+        return await secrecy.keep(self, name, value, tuple(hosts), reveal, by or whoami(), channel)
+
+    async def remove_secret(self, name: str, *, by: str = "", channel: str = "library") -> None:
+        await secrecy.remove(self, name, by or whoami(), channel)
 
     # --- other servers ------------------------------------------------------------------------------------
 

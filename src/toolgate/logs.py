@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 from toolgate.core.clock import iso
 
 MAX_BYTES = 5 * 1024 * 1024
+Redact = Callable[[str], object]
 _EXTRA = ("call", "persona", "tool", "event")
 
 
@@ -44,9 +45,29 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
+class Clean(logging.Filter):
+    """Takes secrets out of a record before any handler writes it."""
+
+    def __init__(self, redact: Redact) -> None:
+        super().__init__()
+        self._redact = redact
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        clean = str(self._redact(message))
+        if clean is not message and clean != message:
+            record.msg, record.args = clean, ()
+        if record.exc_info:
+            trace = "".join(traceback.format_exception(*record.exc_info))
+            clean = str(self._redact(trace))
+            if clean != trace:
+                record.exc_info, record.exc_text, record.trace = None, None, clean
+        return True
+
+
 @contextmanager
-def log_to(path: Path) -> Iterator[None]:
-    """Append to `path` while the gate is open; one old file is kept."""
+def log_to(path: Path, redact: Redact) -> Iterator[None]:
+    """Append to `path` while the gate is open; one old file is kept. No handler gets a secret meanwhile."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.exists() and path.stat().st_size > MAX_BYTES:
         path.replace(path.with_suffix(".old.jsonl"))
@@ -54,10 +75,15 @@ def log_to(path: Path) -> Iterator[None]:
     handler.setFormatter(JsonFormatter())
     logger = logging.getLogger("toolgate")
     logger.addHandler(handler)
+    clean, handlers = Clean(redact), list(logger.handlers)
+    for each in handlers:
+        each.addFilter(clean)
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.INFO)
     try:
         yield
     finally:
+        for each in handlers:
+            each.removeFilter(clean)
         logger.removeHandler(handler)
         handler.close()

@@ -1,13 +1,14 @@
 """One MCP server behind the gate, as `servers:` in toolgate.yaml describes it.
 
-A value may refer to this user's environment (`${env:NAME}`); it is looked up when the server is started and
-written nowhere. `$${` stands for a plain `${`.
+A value may refer to this user's environment (`${env:NAME}`), and a variable or header also to the vault
+(`${secret:NAME}`); it is looked up when the server is started and written nowhere. `$${` stands for a plain `${`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -24,6 +25,9 @@ RESERVED = frozenset(_FAMILIES.split())
 """Families of toolgate's own: a rule about `git.*` must never come to mean somebody else's tools."""
 _REFERENCE = re.compile(r"\$?\$\{([^}]*)\}")
 _ENV = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
+_VAULT = re.compile(r"secret:([A-Z][A-Z0-9_]{0,63})")
+_PRIVATE = ("env", "headers")
+"""Where a secret may be put: arguments and addresses can be seen by others."""
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SECRET = re.compile(
     r"(key|token|secret|passw|pwd|credential|auth|bearer|cookie|private|dsn|connection_?string)", re.I
@@ -70,9 +74,9 @@ class ServerSpec(Strict):
         if (kind == "stdio") != (self.command is not None):
             fix = "remove it, or use `stdio` with a command, `http` or `sse` with a url"
             raise flawed(f"the transport `{kind}` does not fit", fix, "transport")
-        for field, other in (("args", "url"), ("env", "url"), ("cwd", "url"), ("headers", "command")):
-            if getattr(self, field) and getattr(self, other) is not None:
-                raise flawed(f"`{field}` has no meaning beside `{other}`", "remove it", field)
+        for name, other in (("args", "url"), ("env", "url"), ("cwd", "url"), ("headers", "command")):
+            if getattr(self, name) and getattr(self, other) is not None:
+                raise flawed(f"`{name}` has no meaning beside `{other}`", "remove it", name)
         if self.url is not None and not re.match(r"https?://[^/\s]", self.url):
             raise flawed(f"{self.url[:80]!r} is not an address", "begin with https:// or http://", "url")
         for name in self.headers:
@@ -108,11 +112,19 @@ class ServerSpec(Strict):
     @property
     def given(self) -> list[str]:
         """The variables of this user's environment that it is handed."""
+        return self._referred(_ENV)
+
+    @property
+    def secrets(self) -> list[str]:
+        """The secrets of the vault that it is handed."""
+        return self._referred(_VAULT)
+
+    def _referred(self, kind: re.Pattern[str]) -> list[str]:
         names = {
             found.group(1)
             for _, text in self._texts()
             for match in _REFERENCE.finditer(text)
-            if not match.group().startswith("$$") and (found := _ENV.fullmatch(match.group(1)))
+            if not match.group().startswith("$$") and (found := kind.fullmatch(match.group(1)))
         }
         return sorted(names)
 
@@ -146,22 +158,36 @@ def _check_text(text: str, at: tuple[str | int, ...]) -> None:
     for match in _REFERENCE.finditer(text):
         if match.group().startswith("$$") or _ENV.fullmatch(match.group(1)):
             continue
-        if match.group(1).startswith("secret:"):
-            name = match.group(1).removeprefix("secret:") or "NAME"
-            fix = f"use `${{env:{name}}}` and set it in the environment that starts toolgate"
-            raise flawed(f"`{match.group()[:80]}`: this toolgate has no vault for secrets yet", fix, *at)
-        fix = "write `${env:NAME}` for a variable, or `$${` for a plain `${`"
+        if _VAULT.fullmatch(match.group(1)):
+            if at[0] in _PRIVATE:
+                continue
+            fix = "put it into a variable of `env` or a header of `headers`"
+            raise flawed(f"`{match.group()}` in `{at[0]}` could be seen by others", fix, *at)
+        fix = "write `${env:NAME}` for a variable, `${secret:NAME}` for a secret of the vault, or `$${` for a plain `${`"
         raise flawed(f"`{match.group()[:80]}` refers to nothing that toolgate knows", fix, *at)
 
 
-def filled(text: str, environ: Mapping[str, str], used: Callable[[str, str], None]) -> str:
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where references lead."""
+
+    environ: Mapping[str, str]
+    secret: Callable[[str], str | None] = field(default=lambda name: None, repr=False)
+    redact: Callable[[str], object] = field(default=str, repr=False)
+    """Takes the vault's values out of a text."""
+
+
+def filled(text: str, sources: Sources, used: Callable[[str, str], None]) -> str:
     """The text with its references looked up; `used` hears every value, so that it can be kept out of logs."""
 
     def look_up(match: re.Match[str]) -> str:
         if match.group().startswith("$$"):
             return match.group()[1:]
+        kept = _VAULT.fullmatch(match.group(1))
+        if kept is not None:
+            return _from_vault(kept.group(1), sources)
         name = match.group(1).removeprefix("env:")
-        value = environ.get(name)
+        value = sources.environ.get(name)
         if not value:
             raise Unavailable(
                 f"the environment variable {name} is not set", f"set {name} where toolgate is started"
@@ -170,3 +196,14 @@ def filled(text: str, environ: Mapping[str, str], used: Callable[[str, str], Non
         return value
 
     return _REFERENCE.sub(look_up, text)
+
+
+def _from_vault(name: str, sources: Sources) -> str:
+    value = sources.secret(name)
+    if value is None:
+        raise Unavailable(
+            f"there is no secret {name} in the vault", f"`toolgate secrets set {name}` keeps one"
+        )
+    if any(char in value for char in "\0\r\n"):
+        raise Unavailable(f"the secret {name} has several lines", "a variable or header takes only one line")
+    return value

@@ -152,7 +152,7 @@ def test_what_is_held_is_listed_shown_and_found_by_the_doctor(cli: Cli, project:
         ("{url: 'ftp://h'}", "is not an address", "https://"),
         ("{command: a, transport: sse}", "does not fit", "remove it"),
         ("{url: 'http://h', env: {A: b}}", "`env` has no meaning beside `url`", "remove it"),
-        ("{command: a, env: {A: '${secret:KEY}'}}", "no vault for secrets yet", "${env:KEY}"),
+        ("{command: a, args: ['${secret:KEY}']}", "could be seen by others", "variable of `env`"),
         ("{command: a, args: ['${HOME}']}", "refers to nothing", "${env:NAME}"),
         ("{command: a, env: {A: 1}}", "valid string", "quote it"),
         ("{command: a, timeout_s: -1}", "greater than 0", "correct"),

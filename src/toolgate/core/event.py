@@ -319,9 +319,24 @@ class Rotated(Event):
     by: str
 
 
+@dataclass(slots=True, kw_only=True)
+class Vaulted(Event):
+    """A human put a secret into the vault or took one out. Its name, never its value."""
+
+    kind: ClassVar[str] = "vaulted"
+    secret: str
+    op: str
+    """`set`, `replace` or `remove`."""
+    by: str
+    channel: str
+    hosts: list[str] = field(default_factory=list)
+    reveal: bool = False
+
+
 EVENTS: tuple[type[Event], ...] = (
     Asked, Approved, Refused, Expired, Granted, Revoked, Denied, Rejected, Limited, Flood, Started, Committed,
     Failed, Unknown, Resolved, Undone, Noted, Paused, Resumed, Configured, Rotated,
+    Vaulted,
 )  # fmt: skip
 BY_KIND: dict[str, type[Event]] = {event.kind: event for event in EVENTS}
 SETTLED = frozenset({"committed", "failed", "unknown"})

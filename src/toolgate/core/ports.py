@@ -92,6 +92,10 @@ class Files(Protocol):
 class Redactor(Protocol):
     """Takes secrets out of whatever leaves the gate."""
 
+    def refresh(self) -> None:
+        """Learn of secrets that were set meanwhile. Raises where that cannot be known: then nothing may run."""
+        ...
+
     def redact(self, value: Any, hidden: tuple[str, ...] = ()) -> Any:
         """The value without any secret; `hidden` are the call's own."""
         ...

@@ -200,12 +200,13 @@ async def invoke(flow: Flow, function: Handler, *values: Any, **named: Any) -> A
 
 
 def tell(flow: Flow, services: Services, message: str, *values: object) -> None:
-    """Log the exception that is being handled, without the call's own secrets."""
-    if not flow.hidden:
+    """Log the exception that is being handled, without any secret."""
+    told = traceback.format_exc()
+    trace = str(services.redactor.redact(told, flow.hidden))
+    if trace == told:
         log.exception(message, *values, extra={"call": flow.call_id})
-        return
-    trace = str(services.redactor.redact(traceback.format_exc(), flow.hidden))
-    log.error(message, *values, extra={"call": flow.call_id, "trace": trace})
+    else:
+        log.error(message, *values, extra={"call": flow.call_id, "trace": trace})
 
 
 def arguments(args: BaseModel) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from toolgate.gate.consent import consent
 from toolgate.gate.execute import execute
 from toolgate.gate.flow import Broke, Flow, Lost, Outcome, Services, Stage, tell
 from toolgate.gate.plan import plan
-from toolgate.gate.redact import redact
+from toolgate.gate.redact import clean_error, clean_progress, clean_trail, redact
 from toolgate.gate.refuse import Refusals
 from toolgate.gate.resolve import resolve
 from toolgate.gate.scan import scan
@@ -46,13 +46,17 @@ class Pipeline:
         progress: Callable[[float, str], None] | None = None,
     ) -> Result:  # fmt: skip
         """Carry one call through every stage. Never raises for a bad call: it returns a result."""
-        flow = Flow(name, args, persona, key, trail or NO_TRAIL, wait, new_id("c"), progress)
+        redactor = self.services.redactor
+        progress = clean_progress(redactor, progress)
+        flow = Flow(name, args, persona, None, NO_TRAIL, wait, new_id("c"), progress)
         self.services.ledger.callers += 1
         try:
+            redactor.refresh()
+            flow.trail = clean_trail(redactor, trail or NO_TRAIL)
+            flow.key = redactor.redact(key)
             await self._pass(flow)
         except CallError as error:
-            if flow.hidden:  # a plan or a preview may have quoted them
-                error.message = str(self.services.redactor.redact(error.message, flow.hidden))
+            clean_error(redactor, error, flow.hidden)
             return flow.refused(error, await self.refusals.record(flow, error))
         except asyncio.CancelledError:
             await self._abandon(flow)

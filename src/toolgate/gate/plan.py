@@ -13,6 +13,7 @@ from toolgate.core.ports import Facts
 from toolgate.gate.authorize import refused, with_paths
 from toolgate.gate.deadline import Deadline, Late
 from toolgate.gate.flow import Flow, Services, arguments, invoke, tell
+from toolgate.gate.redact import clean_change
 from toolgate.gate.stored import stored_result
 
 _DECLARED = frozenset({"project", "garden", "scratch"})
@@ -51,7 +52,8 @@ async def _plan(services: Services, flow: Flow) -> None:
 
 
 def _shown(services: Services, flow: Flow, change: Change) -> str:
-    return str(services.redactor.redact(diff.render(change), flow.hidden))
+    shown = diff.render(clean_change(services.redactor, change, flow.hidden))
+    return str(services.redactor.redact(shown, flow.hidden))
 
 
 def _recheck(services: Services, flow: Flow, change: Change) -> None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import fields, replace
 
+from toolgate.core.change import Change
+from toolgate.core.context import NO_TRAIL, Trail
+from toolgate.core.errors import CallError
+from toolgate.core.ports import Redactor
 from toolgate.gate.flow import Broke, Done, Flow, Services
+
+_WORDS = tuple(item.name for item in fields(Trail))
 
 
 def redact(services: Services, flow: Flow) -> None:
@@ -12,6 +19,40 @@ def redact(services: Services, flow: Flow) -> None:
     if isinstance(outcome, Done):
         flow.data = services.redactor.redact(outcome.value, flow.hidden)
     elif outcome is not None:
-        flow.outcome = replace(outcome, message=str(services.redactor.redact(outcome.message, flow.hidden)))
-        if isinstance(flow.outcome, Broke) and flow.outcome.data is not None:
-            flow.data = services.redactor.redact(flow.outcome.data, flow.hidden)
+        message, fix = services.redactor.redact([outcome.message, outcome.fix], flow.hidden)
+        flow.outcome = replace(outcome, message=str(message), fix=str(fix))
+        if isinstance(outcome, Broke) and outcome.data is not None:
+            flow.data = services.redactor.redact(outcome.data, flow.hidden)
+
+
+def clean_error(redactor: Redactor, error: CallError, hidden: tuple[str, ...]) -> None:
+    """A plan, a preview or a check of the arguments may have quoted a secret."""
+    error.message, error.fix, error.data = redactor.redact([error.message, error.fix, error.data], hidden)
+
+
+def clean_trail(redactor: Redactor, trail: Trail) -> Trail:
+    """What a caller says about a call is recorded with it."""
+    if trail is NO_TRAIL:
+        return trail
+    words = {name: getattr(trail, name) for name in _WORDS}
+    clean = redactor.redact(words)
+    return trail if clean is words else Trail(**clean)
+
+
+def clean_change(redactor: Redactor, change: Change, hidden: tuple[str, ...]) -> Change:
+    """The same with its contents redacted, to be shown: in a diff the lines of a value stand apart."""
+    files = []
+    for file in change.files:
+        before, after = redactor.redact([file.before, file.after], hidden)
+        same = before == file.before and after == file.after
+        files.append(file if same else replace(file, before=before, after=after))
+    return replace(change, files=tuple(files))
+
+
+Progress = Callable[[float, str], None]
+
+
+def clean_progress(redactor: Redactor, progress: Progress | None) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda fraction, message: progress(fraction, str(redactor.redact(str(message))))

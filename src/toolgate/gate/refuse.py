@@ -121,7 +121,8 @@ class Refusals:
             wait = round(float(data.get("retry_after_s", 0)) * 1000)
             return Limited(**common, limit=str(data.get("limit", error.message)), retry_ms=wait)
         message = encodable(str(self._services.redactor.redact(error.message, flow.hidden)))[:500]
-        named = encodable(flow.name[:128]) if isinstance(flow.name, str) else ""
+        name = str(self._services.redactor.redact(flow.name)) if isinstance(flow.name, str) else ""
+        named = encodable(name[:128])
         return Rejected(
             **common, code=error.code.value, error=message if flow.tool else f"{named}: {message}"
         )

@@ -20,6 +20,8 @@ from toolgate.core.errors import BlockedContent
 from toolgate.core.ports import Scan, Scanner
 from toolgate.gate.authorize import refused
 from toolgate.gate.flow import Flow, Services
+from toolgate.gate.markers import check_args, check_change
+from toolgate.gate.redact import clean_change
 from toolgate.secrets.mask import MASK
 
 log = logging.getLogger("toolgate.gate")
@@ -32,13 +34,18 @@ SHORT = 8
 
 def scan(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
     assert flow.call is not None
-    return None if flow.call.change is None else _scan(services, flow, flow.call, flow.call.change)
+    if flow.call.change is not None:
+        return _scan(services, flow, flow.call, flow.call.change)
+    if flow.effectful:
+        check_args(flow.call.args_json)
+    return None
 
 
 async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> None:
     tool, facts = flow.tool, flow.facts
     assert tool is not None
     assert facts is not None
+    check_change(services.redactor, change)
     found = flow.scan = await _aside(change, lambda: _scanned(services.scanner, change))
     if found.findings or change.findings:  # a plan's own word about findings does not count
         change = replace(change, findings=found.findings)
@@ -52,8 +59,10 @@ async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> N
         if flow.decision.verdict is Verdict.DENY:
             raise refused(flow.facts, flow.decision)
     if flow.decision is not None and flow.decision.verdict is Verdict.ASK:
-        shown = flow.preview or str(services.redactor.redact(diff.render(change), flow.hidden))
-        flow.preview = await _aside(change, lambda: masked(shown, found))
+        shown = flow.preview or diff.render(clean_change(services.redactor, change, flow.hidden))
+        flow.preview = await _aside(
+            change, lambda: masked(services.redactor.redact(shown, flow.hidden), found)
+        )
 
 
 async def _aside(change: Change, work: Callable[[], T]) -> T:

@@ -1,6 +1,6 @@
 """Masking by name and type: arguments that are called like secrets never reach the journal.
 
-The vault's redactor, which knows the values themselves, will stand behind the same port.
+`redactor.VaultRedactor`, which knows the values themselves, adds to this.
 """
 
 from __future__ import annotations
@@ -52,9 +52,15 @@ class NameMask:
 
         def seal(value: Any) -> str:
             hidden.extend(_texts(value))
-            return "hmac:" + hmac.digest(self._key, canonical(value).encode(), "sha256").hex()
+            return "hmac:" + self._keyed(value)
 
         return _replaced(args, names, seal, tool.plain), tuple(sorted(set(hidden), key=len, reverse=True))
+
+    def refresh(self) -> None:
+        """Names do not change."""
+
+    def _keyed(self, value: Any) -> str:
+        return hmac.digest(self._key, canonical(value).encode(), "sha256").hex()
 
     def _secret_names(self, tool: Tool, args: Mapping[str, Any]) -> frozenset[str] | None:
         """The arguments that are secret as a whole; None if nothing in these can be."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Failed, NotAllowed, Unavailable, UnknownOutcome
-from toolgate.serverspec import ServerSpec
+from toolgate.serverspec import ServerSpec, Sources
 from toolgate.upstream.breaker import Breaker
 from toolgate.upstream.definitions import Definition, sort_out
 from toolgate.upstream.outcomes import as_read, late, lost, told, why_held
@@ -47,7 +47,7 @@ class Health:
 
 class Server:
     def __init__(
-        self, name: str, spec: ServerSpec, root: Path, environ: Mapping[str, str], store: Store,
+        self, name: str, spec: ServerSpec, root: Path, sources: Sources, store: Store,
         listed: Callable[[str], None],
     ) -> None:  # fmt: skip
         self.name = name
@@ -57,7 +57,7 @@ class Server:
         self.health = Health(**store.health(name))
         self.connection: Connection | None = None
         self.restarts = 0
-        self._environ = environ
+        self._sources = sources
         self._store = store
         self._listed = listed
         self._lock = asyncio.Lock()
@@ -171,7 +171,7 @@ class Server:
             if fresh and self.connection is made[0]:
                 self._failed(why)
 
-        self._way = Way(self.spec, self.root, self._environ)
+        self._way = Way(self.spec, self.root, self._sources)
         transport = self._way.transport(self.name, ended)
         hint = "check `url` and `headers`" if self.spec.url else "start it by hand to see what it says"
         made.append(Connection(self.name, transport, self.spec.kind == "sse", self._relist_soon, hint))

@@ -13,7 +13,7 @@ from toolgate.core.clock import iso
 from toolgate.core.errors import CallError, Conflict, NotFound, SetupError, UnknownTool
 from toolgate.core.names import Registry
 from toolgate.core.tool import Tool, tool
-from toolgate.serverspec import ServerSpec
+from toolgate.serverspec import ServerSpec, Sources
 from toolgate.upstream.definitions import difference
 from toolgate.upstream.reading import reading_tools
 from toolgate.upstream.server import Server
@@ -33,13 +33,13 @@ class Servers:
     """Made by the composition root; the tools it puts into the registry start a server when they are called."""
 
     def __init__(
-        self, specs: Mapping[str, ServerSpec], root: Path, environ: Mapping[str, str], store: Store,
+        self, specs: Mapping[str, ServerSpec], root: Path, sources: Sources, store: Store,
         registry: Registry,
     ) -> None:  # fmt: skip
         self._store = store
         self._registry = registry
         self._all = {
-            name: Server(name, spec, root, environ, store, self._look_again) for name, spec in specs.items()
+            name: Server(name, spec, root, sources, store, self._look_again) for name, spec in specs.items()
         }
         self._directory: Stamp = None
         self._looked_at = 0.0

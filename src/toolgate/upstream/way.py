@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import Unavailable
-from toolgate.serverspec import ServerSpec, filled, looks_secret
+from toolgate.serverspec import ServerSpec, Sources, filled, looks_secret
 
 if TYPE_CHECKING:
     from toolgate.upstream.process import Program
@@ -20,15 +20,17 @@ SHORTEST_SECRET = 6
 class Way:
     """Made for each start, so that a variable that was set meanwhile counts."""
 
-    def __init__(self, spec: ServerSpec, root: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, spec: ServerSpec, root: Path, sources: Sources) -> None:
         self._spec = spec
         self._root = root
-        self._environ = environ
+        self._sources = sources
+        self._environ = sources.environ
         self._secrets: set[str] = set()
         self._program: Program | None = None
 
     def scrub(self, text: str) -> str:
         """Without the values that environment, headers and arguments were filled with."""
+        text = str(self._sources.redact(text))
         for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, "[secret]")
         return text
@@ -65,4 +67,4 @@ class Way:
             if len(value) >= SHORTEST_SECRET and (secret or looks_secret(name)):
                 self._secrets.add(value)
 
-        return filled(text, self._environ, used)
+        return filled(text, self._sources, used)

@@ -17,6 +17,7 @@ from .driving import COMMAND, Cli, environment
 
 FAMILIES = {
     "ledger": ("tail", "show", "verify", "export", "checkpoint", "resolve", "rotate-key"),
+    "secrets": ("set", "list", "remove", "test"),
     "policy": ("check", "test", "explain", "replay"),
 }
 COMMANDS = [(name,) for name in root.COMMANDS if name not in FAMILIES] + [

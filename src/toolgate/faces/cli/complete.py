@@ -45,6 +45,20 @@ def questions(incomplete: str) -> list[str]:
     return _starting([row[0] for row in found], incomplete)
 
 
+def secrets(incomplete: str) -> list[str]:
+    """Names only; the values are in a keyring or encrypted."""
+    try:
+        import json
+
+        from toolgate import config, trust
+
+        file = config.state_dir() / "vault" / f"{trust.project_id(_root())}.json"
+        data = json.loads(file.read_text())
+        return _starting(sorted(data.get("names") or data.get("secrets") or ()), incomplete)
+    except Exception:  # no vault, or one that cannot be read, completes to nothing
+        return []
+
+
 def remember_tools(local: Path, names: list[str]) -> None:
     """Kept for the next TAB whenever a gate was open anyway."""
     cache = local / "cache" / "tools"

@@ -112,6 +112,8 @@ def _gist(kind: str, body: dict[str, Any]) -> str:
             return f"{body['limit']}, again in {body['retry_ms'] / 1000:.1f} s"
         case "configured":
             return f"policy {body['policy'][7:19]}…"
+        case "vaulted":
+            return f"{body['op']} {body['secret']}, by {body['by']} in {body['channel']}"
         case "resolved":
             return f"{body['outcome']}, says {body['by']}"
     return ", ".join(f"{name}={value}" for name, value in body.items())

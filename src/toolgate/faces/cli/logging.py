@@ -21,7 +21,9 @@ class PlainFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         word = record.levelname.lower()
         line = f"\x1b[{_STYLES.get(record.levelname, '2')}m{word}\x1b[0m {visible(record.getMessage())}"
-        if self._traces and record.exc_info:
+        if self._traces and hasattr(record, "trace"):
+            line += f"\n{visible(str(record.trace), keep_lines=True)}"
+        elif self._traces and record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
 
@@ -30,7 +32,8 @@ class BriefJson(JsonFormatter):
     """Without traces: they are in the project's log."""
 
     def format(self, record: logging.LogRecord) -> str:
-        bare = logging.makeLogRecord(record.__dict__ | {"exc_info": None})
+        kept = {name: value for name, value in record.__dict__.items() if name != "trace"}
+        bare = logging.makeLogRecord(kept | {"exc_info": None})
         return super().format(bare)
 
 

@@ -35,6 +35,7 @@ COMMANDS = {
     "pause": Entry("pause", "Stop a persona, or everything, at once.", HUMANS),
     "resume": Entry("pause", "Lift a pause.", HUMANS),
     "token": Entry("token", "Print or replace a token.", HUMANS),
+    "secrets": Entry("secrets", "Keep secrets that are masked everywhere.", HUMANS),
     "undo": Entry("undo", "Take back what calls did.", HUMANS),
     "scan": Entry("scan", "Look for secrets and payloads in files.", RECORD),
     "ledger": Entry("ledger", "Read, verify and export the ledger.", RECORD),

@@ -85,7 +85,8 @@ def powers(root: Path, loaded: Config) -> Iterator[tuple[str, list[str]]]:
 
 
 def _server(name: str, spec: ServerSpec) -> str:
-    given = f" (given {', '.join(spec.given)})" if spec.given else ""
+    names = [*spec.given, *(f"the secret {each}" for each in spec.secrets)]
+    given = f" (given {', '.join(names)})" if names else ""
     return f"{name}: {spec.shown}{given}"
 
 

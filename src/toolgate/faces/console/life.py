@@ -18,6 +18,7 @@ from toolgate.faces.console.calls import OUTCOMES, body_of, calls
 from toolgate.faces.console.colours import Painter
 from toolgate.faces.console.marks import draw
 from toolgate.faces.console.question import AT_ONCE, MOST_LINES, FileView, drawn, first
+from toolgate.gate.redact import clean_change
 from toolgate.ledger.chain import fault_of
 from toolgate.record import Record
 from toolgate.storage.port import Filter, Row
@@ -150,7 +151,8 @@ async def _diff(gate: Gate, asked: Mapping[str, Any] | None, started: Mapping[st
     if started is None or not started.get("change") or gate.services.files is None:
         return ""
     try:
-        text = diff.render(await gate.services.files.load(started["change"]))
+        change = await gate.services.files.load(started["change"])
+        text = diff.render(clean_change(gate.services.redactor, change, ()))
     except (ToolgateError, OSError):
         return ""  # the images are gone; hashes and sizes are in the artifacts
     return str(gate.services.redactor.redact(text))
@@ -222,6 +224,8 @@ def said(kind: str, body: Mapping[str, Any]) -> str:
             return f"the {get('what')} ran out of time"
         case "undone":
             return f"event {get('event')} was taken back by {get('by')}"
+        case "vaulted":
+            return f"{get('op')} {get('secret')}, by {get('by')}, in {get('channel')}"
         case "resolved":
             return f"{get('outcome')}, says {get('by')}{why}"
     return ""

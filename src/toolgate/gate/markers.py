@@ -1,0 +1,58 @@
+"""What stands in place of a secret must not be written where the secret was: a model only ever sees the marker."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from toolgate.core.change import Change
+from toolgate.core.errors import BlockedContent
+from toolgate.core.ports import Redactor
+from toolgate.secrets.redactor import MARKER
+
+_FIX = (
+    "the text was masked when you read it; change only the lines around it, for instance with a patch, "
+    "or let a human write this one"
+)
+
+
+def check_change(redactor: Redactor, change: Change) -> None:
+    """Refuse markers that no file of the change held before, and names that hold a secret. An undo brings back what
+    was there."""
+    for file in change.files:
+        if redactor.redact(file.path.relative) != file.path.relative:
+            raise BlockedContent(
+                "the name of a file would hold a secret of the vault", "choose another name",
+                data={"rule": "scan:vault-name"},
+            )  # fmt: skip
+    if change.undoes:
+        return
+    new: Counter[bytes] = Counter()
+    for file in change.files:
+        if file.kind == "file":
+            new.update(_markers(file.after))
+            new.subtract(_markers(file.before))
+    for marker, count in new.items():
+        if count > 0:
+            raise _refused(marker.decode(), "be written into a file")
+
+
+def check_args(args_json: str) -> None:
+    """The same for what is written elsewhere: then nobody knows what was there before."""
+    if "[secret:" in args_json:
+        found = MARKER.search(args_json.encode())
+        if found is not None and found.group().startswith(b"[secret:"):
+            raise _refused(found.group().decode(), "be sent on")
+
+
+def _markers(content: bytes | None) -> Counter[bytes]:
+    if not content or (b"[secret" not in content and b"[masked]" not in content):
+        return Counter()
+    return Counter(MARKER.findall(content))
+
+
+def _refused(marker: str, what: str) -> BlockedContent:
+    return BlockedContent(
+        f"{marker} stands for a secret that was masked, and would {what}",
+        _FIX,
+        data={"rule": "scan:mask-marker"},
+    )

@@ -1,0 +1,105 @@
+"""Finds values in any of their forms: one pass over a text says whether there can be any.
+
+The pass compares every fourth (or eighth) group of four bytes with the groups that the needles must have at such a place,
+all needles at once. Only a needle whose group was seen is then searched for. Ordinary text pays for the pass alone.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from toolgate.secrets.forms import Needle, needles
+from toolgate.secrets.views import View, views
+
+_GROUP = 4
+_FAR = 2 * _GROUP
+_CODED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
+
+
+class Span(NamedTuple):
+    start: int
+    end: int
+    name: str
+
+
+class Finder:
+    """Made anew whenever the values change; keeps nothing of what it searched."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._needles = [(needle, name) for name, value in values.items() for needle in needles(value)]
+        shortest = min((len(needle.text) for needle, _ in self._needles), default=0)
+        self._reach = max((len(needle.text) for needle, _ in self._needles), default=0) + 4
+        self._stride = _FAR if shortest >= _FAR + _GROUP - 1 else _GROUP
+        self._groups: dict[int, list[int]] = {}
+        for index, (needle, _) in enumerate(self._needles):
+            for group in _groups_of(needle.text, self._stride):
+                self._groups.setdefault(group, []).append(index)
+        self._wanted = frozenset(self._groups)
+        self.longest = max((len(value) for value in values.values()), default=0)
+
+    def spans(self, text: bytes) -> list[Span]:
+        """Where values stand in it, in order and apart from one another."""
+        found: list[Span] = []
+        for view in views(text, self._reach):
+            seen = self._seen(view.text)
+            if seen:
+                found += self._in_view(view, seen)
+        return _apart(found) if found else found
+
+    def _seen(self, text: bytes) -> Iterable[int]:
+        """The needles of which a group stands where it would."""
+        if len(text) < _GROUP:
+            return ()
+        groups = memoryview(text)[: len(text) // _GROUP * _GROUP].cast("I")
+        hits = self._wanted.intersection(groups if self._stride == _GROUP else groups[::2])
+        return sorted({index for hit in hits for index in self._groups[hit]}) if hits else ()
+
+    def _in_view(self, view: View, seen: Iterable[int]) -> Iterator[Span]:
+        text = view.text
+        for index in seen:
+            needle, name = self._needles[index]
+            at = text.find(needle.text)
+            while at >= 0:
+                end = at + len(needle.text)
+                yield Span(*view.back(*_widened(text, at, end, needle)), name)
+                at = text.find(needle.text, end)
+
+
+def _groups_of(text: bytes, stride: int) -> Iterator[int]:
+    """Those of its most unusual stretch: wherever that stands, one of them is at a multiple of the stride."""
+    width = stride + _GROUP - 1
+    starts = range(0, len(text) - width + 1, max(1, (len(text) - width) // 16))
+    best = max(starts, key=lambda start: _unusual(text[start : start + width]))
+    for offset in range(stride):
+        (group,) = struct.unpack_from("=I", text, best + offset)
+        yield group
+
+
+def _unusual(stretch: bytes) -> int:
+    return len(set(stretch)) + sum(not (97 <= byte <= 122 or byte in b"._/-") for byte in stretch)
+
+
+def _widened(text: bytes, start: int, end: int, needle: Needle) -> tuple[int, int]:
+    """With the characters beside it that hold some of its bits, and padding."""
+    for _ in range(needle.left):
+        if start and text[start - 1] in _CODED:
+            start -= 1
+    for _ in range(needle.right):
+        if end < len(text) and text[end] in _CODED:
+            end += 1
+    while needle.right and text[end : end + 1] == b"=":
+        end += 1
+    return start, end
+
+
+def _apart(found: list[Span]) -> list[Span]:
+    """What overlaps is one: named after the one that begins first, the longest of those."""
+    made: list[Span] = []
+    for span in sorted(found, key=lambda span: (span.start, -span.end)):
+        if made and span.start < made[-1].end:
+            made[-1] = made[-1]._replace(end=max(made[-1].end, span.end))
+        else:
+            made.append(span)
+    return made

@@ -1,0 +1,188 @@
+"""Takes the vault's values out of whatever leaves the gate, in every form; and what is called like a secret, as before.
+
+Where the vault is empty this costs one look at an attribute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from toolgate.core.tool import Tool
+from toolgate.secrets.finder import Finder, Span
+from toolgate.secrets.mask import NameMask
+from toolgate.secrets.vault import Vault
+
+MARKER = re.compile(rb"\[secret:[A-Z][A-Z0-9_]{0,63}\]|\[secret\]|\[masked\]")
+"""What stands where a secret stood."""
+TOO_DEEP = "[left out: nested too deeply to be searched for secrets]"
+_BIG = 10_000_000
+"""A smaller number has too few digits to be a secret."""
+_SLACK = 4096
+
+
+def marker(name: str) -> str:
+    return f"[secret:{name}]"
+
+
+class VaultRedactor(NameMask):
+    """Implements `core.ports.Redactor`."""
+
+    def __init__(self, key: bytes = b"", vault: Vault | None = None) -> None:
+        super().__init__(key)
+        self.vault = vault
+
+    def refresh(self) -> None:
+        if self.vault is not None:
+            self.vault.refresh()
+
+    def redact(self, value: Any, hidden: tuple[str, ...] = ()) -> Any:
+        finder = self.vault.finder if self.vault is not None else None
+        if finder is not None:  # first: a call's own secret may be part of one of these
+            value = cleaned(finder, value)
+        return super().redact(value, hidden)
+
+    def mask(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        masked = super().mask(tool, args)
+        finder = self.vault.finder if self.vault is not None else None
+        return masked if finder is None else cleaned(finder, masked)
+
+    def seal(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+        sealed, hidden = super().seal(tool, args)
+        finder = self.vault.finder if self.vault is not None else None
+        if finder is not None and (clean := cleaned(finder, sealed)) is not sealed:
+            # what is left says that a secret stood there, the hash which call it was
+            sealed = {**clean, "": "hmac:" + self._keyed(sealed)}
+        return sealed, hidden
+
+    def stream(self) -> Stream:
+        """For bytes that come in pieces."""
+        return Stream(self)
+
+
+def cleaned(finder: Finder, value: Any) -> Any:
+    """The value without what was found; the very same one where nothing was."""
+    try:
+        texts = list(_texts(value))
+        if not texts:
+            return value
+        keys = list(_keys(value))
+        found = _marked(finder, texts)
+        if found is None and (not keys or not finder.spans(b"\x1f".join(keys))):
+            return value
+        return _rebuilt(finder, value, iter(texts if found is None else found))
+    except RecursionError:
+        return TOO_DEEP
+
+
+def _texts(value: Any) -> Iterator[bytes]:
+    """Every text in it, in order, without the keys: a value that is broken over several of them is found too."""
+    if isinstance(value, str):
+        yield value.encode("utf-8", "surrogatepass")
+    elif isinstance(value, bytes):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, int | float) and abs(value) >= _BIG:
+        yield str(value).encode()
+
+
+def _keys(value: Any) -> Iterator[bytes]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(key, str | bytes):
+                yield from _texts(key)
+            yield from _keys(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _keys(item)
+
+
+def _marked(finder: Finder, texts: list[bytes]) -> list[bytes] | None:
+    """The texts with markers in them; None where nothing was found."""
+    spans = finder.spans(texts[0] if len(texts) == 1 else b"\n".join(texts))
+    if not spans:
+        return None
+    made, start, waiting = [], 0, iter(spans)
+    span = next(waiting, None)
+    for text in texts:
+        end = start + len(text)
+        inside: list[Span] = []
+        while span is not None and span.start < end:
+            inside.append(Span(max(span.start - start, 0), min(span.end - start, len(text)), span.name))
+            if span.end > end:
+                break  # it goes on in the next text
+            span = next(waiting, None)
+        made.append(_replaced(text, inside))
+        start = end + 1
+    return made
+
+
+def _replaced(text: bytes, spans: list[Span]) -> bytes:
+    made, at = [], 0
+    for span in spans:
+        if span.end > span.start:
+            made += [text[at : span.start], marker(span.name).encode()]
+            at = span.end
+    return b"".join((*made, text[at:])) if made else text
+
+
+def _rebuilt(finder: Finder, value: Any, texts: Iterator[bytes]) -> Any:
+    if isinstance(value, str):
+        return next(texts).decode("utf-8", "surrogatepass")
+    if isinstance(value, bytes):
+        return next(texts)
+    if isinstance(value, Mapping):
+        return {_key(finder, key): _rebuilt(finder, item, texts) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rebuilt(finder, item, texts) for item in value]
+    if isinstance(value, int | float) and abs(value) >= _BIG:
+        text = next(texts)
+        return value if text == str(value).encode() else text.decode()
+    return value
+
+
+def _key(finder: Finder, key: Any) -> Any:
+    return cleaned(finder, key) if isinstance(key, str | bytes) else key
+
+
+class Stream:
+    """Bytes in pieces, with values taken out that begin in one and end in another.
+
+    Holds back as much as the longest value can take in its longest form, and some; `close` gives the rest.
+    """
+
+    def __init__(self, redactor: VaultRedactor) -> None:
+        self._redactor = redactor
+        self._held = b""
+
+    def feed(self, data: bytes) -> bytes:
+        self._redactor.refresh()
+        vault = self._redactor.vault
+        finder = vault.finder if vault is not None else None
+        self._held += data
+        if finder is None:
+            return self._give(len(self._held), [])
+        keep = finder.longest * 12 + _SLACK
+        if len(self._held) < 2 * keep:  # so that many small pieces do not mean many searches
+            return b""
+        spans = finder.spans(self._held)
+        cut = len(self._held) - keep
+        for span in spans:
+            if span.start < cut < span.end:
+                cut = span.end
+        return self._give(cut, [span for span in spans if span.end <= cut])
+
+    def close(self) -> bytes:
+        vault = self._redactor.vault
+        finder = vault.finder if vault is not None else None
+        return self._give(len(self._held), finder.spans(self._held) if finder is not None else [])
+
+    def _give(self, cut: int, spans: list[Span]) -> bytes:
+        given, self._held = _replaced(self._held[:cut], spans), self._held[cut:]
+        return given

@@ -1,0 +1,161 @@
+"""The vault: secrets by name, kept in the user's keyring or an encrypted file, known to every open gate at once.
+
+Which of the two keeps them is decided when the first secret is set, and stays so. The file of the project in the user's
+state directory says which; whoever changes anything replaces that file, so one look at it tells that something changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
+from toolgate.secrets import durable
+from toolgate.secrets.finder import Finder
+from toolgate.secrets.secret import MANY, Secret, check_name, checked
+
+LARGEST = 32 << 20
+Stamp = tuple[int, ...] | None
+
+
+class Store(Protocol):
+    """Where values are kept. One writer at a time: `put` and `drop` are called with the vault's lock held."""
+
+    @property
+    def kind(self) -> str: ...
+
+    def load(self, data: Mapping[str, Any]) -> dict[str, Secret]:
+        """All of them. Raises Unavailable where something is not as it was written."""
+        ...
+
+    def put(self, known: Mapping[str, Secret], name: str, secret: Secret) -> None:
+        """Keep this one beside the known ones; on disk before it returns."""
+        ...
+
+    def drop(self, known: Mapping[str, Secret], name: str) -> None: ...
+
+
+class Vault:
+    """Implements `core.ports.Vault`."""
+
+    def __init__(self, state_dir: Path, project: str) -> None:
+        self.path = state_dir / "vault" / f"{project}.json"
+        self._file = str(self.path)
+        self._key = state_dir / "keys" / f"{project}.vault"
+        self._project = project
+        self._stamp: Stamp = None
+        self._known: dict[str, Secret] = {}
+        self.kind = ""
+        """What keeps them; empty before the first."""
+        self.finder: Finder | None = None
+        """Finds the values; None where there are none."""
+
+    # --- what there is ------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Notice what other processes did: one look at one file. Raises where the vault cannot be read, and whoever
+        asked must then not go on: what is not known cannot be kept out of anything."""
+        stamp = self._look()
+        if stamp != self._stamp:
+            self._read()
+            self._stamp = stamp
+
+    def names(self) -> list[str]:
+        return sorted(self._known)
+
+    def get(self, name: str) -> Secret | None:
+        return self._known.get(name)
+
+    def need(self, name: str) -> Secret:
+        found = self._known.get(check_name(name))
+        if found is None:
+            raise NotFound(f"there is no secret {name}", f"`toolgate secrets set {name}` keeps one")
+        return found
+
+    def within(self, content: bytes) -> Iterable[tuple[str, int, int]]:
+        """For the content scan: every value in it, in any form."""
+        finder = self.finder
+        return () if finder is None else ((span.name, span.start, span.end) for span in finder.spans(content))
+
+    # --- changing it --------------------------------------------------------------------------------------
+
+    def set(self, name: str, value: str | bytes, hosts: Iterable[str] = (), reveal: bool = False) -> bool:
+        """Keep a value; whether there was one of this name before."""
+        check_name(name)
+        secret = checked(value, hosts, reveal)
+        with self._changing() as store:
+            before = name in self._known
+            if not before and len(self._known) >= MANY:
+                raise InvalidArgs(f"the vault holds {MANY} secrets, which is all it can", "remove one first")
+            store.put(self._known, name, secret)
+        return before
+
+    def remove(self, name: str) -> None:
+        check_name(name)
+        with self._changing() as store:
+            self.need(name)
+            store.drop(self._known, name)
+
+    @contextmanager
+    def _changing(self) -> Iterator[Store]:
+        """The lock held and what others did known; afterwards what we did known too."""
+        with durable.alone(self.path):
+            self.refresh()
+            yield self.store(self.kind or _best_kind())
+            self.refresh()
+
+    # --- reading it ---------------------------------------------------------------------------------------
+
+    def _look(self) -> Stamp:
+        try:
+            status = os.stat(self._file)
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+    def _read(self) -> None:
+        raw = durable.read(self.path, LARGEST)
+        if raw is None:
+            known: dict[str, Secret] = {}
+            self.kind = ""
+        else:
+            data = self._parsed(raw)
+            known = self.store(str(data.get("kind"))).load(data)
+            self.kind = str(data["kind"])
+        self._known = known
+        self.finder = Finder({name: each.value for name, each in known.items()}) if known else None
+
+    def _parsed(self, raw: bytes) -> dict[str, Any]:
+        try:
+            data = json.loads(raw)
+        except ValueError:
+            data = None
+        if not isinstance(data, dict):
+            raise Unavailable(
+                f"{self.path} is not a vault",
+                "restore it from a backup, or remove it and set the secrets again",
+            )
+        return data
+
+    def store(self, kind: str) -> Store:
+        if kind == "file":
+            from toolgate.secrets.vault_file import FileStore
+
+            return FileStore(self.path, self._key, self._project)
+        if kind == "keyring":
+            from toolgate.secrets.vault_keyring import KeyringStore, needed_keyring
+
+            return KeyringStore(self.path, needed_keyring(), self._project)
+        raise Unavailable(
+            f"{self.path} is of a kind this toolgate does not know", "use the toolgate that wrote it"
+        )
+
+
+def _best_kind() -> str:
+    from toolgate.secrets.vault_keyring import usable_keyring
+
+    return "keyring" if usable_keyring() is not None else "file"

@@ -1,0 +1,203 @@
+"""A text as it reads without whitespace and with its escapes undone, and the way back to where that stood.
+
+All of it is linear: each pattern below matches a bounded number of characters and starts at one of three.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple, Protocol
+
+BLANK = b" \t\r\n\x0b\x0c\0"
+"""Left out when comparing. NUL too, so that UTF-16 reads like ASCII."""
+ROUNDS = 3
+"""How often escapes are undone: JSON in JSON in a URL."""
+_INK = re.compile(rb"[^ \t\r\n\x0b\x0c\0]+")
+_SIGNS = (b"%", b"\\", b"&")
+_ESCAPE = re.compile(
+    rb"%([0-9A-Fa-f]{2})"
+    rb"|\\u([dD][89abAB][0-9A-Fa-f]{2})\\u([dD][c-fC-F][0-9A-Fa-f]{2})"
+    rb"|\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|u\{([0-9A-Fa-f]{1,6})\}|x([0-9A-Fa-f]{2})|([0-3][0-7]{2})|(.))"
+    rb"|&(?:#([0-9]{1,7})|#[xX]([0-9A-Fa-f]{1,6})|(amp|lt|gt|quot|apos));?",
+    re.DOTALL,
+)
+_BYTE = (1, 7)
+_HEX = (4, 5, 6, 11)
+_CONTROL = {
+    b"n": b"\n",
+    b"r": b"\r",
+    b"t": b"\t",
+    b"b": b"\b",
+    b"f": b"\f",
+    b"v": b"\v",
+    b"a": b"\a",
+    b"0": b"\0",
+}
+_ENTITY = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
+_WIDEST = 12
+"""Of one escape."""
+_CHUNK = 4096
+_BETWEEN = b"\x1f"
+_SIDE = re.compile(rb"^[ +-]", re.MULTILINE)
+
+
+def squeeze(text: bytes) -> bytes:
+    return text.translate(None, BLANK)
+
+
+def _plain(match: re.Match[bytes]) -> bytes:
+    """What an escape stands for; itself where it stands for nothing."""
+    which = match.lastindex or 0
+    part = match.group(which)
+    if which in _BYTE:
+        return bytes.fromhex(part.decode())
+    if which in _HEX:
+        return _character(int(part, 16), match)
+    if which == 3:
+        high, low = int(match.group(2), 16), int(part, 16)
+        return _character(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00), match)
+    if which == 8:
+        return bytes((int(part, 8),))
+    if which == 9:
+        return _CONTROL.get(part, part)
+    return _character(int(part), match) if which == 10 else _ENTITY[part]
+
+
+def _character(code: int, match: re.Match[bytes]) -> bytes:
+    return chr(code).encode("utf-8", "surrogatepass") if code <= 0x10FFFF else match.group()
+
+
+class View(Protocol):
+    """A text made from another one."""
+
+    text: bytes
+
+    @abstractmethod
+    def back(self, start: int, end: int) -> tuple[int, int]:
+        """The span of the original that this one came from. Worked out only where something was found."""
+
+
+class Squeezed:
+    """Without whitespace. Where things stood is worked out piece by piece, where it is asked for."""
+
+    def __init__(self, text: bytes, below: View | None = None) -> None:
+        self.text = squeeze(text)
+        self._whole, self._below = text, below
+        self._runs: dict[int, tuple[list[int], list[int]]] = {}
+
+    def back(self, start: int, end: int) -> tuple[int, int]:
+        start, end = self._at(start), self._at(end - 1) + 1
+        return (start, end) if self._below is None else self._below.back(start, end)
+
+    def _at(self, index: int) -> int:
+        chunk = bisect_right(self._sums, index) - 1
+        index -= self._sums[chunk]
+        starts, places = self._runs.get(chunk) or self._look(chunk)
+        run = bisect_right(starts, index) - 1
+        return places[run] + index - starts[run]
+
+    def _look(self, chunk: int) -> tuple[list[int], list[int]]:
+        spans = [match.span() for match in _INK.finditer(self._whole, chunk * _CHUNK, (chunk + 1) * _CHUNK)]
+        starts = [0, *accumulate(end - start for start, end in spans)]
+        found = self._runs[chunk] = starts[:-1], [start for start, _ in spans]
+        return found
+
+    @cached_property
+    def _sums(self) -> list[int]:
+        """How much is left of what stands before each chunk."""
+        sizes = (len(squeeze(self._whole[at : at + _CHUNK])) for at in range(0, len(self._whole), _CHUNK))
+        return [0, *accumulate(sizes)]
+
+
+class Piece(NamedTuple):
+    """From where to where in the text before, and what became of it."""
+
+    start: int
+    end: int
+    text: bytes
+
+
+class Pieced:
+    """Put together from pieces, each as it was or as something else."""
+
+    def __init__(self, pieces: Iterable[Piece], below: View | None) -> None:
+        self._pieces = [piece for piece in pieces if piece.text]
+        self.text = b"".join(piece.text for piece in self._pieces)
+        self._below = below
+
+    def back(self, start: int, end: int) -> tuple[int, int]:
+        start, end = self._at(start)[0], self._at(end - 1)[1]
+        return (start, end) if self._below is None else self._below.back(start, end)
+
+    def _at(self, index: int) -> tuple[int, int]:
+        which = bisect_right(self._starts, index) - 1
+        piece = self._pieces[which]
+        if len(piece.text) != piece.end - piece.start:
+            return piece.start, piece.end
+        place = piece.start + index - self._starts[which]
+        return place, place + 1
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *accumulate(len(piece.text) for piece in self._pieces)][:-1]
+
+
+def views(text: bytes, reach: int) -> Iterator[View]:
+    """The text squeezed; a diff also without its margin; then what is around its escapes with these undone, as long as
+    there are any. `reach` is how far from an escape something can stand that it is part of."""
+    view: View = Squeezed(text)
+    yield view
+    if text.startswith(b"@@ ") or b"\n@@ " in text:
+        margin = Pieced(_replaced(_SIDE, lambda match: b"", text), None)
+        yield Squeezed(margin.text, margin)
+    for _ in range(ROUNDS):
+        near = _near_escapes(view.text, reach)
+        if not near:
+            return
+        part = Pieced(_cut(view.text, near), view)
+        plain = Pieced(_replaced(_ESCAPE, _plain, part.text), part)
+        view = Squeezed(plain.text, plain)
+        yield view
+
+
+def _near_escapes(text: bytes, reach: int) -> list[tuple[int, int]]:
+    """The stretches around escapes, those that touch as one."""
+    found = sorted(at for sign in _SIGNS for at in _escapes(text, sign))
+    near: list[tuple[int, int]] = []
+    for at in found:
+        start, end = max(0, at - reach), min(len(text), at + reach + _WIDEST)
+        if near and start <= near[-1][1]:
+            near[-1] = near[-1][0], end
+        else:
+            near.append((start, end))
+    return near
+
+
+def _escapes(text: bytes, sign: bytes) -> Iterator[int]:
+    at = text.find(sign)
+    while at >= 0:
+        if _ESCAPE.match(text, at):
+            yield at
+        at = text.find(sign, at + 1)
+
+
+def _cut(text: bytes, near: list[tuple[int, int]]) -> Iterator[Piece]:
+    for start, end in near:
+        yield Piece(start, end, text[start:end])
+        yield Piece(end, end, _BETWEEN)
+
+
+def _replaced(
+    pattern: re.Pattern[bytes], made: Callable[[re.Match[bytes]], bytes], text: bytes
+) -> Iterator[Piece]:
+    at = 0
+    for match in pattern.finditer(text):
+        yield Piece(at, match.start(), text[at : match.start()])
+        yield Piece(match.start(), match.end(), made(match))
+        at = match.end()
+    yield Piece(at, len(text), text[at:])
