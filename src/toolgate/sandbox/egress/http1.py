@@ -1,0 +1,209 @@
+"""One side of an exchange: HTTP/1.1 by h11 on a pair of streams, every wait bounded and every byte counted.
+
+Messages are taken apart and put together again, never copied, and each connection carries one request. So the two sides
+cannot disagree about where a message ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
+from typing import Any
+
+import h11
+
+from toolgate.core.errors import CallError, Cancelled, Code, InvalidArgs, TimedOut, TooLarge, Unavailable
+
+from .limits import Spent
+
+READ = 16 << 10
+LINGER_S = 0.5
+MAX_HEADERS = 100
+_STATUS = {
+    Code.INVALID_ARGS: 400,
+    Code.NOT_ALLOWED: 403,
+    Code.TOO_LARGE: 413,
+    Code.RATE_LIMITED: 429,
+    Code.UNAVAILABLE: 502,
+    Code.TIMEOUT: 504,
+}
+# Control characters, line ends that are not CR LF, and folded lines: h11 would take some of them, others read them otherwise.
+_ODD = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n|\r\n[ \t]")
+_LENGTH = re.compile(rb"(?mi)^content-length:(.*)$")
+_CODING = re.compile(rb"(?mi)^transfer-encoding:")
+
+
+class Wire:
+    def __init__(
+        self,
+        role: type[h11.CLIENT] | type[h11.SERVER],
+        streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        spent: Spent,
+        count: Callable[[int], None],
+        peer: str,
+    ) -> None:
+        self.limits = spent.limits
+        self.http = h11.Connection(role, max_incomplete_event_size=self.limits.head_bytes)
+        self.reader, self.writer = streams
+        self.writer.transport.set_write_buffer_limits(high=1)  # what is written has left when `write` returns
+        self.count = count
+        self.peer = peer
+        self.answered = False
+        """Whether a response has begun, after which no other can be sent."""
+        self._take_piece = spent.take_piece
+        self._ended = False
+        self._reading: asyncio.Timeout | None = None
+
+    async def request(self) -> h11.Request:
+        """The head of the request, or `Cancelled` where nobody asked for anything."""
+        try:
+            async with self._patience():
+                head = await self.reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError as error:
+            if error.partial:
+                raise InvalidArgs("the request ends within its head", "end it with an empty line") from error
+            raise Cancelled("nothing was asked for") from error
+        except asyncio.LimitOverrunError as error:
+            most = self.limits.head_bytes
+            raise TooLarge(f"the request's head is larger than {most:,} bytes", "send less in it") from error
+        self.count(len(head))
+        _check_head(head)
+        self.http.receive_data(head)
+        event = await self.event()
+        assert isinstance(event, h11.Request)
+        if event.http_version not in (b"1.0", b"1.1"):
+            raise InvalidArgs("the request is not HTTP/1.0 or HTTP/1.1", "use HTTP/1.1")
+        if event.http_version < b"1.1" and _CODING.search(head):
+            raise InvalidArgs("HTTP/1.0 has no Transfer-Encoding", "send Content-Length")
+        return event
+
+    async def event(self) -> Any:
+        while (event := self._next()) is h11.NEED_DATA:
+            data = await self._read()
+            self.count(len(data))
+            self.http.receive_data(data)
+            await asyncio.sleep(0)  # a stream that always has more must not keep the others waiting
+        return event
+
+    def _next(self) -> Any:
+        try:
+            event = self.http.next_event()
+        except h11.RemoteProtocolError as error:
+            # Not what h11 quotes: an answer may have a secret in it.
+            why = str(error).partition(":")[0]
+            raise self._blamed(f"{self.peer} sent what is not HTTP: {why}") from error
+        if event is not h11.NEED_DATA:
+            self._take_piece()
+        return event
+
+    async def _read(self) -> bytes:
+        async with self._patience() as self._reading:
+            try:
+                return await self.reader.read(READ)
+            finally:
+                self._reading = None
+
+    async def piece(self) -> bytes | None:
+        """The next part of the body; None where it ends."""
+        if self.http.they_are_waiting_for_100_continue:
+            await self.send(h11.InformationalResponse(status_code=100, headers=[]))
+        parts: list[bytes] = []
+        event = h11.EndOfMessage() if self._ended else await self.event()
+        # All that is here already: what comes in many small chunks is not handed on in as many.
+        while isinstance(event, h11.Data):
+            parts.append(bytes(event.data))
+            event = self._next()
+        self._ended = isinstance(event, h11.EndOfMessage)
+        if not self._ended and event is not h11.NEED_DATA:
+            raise self._blamed(f"{self.peer} ended in the middle of a message")
+        return b"".join(parts) if parts else None
+
+    async def whole(self) -> bytes:
+        pieces = []
+        while (piece := await self.piece()) is not None:
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    async def send(self, event: h11.Event) -> None:
+        try:
+            data = self.http.send(event)
+        except h11.LocalProtocolError as error:
+            why = str(error).partition(":")[0]
+            raise self._blamed(f"{self.peer} cannot be sent this: {why}") from error
+        self.answered = self.answered or isinstance(event, h11.Response)
+        if data:
+            await self.write(data)
+
+    async def write(self, data: bytes) -> None:
+        self.writer.write(data)
+        async with self._patience():
+            await self.writer.drain()
+        if (
+            self._reading is not None and not self._reading.expired()
+        ):  # who is still being told something is not late with an answer
+            self._reading.reschedule(asyncio.get_running_loop().time() + self.limits.idle_s)
+
+    async def refuse(self, error: CallError) -> int:
+        """Say why, in JSON; the status comes back."""
+        status = _STATUS.get(error.code, 500)
+        self.answered = True
+        text = {"code": error.code, "message": error.message, "fix": error.fix}
+        body = json.dumps({"error": text}).encode()
+        lines = [
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", "Content-Type: application/json",
+            f"Content-Length: {len(body)}", f"X-Toolgate-Error: {error.code}", "Connection: close", "", "",
+        ]  # fmt: skip
+        await self.write("\r\n".join(lines).encode() + body)
+        return status
+
+    async def linger(self) -> None:
+        """Take in what is still on its way, for a moment: closing at once would cut the answer off."""
+        if self.writer.transport.is_closing():
+            return
+        with contextlib.suppress(OSError, TimeoutError, CallError):
+            async with asyncio.timeout(LINGER_S):
+                self.writer.write_eof()
+                while data := await self.reader.read(READ):
+                    self.count(len(data))
+                    await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        self.writer.transport.abort()
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(LINGER_S):
+                await self.writer.wait_closed()
+
+    @contextlib.asynccontextmanager
+    async def _patience(self) -> AsyncIterator[asyncio.Timeout]:
+        """One wait for the other side: it has an end, and what breaks has a name."""
+        try:
+            async with asyncio.timeout(self.limits.idle_s) as patience:
+                yield patience
+        except TimeoutError as error:
+            raise TimedOut(f"{self.peer} did nothing for {self.limits.idle_s:g} s", "try again") from error
+        except OSError as error:
+            if self.http.our_role is h11.SERVER:
+                raise Cancelled(f"{self.peer} closed the connection") from error
+            raise Unavailable(f"the connection to {self.peer} broke", "try again") from error
+
+    def _blamed(self, message: str) -> CallError:
+        if self.http.our_role is h11.SERVER:
+            return InvalidArgs(message, "send one plain HTTP/1.1 request")
+        return Unavailable(message, "ask another host, or for less")
+
+
+def _check_head(head: bytes) -> None:
+    if _ODD.search(head):
+        raise InvalidArgs(
+            "the request's head has a control character, a line end other than CR LF, or a folded line",
+            "send one header to a line",
+        )
+    if head.count(b"\r\n") > MAX_HEADERS + 2:
+        raise TooLarge(f"the request has more than {MAX_HEADERS} headers", "send fewer")
+    lengths = _LENGTH.findall(head)
+    if len(lengths) + len(_CODING.findall(head)) > 1 or any(b"," in length for length in lengths):
+        raise InvalidArgs("the request says its length in more than one way", "send Content-Length once")
