@@ -25,6 +25,7 @@ from toolgate.gate.cache import Cache
 from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.gate.gate import Pipeline
 from toolgate.gate.reconcile import reconcile_dead
+from toolgate.jobwiring import jobs_of
 from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
@@ -39,7 +40,7 @@ from toolgate.secrets.vault import Vault
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter, Job, Transaction
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.toolsets import artifacts, code, code_git, events, fs, fs_patch, system, tools, undo
+from toolgate.toolsets import artifacts, code, code_git, events, fs, fs_patch, jobs, system, tools, undo
 from toolgate.toolsets.exec.wiring import tools_of
 from toolgate.version import VERSION
 from toolgate.workspace.files import WorkspaceFiles
@@ -172,6 +173,8 @@ async def _assemble(
     live.ledger, live.services = ledger, services
     gate = Gate(setup.root, live, services, Pipeline(services), vault)
     stack.push_async_callback(gate.pipeline.refusals.close)
+    gate.jobs = jobs_of(gate, setup.config.jobs, backend)
+    stack.push_async_callback(gate.jobs.close)
     ready = [*_history(setup, stack, services, live), *_programs(setup, stack, services, live)]
     _register(setup, services, gate, ready, own, more)
     if setup.trusted and setup.config.servers:
@@ -355,6 +358,7 @@ def _register(
     built_in = [
         *tools.toolset(services.registry, lambda who, tool: services.rules().outlook(who, tool)),
         *events.toolset(services.ledger),
+        *jobs.toolset(gate.jobs),
         *system.toolset(gate.stores, setup.root, setup.local / "log" / "toolgate.jsonl", VERSION),
     ]
     if isinstance(services.files, WorkspaceFiles):

@@ -92,6 +92,26 @@ class ImagesSpec(Strict):
     """A change that needs more is refused."""
 
 
+class TracesSpec(Strict):
+    """Programs that were run, kept to learn from. The oldest ones go first."""
+
+    days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
+    rows: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = 10_000
+    text_bytes: Annotated[int, Field(ge=256, le=16 << 20, strict=True)] = 64 << 10
+    """Of each text; the middle of a longer one is left out."""
+
+
+class JobsSpec(Strict):
+    """Long work and schedules, kept beside the ledger; needs the extra `jobs`."""
+
+    run: Flag = False
+    """Whether `toolgate up` runs them. One process does; `toolgate jobs run` is another way."""
+    concurrency: Annotated[int, Field(ge=1, le=64, strict=True)] = 4
+    """Calls at once; jobs that wait for a human do not count."""
+    keep_days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
+    """How long jobs that have ended can be looked at."""
+
+
 class Config(Strict):
     """All of toolgate.yaml. Absent sections have the values of their defaults, which are the strict ones."""
 
@@ -114,6 +134,8 @@ class Config(Strict):
     timeouts: TimeoutsSpec = TimeoutsSpec()
     cache: CacheSpec = CacheSpec()
     images: ImagesSpec = ImagesSpec()
+    traces: TracesSpec = TracesSpec()
+    jobs: JobsSpec = JobsSpec()
 
     @model_validator(mode="before")
     @classmethod

@@ -30,10 +30,12 @@ from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.resolve import ResolveWork
 from toolgate.ledger.rotate import rotate
 from toolgate.ledger.state import Grant
+from toolgate.ledger.traces import Traces
 from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.policy.explain import Explanation
 from toolgate.policy.policy import Policy
 from toolgate.secrets.vault import Vault
+from toolgate.storage.executions import Keep
 from toolgate.storage.port import Filter, Row
 from toolgate.toolsets import artifacts
 from toolgate.toolsets.artifacts import Listed
@@ -41,6 +43,7 @@ from toolgate.undoing import Wanted
 from toolgate.workspace.files import WorkspaceFiles
 
 if TYPE_CHECKING:
+    from toolgate.jobs.jobs import Jobs
     from toolgate.upstream.servers import Servers
 
 
@@ -64,7 +67,14 @@ class Gate:
         """Other MCP servers behind this gate, where toolgate.yaml names any."""
         self.vault = vault
         """The project's secrets; None where it is not trusted or kept in memory."""
+        self.jobs: Jobs
+        """Long work and schedules; set when the gate is assembled."""
         self._policy = policy
+        kept = policy.config.traces
+        self.traces = Traces(
+            services.ledger.backend, services.ledger.clock, Keep(kept.days, kept.rows), kept.text_bytes
+        )
+        """The programs that were run: `add` stores one, in redacted words."""
 
     @property
     def policy(self) -> Policy:

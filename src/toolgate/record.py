@@ -15,6 +15,7 @@ from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger import export, stats
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.keys import Keys
+from toolgate.ledger.traces import Traces
 from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.storage.port import Backend, Filter, Head, Row
 
@@ -63,6 +64,11 @@ class Record:
 
     async def stats(self, period: str, persona: str) -> dict[str, Any]:
         return await stats.usage(self.backend, period, persona, self.clock.now())
+
+    @property
+    def traces(self) -> Traces:
+        """The programs that were run, to read."""
+        return Traces(self.backend, self.clock)
 
     async def verify(self, checkpoints: Iterable[Checkpoint], progress: Progress | None = None) -> Report:
         return await verify(self.backend, self.keys, checkpoints, progress, self.clock.now())

@@ -1,1 +1,1 @@
-"""Durable jobs and schedules: long work that survives a crash and can be watched and cancelled."""
+"""Durable jobs and schedules, on DBOS. What a job does are calls through the gate."""

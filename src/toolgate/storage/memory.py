@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from toolgate.storage import schema
+from toolgate.storage import executions, schema
+from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.port import (
     ClaimsOf,
     Filter,
@@ -39,6 +40,7 @@ class MemoryBackend:
         self.keys: Any = None
         """The keys it was sealed with: they live and die with it."""
         self._head = Head(0, 0, 0, schema.EMPTY_HASH, "")
+        self._executions: list[ExecutionRow] = []
         self._tables: dict[str, dict[Any, tuple[Any, ...]]] = {name: {} for name in schema.PROJECTIONS}
 
     async def open(self, fold: Fold) -> None:
@@ -124,6 +126,25 @@ class MemoryBackend:
 
     async def size(self) -> int:
         return sum(len(row.body) for row in self.journal)
+
+    async def add_execution(self, row: ExecutionRow, keep: Keep) -> None:
+        last = self._executions[-1].seq if self._executions else 0
+        oldest = row.created_at - keep.days * executions.DAY
+        rows = [*self._executions, row._replace(seq=last + 1)]
+        self._executions = [one for one in rows if one.created_at >= oldest][-keep.rows :]
+
+    async def executions(self, wanted: Executions) -> list[ExecutionRow]:
+        found = [row for row in reversed(self._executions) if executions.fits(row, wanted)]
+        return found[: wanted.limit]
+
+    async def count_executions(self, wanted: Executions) -> list[Counted]:
+        rows = [row for row in self._executions if executions.fits(row, wanted)]
+        kinds = dict.fromkeys((row.success, row.error_category) for row in rows)
+        return [
+            Counted(*kind, len(took), sum(took))
+            for kind in kinds
+            for took in [[row.duration_ms for row in rows if (row.success, row.error_category) == kind]]
+        ]
 
 
 def _fits(row: Row, wanted: Filter) -> bool:

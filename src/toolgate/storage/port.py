@@ -14,6 +14,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
+
 
 class Row(NamedTuple):
     """One journal row, every column of it under the chain."""
@@ -231,3 +233,13 @@ class Backend(Protocol):
     async def size(self) -> int:
         """Bytes on disk."""
         ...
+
+    # --- code_executions: beside the journal, under no chain, trimmed ----------------------------------------
+
+    async def add_execution(self, row: ExecutionRow, keep: Keep) -> None:
+        """Store it and let go of what is no longer kept. May be lost in a power cut, as reads may."""
+        ...
+
+    async def executions(self, wanted: Executions) -> list[ExecutionRow]: ...
+
+    async def count_executions(self, wanted: Executions) -> list[Counted]: ...

@@ -13,7 +13,8 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from toolgate.core.errors import CallError, Unavailable
-from toolgate.storage import postgres_sql, schema
+from toolgate.storage import executions, postgres_sql, schema
+from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.faults import from_postgres, is_lost
 from toolgate.storage.port import Filter, Fold, Head, Job, Row, Tables
 from toolgate.storage.postgres_connect import ERRORS, close, connect, migrate, place_of
@@ -34,7 +35,7 @@ class PostgresBackend:
     name = "postgres"
 
     def __init__(self, dsn: str, use_server_clock: bool = True) -> None:
-        self._dsn = dsn
+        self.dsn = dsn
         self.place = place_of(dsn)
         self._server_clock = use_server_clock
         self._queue: deque[Job] = deque()
@@ -45,11 +46,11 @@ class PostgresBackend:
         self._closing = False
 
     def owners(self) -> PostgresOwners:
-        self._owners = PostgresOwners(self._dsn)
+        self._owners = PostgresOwners(self.dsn)
         return self._owners
 
     async def open(self, fold: Fold) -> None:
-        self._writer = Writer(self._dsn, fold, self._server_clock, self._owners)
+        self._writer = Writer(self.dsn, fold, self._server_clock, self._owners)
         self._loop = asyncio.get_running_loop()
         self._arrived = asyncio.Event()
         self._reading = asyncio.Lock()
@@ -126,13 +127,13 @@ class PostgresBackend:
         return await self._select(read)
 
     async def size(self) -> int:
-        names = ["journal", "head", *schema.PROJECTIONS]
+        names = ["journal", "head", "code_executions", *schema.PROJECTIONS]
         return int(await self._select(lambda db: db.fetchval(postgres_sql.SIZE, names)) or 0)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[PostgresSnapshot]:
         try:
-            connection = await connect(self._dsn, idle_in_transaction_session_timeout="0")
+            connection = await connect(self.dsn, idle_in_transaction_session_timeout="0")
         except ERRORS as error:
             raise from_postgres(error, self.place) from error
         try:
@@ -165,6 +166,26 @@ class PostgresBackend:
                 pass
             await asyncio.sleep(min(RETRY, left))
 
+    # --- code_executions ---------------------------------------------------------------------------------
+
+    async def add_execution(self, row: ExecutionRow, keep: Keep) -> None:
+        async def add(db: Any) -> None:
+            async with db.transaction():
+                await db.execute("SET LOCAL synchronous_commit = off")
+                await db.execute(executions.insert("$"), *row[1:])
+                for sql, value in executions.trims(keep, row.created_at, "$"):
+                    await db.execute(sql, value)
+
+        await self._select(add)
+
+    async def executions(self, wanted: Executions) -> list[ExecutionRow]:
+        sql, values = executions.select(wanted, "$")
+        return [executions.as_row(row) for row in await self._select(lambda db: db.fetch(sql, *values))]
+
+    async def count_executions(self, wanted: Executions) -> list[Counted]:
+        sql, values = executions.count(wanted, "$")
+        return [executions.as_counted(row) for row in await self._select(lambda db: db.fetch(sql, *values))]
+
     def _tell(self) -> None:
         self._news_at = self._loop.time()
         self._news.set()
@@ -193,7 +214,7 @@ class PostgresBackend:
     async def _listening(self) -> Any:
         """The reading connection, which also listens; made again if it was lost. Call with the lock held."""
         if self._reader is None or self._reader.is_closed():
-            reader = await connect(self._dsn)
+            reader = await connect(self.dsn)
             try:
                 await reader.add_listener(postgres_sql.CHANNEL, self._hear)
             except BaseException:

@@ -19,6 +19,8 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from toolgate.core.errors import Unavailable
+from toolgate.storage import executions
+from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.faults import from_sqlite
 from toolgate.storage.port import Filter, Fold, Head, Job, Row
 from toolgate.storage.sqlite_schema import connect, migrate
@@ -203,6 +205,19 @@ class SqliteBackend:
         names = (self.path, self.path.with_name(self.path.name + "-wal"))
         return sum(name.stat().st_size for name in names if name.exists())
 
+    # --- code_executions ---------------------------------------------------------------------------------
+
+    async def add_execution(self, row: ExecutionRow, keep: Keep) -> None:
+        await self._select(lambda db: _add_execution(db, row, keep))
+
+    async def executions(self, wanted: Executions) -> list[ExecutionRow]:
+        sql, values = executions.select(wanted, "?")
+        return await self._select(lambda db: [executions.as_row(row) for row in db.execute(sql, values)])
+
+    async def count_executions(self, wanted: Executions) -> list[Counted]:
+        sql, values = executions.count(wanted, "?")
+        return await self._select(lambda db: [executions.as_counted(row) for row in db.execute(sql, values)])
+
     async def _select(self, query: Callable[[sqlite3.Connection], T]) -> T:
         reader = self._reader
         if reader is None:
@@ -238,6 +253,20 @@ def _fold_log(db: sqlite3.Connection, turn: threading.Lock) -> None:
             db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.Error as error:
         log.warning("the database's log could not be folded: %s", error)
+
+
+def _add_execution(db: sqlite3.Connection, row: ExecutionRow, keep: Keep) -> None:
+    """On the connection that otherwise reads: it is not the ledger's, and no caller waits for the disk."""
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.execute(executions.insert("?"), row[1:])
+        for sql, value in executions.trims(keep, row.created_at, "?"):
+            db.execute(sql, (value,))
+        db.execute("COMMIT")
+    except BaseException:
+        db.rollback()
+        raise
 
 
 def _data_version(db: sqlite3.Connection) -> int:

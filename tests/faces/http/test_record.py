@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from toolgate.ledger.traces import Execution
+
 from .serving import House, house
 
 
@@ -153,3 +155,36 @@ async def test_the_api_describes_itself_without_naming_the_consoles_path(here: H
         assert path in told["paths"]
     body = told["paths"]["/api/v1/calls"]["post"]["requestBody"]["content"]["application/json"]
     assert body["examples"]["read"]["value"]["tool"] == "system.ping"
+
+
+async def test_programs_come_page_by_page_and_a_persona_sees_its_own(here: House) -> None:
+    for number in range(3):
+        await here.gate.traces.add(
+            Execution(
+                call=f"c_{number}",
+                persona="helper",
+                tool="exec.python",
+                language="python",
+                code="x",
+                exit_code=1,
+            )
+        )
+    await here.gate.traces.add(
+        Execution(call="c_o", persona="other", tool="exec.python", language="python", code="y", exit_code=0)
+    )
+    async with here.client("human") as client:
+        first = (await client.get("/api/v1/executions", params={"limit": 2})).json()
+        rest = (await client.get("/api/v1/executions", params={"limit": 2, "cursor": first["next"]})).json()
+        good = (await client.get("/api/v1/executions", params={"success": True})).json()
+        summary = (await client.get("/api/v1/executions/summary")).json()
+    assert [row["call"] for row in first["executions"] + rest["executions"]] == ["c_o", "c_2", "c_1", "c_0"]
+    assert rest["next"] is None
+    assert [row["call"] for row in good["executions"]] == ["c_o"]
+    assert (summary["total"], summary["failed"], summary["errors"][0]["category"]) == (4, 3, "unknown")
+    async with here.client("helper") as client:
+        own = (await client.get("/api/v1/executions")).json()
+        foreign = (await client.get("/api/v1/executions", params={"persona": "other"})).json()
+        numbers = (await client.get("/api/v1/executions/summary", params={"persona": "other"})).json()
+    assert {row["persona"] for row in own["executions"]} == {"helper"}
+    assert foreign["executions"] == []
+    assert numbers["total"] == 3

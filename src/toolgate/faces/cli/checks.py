@@ -22,6 +22,7 @@ from toolgate.core.clock import SECOND, iso
 from toolgate.facade import Gate
 from toolgate.faces.cli.question import now
 from toolgate.faces.cli.serverwords import server_findings
+from toolgate.jobs.place import installed
 from toolgate.ledger.chain import check_head, running_of
 from toolgate.ledger.state import standing_of
 from toolgate.policy.examples import run_examples
@@ -275,8 +276,30 @@ async def servers(patient: Patient) -> AsyncIterator[Finding]:
             yield Finding(*finding)
 
 
+async def jobs(patient: Patient) -> AsyncIterator[Finding]:
+    """Silent for those who have none."""
+    if patient.setup is None or patient.gate is None:
+        return
+    wanted = patient.setup.config.jobs.run
+    kept = (patient.root / config.STATE / "jobs.db").exists()
+    if not wanted and not kept:
+        return
+    if not installed():
+        what = "`jobs: {run: true}` is set" if wanted else "there are jobs"
+        yield Finding(
+            "bad", "jobs", f"{what}, and the package dbos is not installed", "pip install 'toolgate[jobs]'"
+        )
+        return
+    waiting = await patient.gate.jobs.find(limit=1000, open_only=True)
+    if waiting and not await patient.gate.jobs.attended():
+        fix = "`toolgate jobs run`, or `jobs: {run: true}` in toolgate.yaml and `toolgate up`"
+        yield Finding("warn", "jobs", f"{len(waiting)} not ended, and no process runs them", fix)
+    else:
+        yield Finding("ok", "jobs", f"{len(waiting)} not ended")
+
+
 Check = Callable[[Patient], AsyncIterator[Finding]]
 CHECKS: list[Check] = [
     python, sqlite, configuration, key, database, journal_mode, disk, permissions, gate, unknown_calls, images,
-    questions, policy_tests, notifier, servers,
+    questions, policy_tests, notifier, servers, jobs,
 ]  # fmt: skip

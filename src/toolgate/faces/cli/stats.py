@@ -1,4 +1,4 @@
-"""`toolgate stats`: how much was called, how well it went, what went wrong."""
+"""`toolgate stats`: how much was called or run, how well it went, what went wrong."""
 
 from __future__ import annotations
 
@@ -7,19 +7,46 @@ from typing import Annotated, Any
 import typer
 
 from toolgate.faces.cli import options, project, speech
+from toolgate.ledger.traces import days_of
 
 app = options.family()
 
 
 @app.command(epilog="Example: toolgate stats --period 1week --persona builder")
 def stats(
-    period: Annotated[str, typer.Option("--period", help="1hour, 1day, 1week, 1month or all.")] = "1day",
+    period: Annotated[
+        str,
+        typer.Option("--period", help="1hour, 1day, 1week, 1month or all; with --code any, such as 7days."),
+    ] = "",
+    code: Annotated[
+        bool, typer.Option("--code", help="The programs that were run, and how they failed.")
+    ] = False,
     persona: options.Persona = "",
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
     """Calls, success, time, tools and errors per persona."""
-    project.run(_stats(period, persona, root))
+    project.run(_code(period or "7days", persona, root) if code else _stats(period or "1day", persona, root))
+
+
+async def _code(period: str, persona: str, root: Any) -> None:
+    days = days_of(period)
+    async with project.record(root) as record:
+        found = {"period": period} | await record.traces.summary(days, persona)
+    if speech.finish(found):
+        return
+    speech.say(f"{period} since {found['since']}", "dim")
+    if not found["total"]:
+        speech.say("no program was run")
+        return
+    speech.say(
+        f"{found['total']} programs: {found['successful']} succeeded ({found['success_rate']:.1%}), "
+        f"{found['failed']} failed, {found['avg_ms']:.1f} ms on average"
+    )
+    for kind in found["errors"]:
+        speech.say(speech.safe(f"  {kind['count']} × {kind['category']}", "yellow"))
+        for example in kind["examples"]:
+            speech.say(speech.safe(f"      {example['error'] or '(nothing on stderr)'}", "dim"))
 
 
 async def _stats(period: str, persona: str, root: Any) -> None:

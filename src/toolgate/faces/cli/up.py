@@ -21,6 +21,7 @@ from toolgate.facade import Gate
 from toolgate.faces.cli import options, project, sample, speech
 from toolgate.faces.cli.token import of_project
 from toolgate.faces.tokens import Tokens
+from toolgate.jobs.place import need_engine
 
 app = options.family()
 
@@ -122,6 +123,9 @@ async def _serve(asked: Asked, guide: Guided | None) -> None:
             application = create_app(gate, tokens, console=asked.console, site=site)
             mcp = any(getattr(route, "path", "") == "/mcp" for route in application.routes)
             guiding: list[asyncio.Task[None]] = []
+            if setup.config.jobs.run:
+                need_engine()
+                guiding.append(asyncio.create_task(gate.jobs.stand_by()))
 
             def ready() -> None:
                 _tell(_words(where, tokens, persona, asked.console, mcp))

@@ -15,7 +15,9 @@ from toolgate.faces.http.api.stream import kinds_of
 from toolgate.faces.http.auth import Anyone, Identity
 from toolgate.faces.http.problems import Json
 from toolgate.faces.http.site import Here, Site
+from toolgate.ledger.traces import as_execution, days_of
 from toolgate.record import Record
+from toolgate.storage.executions import Executions
 from toolgate.storage.port import Filter, Row
 
 router = APIRouter(tags=["record"])
@@ -99,6 +101,39 @@ async def _rows(here: Site, ident: str) -> list[Row]:
 @router.get("/stats", summary="Calls, success, time and errors by persona and period")
 async def stats(here: Here, who: Anyone, period: Word = "1day", persona: Word = "") -> Json:
     return Json(await here.gate.stats(period, who.only or persona))
+
+
+@router.get("/executions", summary="Programs that were run, newest first, page by page")
+async def executions(
+    here: Here,
+    who: Anyone,
+    persona: Word = "",
+    conversation: Word = "",
+    call: Word = "",
+    category: Word = "",
+    success: bool | None = None,
+    cursor: Number = 0,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> Json:
+    """`next` is the cursor of the next page, null on the last one."""
+    if who.only and persona not in ("", who.only):
+        return Json({"executions": [], "next": None})  # a persona sees its own only
+    wanted = Executions(
+        before=cursor, persona=who.only or persona, session_id=conversation, call=call, error_category=category,
+        success=success, limit=limit + 1,
+    )  # fmt: skip
+    rows = await here.gate.traces.find(wanted)
+    page = rows[:limit]
+    following = page[-1].seq if len(rows) > limit else None
+    return Json({"executions": [as_execution(row) for row in page], "next": following})
+
+
+@router.get(
+    "/executions/summary", summary="Programs by period: success, time, errors by category with examples"
+)
+async def execution_summary(here: Here, who: Anyone, period: Word = "7days", persona: Word = "") -> Json:
+    found = await here.gate.traces.summary(days_of(period), who.only or persona)
+    return Json({"period": period} | found)
 
 
 def _moment(text: str) -> int:

@@ -1,0 +1,63 @@
+"""From a gate to its jobs: the hands they work with, and where they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolgate.config import JobsSpec
+from toolgate.core.errors import InvalidArgs, NotAllowed
+from toolgate.core.result import Result
+from toolgate.facade import Gate
+from toolgate.gate.reconcile import reconcile_dead
+from toolgate.jobs.hands import Progress
+from toolgate.jobs.jobs import Jobs
+from toolgate.jobs.place import Place
+from toolgate.ledger.claims import Claimed, claim_of
+from toolgate.storage.port import Backend
+from toolgate.storage.sqlite import SqliteBackend
+
+
+class GateHands:
+    """All that a job can do is what its persona may do through the gate."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    async def call(
+        self, tool: str, args: Mapping[str, Any], *, persona: str, key: str, conversation: str, job: str,
+        reason: str, progress: Progress,
+    ) -> Result:  # fmt: skip
+        return await self._gate.call(
+            tool, args, persona=persona, key=key, conversation=conversation, transaction=job, reason=reason,
+            wait=False, progress=progress,
+        )  # fmt: skip
+
+    async def answered(self, question: str) -> None:
+        await self._gate.services.desk.wait(question)
+
+    async def claim(self, persona: str, key: str) -> Claimed | None:
+        return await claim_of(self._gate.services.ledger, persona, key)
+
+    async def reconcile(self) -> None:
+        await reconcile_dead(self._gate.services)
+
+    async def check(self, tool: str, args: Mapping[str, Any], persona: str) -> None:
+        policy = self._gate.policy
+        if persona not in policy.personas:
+            raise NotAllowed(f"there is no persona {persona[:80]!r}", f"the personas are: {policy.listed()}")
+        facts = await self._gate.facts(tool, args, persona)
+        if self._gate.services.redactor.mask(facts.tool, facts.args) is not facts.args:
+            raise InvalidArgs(
+                f"the arguments of {facts.tool.name} hold a secret, and a job's arguments are kept as they are",
+                "hand over secrets by name, or make the call by itself",
+            )
+
+
+def jobs_of(gate: Gate, spec: JobsSpec, backend: Backend) -> Jobs:
+    """In the same PostgreSQL as the ledger, or beside its file; nowhere, if it is kept in memory."""
+    dsn = getattr(backend, "dsn", "")
+    place = Place(dsn=dsn) if dsn else None
+    if isinstance(backend, SqliteBackend):
+        place = Place(backend.path.parent)
+    return Jobs(place, GateHands(gate), spec.concurrency, spec.keep_days)
