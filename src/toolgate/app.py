@@ -344,7 +344,9 @@ def _programs(
     files = services.files
     if not isinstance(files, WorkspaceFiles):
         return []  # nothing of an untrusted project runs
-    made, kept = tools_of(services, files, setup.local, stack, live.current, gate.traces, gate.jobs)
+    made, kept = tools_of(
+        services, files, setup.local, stack, live.current, gate.traces, gate.jobs, setup.config.sandbox.network.private
+    )  # fmt: skip
 
     async def needed() -> frozenset[str]:
         return await images_needed(services.ledger) | await files.run(kept.needed)

@@ -112,6 +112,19 @@ class JobsSpec(Strict):
     """How long jobs that have ended can be looked at."""
 
 
+class NetworkSpec(Strict):
+    """What programs may reach where a call was granted a host."""
+
+    private: tuple[Annotated[str, Field(pattern=r"^\S+:\d{1,5}$")], ...] = ()
+    """`host:port` of this machine or network, which are refused otherwise, whoever grants them."""
+
+
+class SandboxSpec(Strict):
+    """Where programs run."""
+
+    network: NetworkSpec = NetworkSpec()
+
+
 class Config(Strict):
     """All of toolgate.yaml. Absent sections have the values of their defaults, which are the strict ones."""
 
@@ -134,6 +147,7 @@ class Config(Strict):
     timeouts: TimeoutsSpec = TimeoutsSpec()
     cache: CacheSpec = CacheSpec()
     images: ImagesSpec = ImagesSpec()
+    sandbox: SandboxSpec = SandboxSpec()
     traces: TracesSpec = TracesSpec()
     jobs: JobsSpec = JobsSpec()
 

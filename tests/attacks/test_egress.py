@@ -547,3 +547,35 @@ async def test_a_thousand_requests_leave_no_memory_descriptors_or_tasks() -> Non
         gc.collect()
         assert len(os.listdir("/proc/self/fd")) <= before[1] + 1
         assert len(gc.get_objects()) < before[0] + 2000
+
+
+async def test_the_record_names_where_a_tunnel_went_whatever_its_headers_say() -> None:
+    async with server(answer()) as place, open_way(place, limits=QUICK) as way:
+        await way.say(
+            lines(f"CONNECT {API}:{place.port} HTTP/1.1", "Host: x", "x-toolgate-url: http://harmless.test/")
+        )
+        assert (way.last.method, way.last.url) == ("CONNECT", f"{API}:{place.port}")
+
+
+@pytest.mark.parametrize("method", ["TRACE", "trace", "connect", "Connect"])
+async def test_methods_that_send_back_or_hide_are_never_forwarded_in_any_case(method: str) -> None:
+    async with server(echo) as place, open_way(place) as way:
+        assert (await way.get(place.url(), method=method))[0] == 403
+        assert place.asked == []
+
+
+async def test_a_server_that_never_finishes_its_handshake_is_left() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        place = f"{API}:{mute.getsockname()[1]}"
+        async with proxied([place], private=[place], limits=QUICK) as way:
+            status, body = await way.get(f"https://{place}/")
+            assert (status, error(body)["code"]) == (504, "timeout")
+
+    async def plain(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 no TLS here\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(plain, "127.0.0.1", 0) as listening:
+        place = f"{API}:{listening.sockets[0].getsockname()[1]}"
+        async with proxied([place], private=[place], limits=QUICK) as way:
+            assert (await way.get(f"https://{place}/"))[0] == 502

@@ -98,13 +98,13 @@ class Tool:
     """Paths that arguments hold inside a text, such as those of a diff: policy judges them before anything is read."""
     repeats: tuple[str, ...] = ()
     """Arguments of which the Change's diff says it all, so that a question need not show them once more."""
+    plain: tuple[str, ...] = ()
+    """Arguments that are called like secrets and hold none, such as the names of secrets: people must see them."""
     summarize: Callable[[Any], str] | None = None
     fit: Callable[[Any, int], Any] | None = None
     """Shortens a result to so many characters of JSON, and says in it what was cut and how to get it."""
     follow: Follow | None = None
     """Another call that this one leads to, made for the same caller once it is settled."""
-    secret_names: frozenset[str] = frozenset()
-    """Arguments that hold names of secrets and are called like secrets themselves: people and the journal see them."""
     aliases: tuple[str, ...] = ()
     origin: Literal["native", "imported"] = "native"
     free: bool = False

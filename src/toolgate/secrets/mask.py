@@ -42,7 +42,7 @@ class NameMask:
 
     def mask(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
         names = self._secret_names(tool, args)
-        return args if names is None else _replaced(args, names, lambda value: MASK)
+        return args if names is None else _replaced(args, names, lambda value: MASK, tool.plain)
 
     def seal(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         names = self._secret_names(tool, args)
@@ -54,7 +54,7 @@ class NameMask:
             hidden.extend(_texts(value))
             return "hmac:" + self._keyed(value)
 
-        return _replaced(args, names, seal), tuple(sorted(set(hidden), key=len, reverse=True))
+        return _replaced(args, names, seal, tool.plain), tuple(sorted(set(hidden), key=len, reverse=True))
 
     def refresh(self) -> None:
         """Names do not change."""
@@ -66,8 +66,8 @@ class NameMask:
         """The arguments that are secret as a whole; None if nothing in these can be."""
         secret = self._secret.get(tool.definition)
         if secret is None:
-            named = {name for name in tool.arg_names - tool.secret_names if is_secret_name(name)}
-            secret = self._secret[tool.definition] = frozenset(named | tool.secret_args)
+            named = {name for name in tool.arg_names if is_secret_name(name)}
+            secret = self._secret[tool.definition] = frozenset(named - {*tool.plain} | tool.secret_args)
         if tool.origin == "imported":  # its arguments have the names that a stranger's schema allows
             secret |= {name for name in args if is_secret_name(name)}
         for value in args.values():
@@ -76,8 +76,13 @@ class NameMask:
         return None if secret.isdisjoint(args) else secret
 
 
-def _replaced(args: Mapping[str, Any], secret: frozenset[str], hide: Hide) -> Mapping[str, Any]:
-    made = {name: _hidden("", value, name in secret, hide) for name, value in args.items()}
+def _replaced(
+    args: Mapping[str, Any], secret: frozenset[str], hide: Hide, plain: tuple[str, ...]
+) -> Mapping[str, Any]:
+    made = {
+        name: _hidden("" if name in plain else name, value, name in secret, hide)
+        for name, value in args.items()
+    }
     return made if made != args else args
 
 

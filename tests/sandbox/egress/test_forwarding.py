@@ -6,13 +6,16 @@ import asyncio
 import gzip
 import json
 import ssl
+import urllib.error
 import urllib.request
 
 import deno
 import httpx2
 import pytest
 
-from .world import API, answer, certificates, echo, error, open_way, parsed, proxied, raw, server
+from toolgate.sandbox.egress.limits import EgressLimits
+
+from .world import API, Asked, answer, certificates, echo, error, open_way, parsed, proxied, raw, server
 
 
 @pytest.fixture(scope="module")
@@ -222,3 +225,63 @@ async def test_a_request_that_was_under_way_when_the_program_ended_is_recorded()
                 await asyncio.sleep(0.01)
         await client
         assert (way.last.allowed, way.last.reason) == (True, "the program ended first")
+
+
+async def test_an_answer_before_the_whole_body_was_sent_reaches_the_program() -> None:
+    async def early(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(early, "127.0.0.1", 0) as listening:
+        place = f"{API}:{listening.sockets[0].getsockname()[1]}"
+        async with proxied([place], private=[place]) as way:
+            head = f"POST http://{place}/ HTTP/1.1\r\nHost: {place}\r\nContent-Length: 1000000\r\n\r\n"
+            assert parsed(await way.say(head.encode() + b"x" * 500_000)) == (413, b"no")
+            assert way.last.status == 413
+
+
+async def test_a_refusal_reaches_a_program_that_is_still_sending() -> None:
+    async with proxied([API]) as way:
+
+        def by_urllib() -> int:
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler({"http": way.url}))
+            try:
+                opener.open("http://evil.test/", data=b"x" * (4 << 20), timeout=10)
+            except urllib.error.HTTPError as refused:
+                refused.close()
+                return refused.code
+            return 0
+
+        assert await asyncio.to_thread(by_urllib) == 403
+
+
+async def test_a_long_upload_does_not_make_the_host_late() -> None:
+    limits = EgressLimits(idle_s=0.3)
+    async with server(echo) as place, open_way(place, limits=limits) as way:
+        reader, writer = await asyncio.open_connection("127.0.0.1", way.port)
+        writer.write(
+            f"POST {place.url()} HTTP/1.1\r\nHost: {API}:{place.port}\r\nContent-Length: 8\r\n\r\n".encode()
+        )
+        for _ in range(8):
+            await asyncio.sleep(0.1)
+            writer.write(b"x")
+        status, body = parsed(await reader.read())
+        assert (status, json.loads(body)["body"]) == (400, "xxxxxxxx")
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_megabytes_go_through_tls_both_ways_and_arrive_whole(tls: tuple[ssl.SSLContext, str]) -> None:
+    context, ca_file = tls
+    large = bytes(range(256)) * (4 << 12)
+
+    async def mirror(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(asked.body) + asked.body)
+
+    async with server(mirror, context) as place, open_way(place, ca_file=ca_file) as way:
+        many = await asyncio.gather(
+            *(way.get(place.url(scheme="https"), method="POST", body=large) for _ in range(3))
+        )
+        assert many == [(200, large)] * 3

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
+
+from toolgate.sandbox import host, probe
+from toolgate.sandbox.host import Host
 
 
 @pytest.fixture
@@ -18,3 +22,13 @@ def root(tmp_path: Path) -> Path:
     (place / ".git").mkdir()
     (place / ".git" / "config").write_text("do-not-read-me-3\n")
     return place
+
+
+@pytest.fixture(params=["root", "userns", "landlock"])
+def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each of the ways to wall a program in, as far as this machine and user have it."""
+    refused = probe.look(request.param).refused
+    if refused:
+        pytest.skip(f"no sandbox of this kind here: {refused}")
+    monkeypatch.setattr(host, "Host", partial(Host, request.param))
+    return str(request.param)

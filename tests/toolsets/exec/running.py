@@ -23,7 +23,11 @@ POLICY: dict[str, Any] = {
     },
 }
 VIEWING = {
-    "policy": {"rules": [{"name": "views", "tools": ["exec.python", "exec.shell"], "decision": "allow"}]}
+    "policy": {
+        "rules": [
+            {"name": "views", "persona": "*", "tools": ["exec.python", "exec.shell"], "decision": "allow"}
+        ]
+    }
 }
 """Programs need no question; what they changed does."""
 

@@ -33,7 +33,7 @@ async def test_what_a_program_prints_gives_and_leaves_comes_back(root: Path) -> 
         assert left["path"] == f"scratch:exec/{result.meta.call_id}/x.csv"
         read = good(await gate.call("fs.read", {"path": left["path"]}))
         assert read["content"] == "1,2"
-        assert good(await gate.call("fs.hash", {"path": left["path"]}))["hash"] == left["hash"]
+        assert good(await gate.call("fs.hash", {"path": left["path"]}))["raw_hash"] == left["hash"]
 
 
 async def test_a_program_that_fails_has_run_and_its_exit_code_says_so(root: Path) -> None:

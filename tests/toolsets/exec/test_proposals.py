@@ -12,13 +12,14 @@ import pytest
 
 import toolgate
 from toolgate.testing import Approve, Refuse
+from toolgate.toolsets.exec import running, viewing
 
 from .running import POLICY, VIEWING, code, good, opened, tree
 
 FREE = POLICY | VIEWING
 THREE = """\
 import os
-os.chdir('/project')
+os.chdir(os.environ['PROJECT'])
 with open('a.txt', 'a') as file: file.write('three\\n')
 with open('b.txt', 'w') as file: file.write('BEE\\n')
 with open('src/app.py') as file: text = file.read()
@@ -44,13 +45,13 @@ DIFF = """\
 
 
 async def changed(gate: toolgate.Gate, program: str, **more: Any) -> dict[str, Any]:
-    program = "import os\nos.chdir('/project')\n" + program
+    program = "import os\nos.chdir(os.environ['PROJECT'])\n" + program
     found = good(await gate.call("exec.python", {"code": program, "project": "overlay"}, **more))
     assert found["exit_code"] == 0, found["stderr"]
     return found
 
 
-async def test_three_edited_files_are_one_patch_that_is_applied_and_undone(root: Path) -> None:
+async def test_three_edited_files_are_one_patch_that_is_applied_and_undone(root: Path, mode: str) -> None:
     before = tree(root)
     async with opened(root, Approve("exec.python"), Approve("exec.apply")) as (gate, script):
         found = good(await gate.call("exec.python", {"code": THREE, "project": "overlay"}))
@@ -141,20 +142,25 @@ async def test_removing_a_directory_that_hides_something_is_refused(root: Path) 
         assert tree(root) == before
 
 
-async def test_somebody_elses_edit_while_the_program_runs_is_a_conflict(root: Path) -> None:
-    async with opened(root, policy=FREE) as (gate, _):
-        # the program waits until it sees that a.txt has changed below it, so it has surely started
-        program = "import time\nopen('a.txt', 'a').write('mine')\nend = time.time() + 20\nwhile not os.path.exists('signal') and time.time() < end: time.sleep(0.02)"
-        import asyncio
-
-        calling = asyncio.create_task(changed(gate, program))
-        await asyncio.sleep(1.0)
+async def test_somebody_elses_edit_while_the_program_runs_is_a_conflict(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_and_edit(mounts: Any) -> Any:
+        """Somebody is quick: the edit comes right after the look at the project, before the program starts."""
+        seen = viewing.look_over(mounts)
         (root / "a.txt").write_text("theirs\n")
-        (root / "signal").write_text("")
-        proposal = (await calling)["proposal"]
-        assert (proposal["state"], proposal["execution"]) == ("conflict", None)
-        assert "'a.txt' was changed by somebody else" in proposal["error"]["message"]
-        assert (root / "a.txt").read_text() == "theirs\n"
+        (root / "new.txt").write_text("theirs\n")
+        return seen
+
+    monkeypatch.setattr(running, "look_over", look_and_edit)
+    async with opened(root, policy=FREE) as (gate, _):
+        for name in ("a.txt", "new.txt"):
+            (root / "a.txt").write_text("one\n")
+            (root / "new.txt").unlink(missing_ok=True)
+            proposal = (await changed(gate, f"open('{name}', 'a').write('mine')"))["proposal"]
+            assert (proposal["state"], proposal["execution"]) == ("conflict", None)
+            assert f"{name!r} was changed by somebody else" in proposal["error"]["message"]
+            assert (root / name).read_text() == "theirs\n"
 
 
 async def test_an_edit_between_the_question_and_its_answer_is_a_conflict(root: Path) -> None:
@@ -167,7 +173,7 @@ async def test_an_edit_between_the_question_and_its_answer_is_a_conflict(root: P
         assert (root / "a.txt").read_text() == "theirs\n"
 
 
-async def test_removed_renamed_new_binary_and_executable_files_come_over(root: Path) -> None:
+async def test_removed_renamed_new_binary_and_executable_files_come_over(root: Path, mode: str) -> None:
     before = tree(root)
     program = """\
 os.remove('b.txt')
@@ -199,7 +205,7 @@ os.utime('src/app.py')
         assert stat.S_IMODE((root / "src/app.py").stat().st_mode) == 0o644
 
 
-async def test_a_directory_made_anew_holds_only_what_the_program_put_there(root: Path) -> None:
+async def test_a_directory_made_anew_holds_only_what_the_program_put_there(root: Path, mode: str) -> None:
     (root / "src/server.key").unlink()
     async with opened(root, Approve("exec.apply"), policy=FREE) as (gate, _):
         program = "import shutil\nshutil.rmtree('src')\nos.mkdir('src')\nopen('src/only.txt', 'w').write('x')\nos.remove('b.txt')\nos.mkdir('b.txt')\nopen('b.txt/in', 'w').write('y')"
@@ -212,27 +218,31 @@ async def test_a_directory_made_anew_holds_only_what_the_program_put_there(root:
         assert (root / "src/deep/data.bin").exists()
 
 
-async def test_what_a_program_only_looked_at_or_wrote_back_is_no_change(root: Path) -> None:
+async def test_what_a_program_only_looked_at_or_wrote_back_is_no_change(root: Path, mode: str) -> None:
     async with opened(root, policy=FREE) as (gate, _):
         program = "text = open('a.txt').read()\nopen('a.txt', 'w').write(text)\nopen('b.txt', 'r+').close()\nos.utime('b.txt')\nopen('t', 'w').close()\nos.remove('t')"
         assert (await changed(gate, program))["proposal"] is None
         read = good(
             await gate.call(
-                "exec.python", {"code": "print(open('/project/a.txt').read())", "project": "read"}
+                "exec.python",
+                {
+                    "code": "import os\nprint(open(os.environ['PROJECT'] + '/a.txt').read())",
+                    "project": "read",
+                },
             )
         )
         assert (read["stdout"], read["proposal"]) == ("one\ntwo\n\n", None)
 
 
-async def test_a_view_to_read_cannot_be_written(root: Path) -> None:
+async def test_a_view_to_read_cannot_be_written(root: Path, mode: str) -> None:
     async with opened(root, policy=FREE) as (gate, _):
-        program = "open('/project/a.txt', 'w')"
+        program = "import os\nopen(os.environ['PROJECT'] + '/a.txt', 'w')"
         found = good(await gate.call("exec.python", {"code": program, "project": "read"}))
         assert found["exit_code"] == 1
         assert (root / "a.txt").read_text() == "one\ntwo\n"
 
 
-async def test_links_and_special_files_are_left_out_and_named(root: Path) -> None:
+async def test_links_and_special_files_are_left_out_and_named(root: Path, mode: str) -> None:
     async with opened(root, Approve("exec.apply"), policy=FREE) as (gate, _):
         program = "os.symlink('/etc/passwd', 'link')\nos.symlink('a.txt', 'src/near')\nopen('c.txt', 'w').write('x')"
         found = await changed(gate, program)

@@ -17,10 +17,11 @@ def look(path):
     try:
         with open(path, 'rb') as file: seen.append(file.read(4096))
     except OSError: pass
-for top in ('/project', '/work', '/tmp', '/proc/self/root/project', '/proc/self/cwd', '/proc/1/root/project', '/dev/shm'):
+project = os.environ['PROJECT']
+for top in (project, '/work', '/tmp', '/proc/self/root' + project, '/proc/self/cwd', '/proc/1/root' + project, '/dev/shm'):
     for base, folders, files in os.walk(top, followlinks=False):
         for name in files: look(os.path.join(base, name))
-for path in {paths!r}: look(path)
+for path in {paths!r}: look(path.replace('/project', project))
 for number in range(64): look(f'/proc/self/fd/{{number}}/.env')
 print(b'do-not-read-me' in b''.join(seen), len(seen) > 3)
 """
@@ -42,7 +43,7 @@ def furnish(root: Path) -> None:
 
 
 @pytest.mark.parametrize("project", ["read", "overlay"])
-async def test_no_way_leads_to_what_the_mount_keeps_shut(root: Path, project: str) -> None:
+async def test_no_way_leads_to_what_the_mount_keeps_shut(root: Path, project: str, mode: str) -> None:
     furnish(root)
     async with opened(root, policy=FREE) as (gate, _):
         args = {"code": SEARCH.format(paths=WAYS), "project": project}
@@ -50,12 +51,12 @@ async def test_no_way_leads_to_what_the_mount_keeps_shut(root: Path, project: st
         assert found["stdout"] == "False True\n", found["stderr"]
 
 
-async def test_names_moved_or_linked_in_the_view_show_nothing_more(root: Path) -> None:
+async def test_names_moved_or_linked_in_the_view_show_nothing_more(root: Path, mode: str) -> None:
     furnish(root)
     async with opened(root, policy=FREE) as (gate, _):
         program = """\
 import os, shutil, subprocess
-os.chdir('/project')
+os.chdir(os.environ['PROJECT'])
 def attempt(work):
     try: return work()
     except OSError as error: return None
@@ -74,25 +75,25 @@ for name in ('trusted.overlay.redirect', 'user.overlay.redirect', 'user.overlay.
         assert found["stdout"] == "False True\n", found["stderr"]
 
 
-async def test_a_view_lists_what_tools_would_list(root: Path) -> None:
+async def test_a_view_lists_what_tools_would_list(root: Path, mode: str) -> None:
     (root / ".github").mkdir()
     (root / ".github" / "ci.yml").write_text("on: push")
     (root / ".vscode").mkdir()
     (root / ".vscode" / "settings.json").write_text("{}")
     (root / ".vscode" / "secret.json").write_text("do-not-read-me-4")
     async with opened(root, policy=FREE) as (gate, _):
-        program = "import os\nos.chdir('/project')\nprint(sorted(os.path.relpath(os.path.join(b, f), '.') for b, _, fs in os.walk('.') for f in fs))"
+        program = "import os\nos.chdir(os.environ['PROJECT'])\nprint(sorted(os.path.relpath(os.path.join(b, f), '.') for b, _, fs in os.walk('.') for f in fs))"
         found = good(await gate.call("exec.python", {"code": program, "project": "read"}))
         assert found["stdout"].strip() == str(
             [".github/ci.yml", ".vscode/settings.json", "a.txt", "b.txt", "src/app.py", "src/deep/data.bin"]
         )
 
 
-async def test_private_files_of_the_owner_can_be_read_and_changed_in_the_view(root: Path) -> None:
+async def test_private_files_of_the_owner_can_be_read_and_changed_in_the_view(root: Path, mode: str) -> None:
     os.chmod(root / "a.txt", 0o600)
     os.chmod(root / "src", 0o700)
     async with opened(root, policy=FREE, human=False) as (gate, _):
-        program = "import os\nos.chdir('/project')\nprint(open('a.txt').read(), open('src/app.py').read())\nopen('a.txt', 'a').write('x')\nopen('src/new', 'w').write('y')"
+        program = "import os\nos.chdir(os.environ['PROJECT'])\nprint(open('a.txt').read(), open('src/app.py').read())\nopen('a.txt', 'a').write('x')\nopen('src/new', 'w').write('y')"
         found = good(await gate.call("exec.python", {"code": program, "project": "overlay"}, wait=False))
         assert found["exit_code"] == 0, found["stderr"]
         assert [file["path"] for file in found["proposal"]["files"]] == ["a.txt", "src/new"]

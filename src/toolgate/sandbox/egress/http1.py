@@ -49,7 +49,7 @@ class Wire:
         self.limits = spent.limits
         self.http = h11.Connection(role, max_incomplete_event_size=self.limits.head_bytes)
         self.reader, self.writer = streams
-        self.writer.transport.set_write_buffer_limits(high=0)  # what is written has left when `write` returns
+        self.writer.transport.set_write_buffer_limits(high=1)  # what is written has left when `write` returns
         self.count = count
         self.peer = peer
         self.answered = False

@@ -68,7 +68,7 @@ def shared(means: Means, language: Language) -> dict[str, Any]:
     return {
         "writes": ["process"], "effects_of": effects_of, "preview": show, "reconcile": reconcile,
         "phase": "experiment", "timeout": MOST_SECONDS + MARGIN, "summarize": in_words, "follow": FOLLOW,
-        "secret_names": frozenset({"secrets"}),
+        "plain": ("secrets",),
     }  # fmt: skip
 
 

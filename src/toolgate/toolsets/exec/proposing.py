@@ -33,8 +33,10 @@ async def proposed(files: WorkspaceFiles, seen: Seen, delta: Sequence[Altered]) 
     for altered in delta:
         await plan.take(altered)
     changed = sorted((part for part in plan.parts.values() if not _same(part)), key=_order)
+    change = Change(tuple(changed), _summary(changed))
+    _judge(files, change)
     await files.run(lambda: _check(files, seen, changed))
-    return Proposed(Change(tuple(changed), _summary(changed)), plan.left_out)
+    return Proposed(change, plan.left_out)
 
 
 class _Plan:
@@ -92,6 +94,14 @@ class _Plan:
         other = None if mode in (None, found.mode) else mode
         before = None if other is None else found.mode
         self.parts[(path, "file")] = FileChange(path, found.content, altered.content, before, other)
+
+
+def _judge(files: WorkspaceFiles, change: Change) -> None:
+    """What no write may touch is named now; policy says the same again when the change is planned."""
+    for path in change.paths:
+        refusal = files.mounts.rules(path).refuse(path, written=True)
+        if refusal is not None:
+            raise BlockedPath(refusal.reason, "leave it alone in the program")
 
 
 def _check(files: WorkspaceFiles, seen: Seen, changed: Sequence[FileChange]) -> None:
