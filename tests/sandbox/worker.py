@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from toolgate.sandbox import pool
 from toolgate.sandbox.host import Host
 from toolgate.sandbox.job import Request
 from toolgate.sandbox.walls import Walls
@@ -89,6 +90,7 @@ async def carry_out(request: dict[str, Any], host: Host) -> Any:
 
 
 async def main(handle: str, mode: Any, *off: str) -> None:
+    pool.JOBS = 100  # so that zygotes are replaced while a test looks
     host = Host(mode, walls=Walls(frozenset(off)))
     await serve(socket.socket(fileno=int(handle)), host)
 
