@@ -51,3 +51,20 @@ async def test_it_cannot_write_outside_its_directory(roomy: Remote) -> None:
 async def test_what_it_writes_cannot_be_executed(roomy: Remote) -> None:
     outcome = await roomy.run(shell("cp /bin/true mine; chmod +x mine; ./mine || echo refused"))
     assert outcome.stdout == b"refused\n"
+
+
+async def test_another_runtime_runs_code_from_its_input(sandbox: Remote) -> None:
+    code = "const x = await Promise.resolve(20); console.log(x + 22)"
+    outcome = await sandbox.run(Job("javascript", code, limits=Limits(memory_bytes=1 << 30)))
+    assert (outcome.stdout, outcome.exit_code) == (b"42\n", 0), outcome
+
+
+async def test_another_runtime_is_held_by_the_same_limits(sandbox: Remote) -> None:
+    for code, limits, limit in [
+        ("for (;;) {}", Limits(wall_s=1), "time"),
+        ("for (;;) {}", Limits(cpu_s=1, wall_s=20), "cpu"),
+        ("const all = []; for (;;) all.push(new Array(1e6).fill(1))", Limits(memory_bytes=1 << 30), "memory"),
+        ("for (;;) console.log('x'.repeat(1000))", Limits(output_bytes=10_000), "output"),
+    ]:
+        outcome = await sandbox.run(Job("javascript", code, limits=limits))
+        assert outcome.limit == limit, outcome
