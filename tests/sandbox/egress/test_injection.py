@@ -29,8 +29,8 @@ class Vault:
     placeholders: dict[str, str] = field(default_factory=lambda: {MARK: "TOKEN"})
     value: str = VALUE
 
-    def resolve(self, name: str, host: str) -> str | None:
-        return self.value if host in self.hosts else None
+    def resolve(self, name: str, place: str) -> str | None:
+        return self.value if place.rpartition(":")[0] in self.hosts else None
 
     def stream(self, names: Sequence[str]) -> Stream:
         assert names == ("TOKEN",)

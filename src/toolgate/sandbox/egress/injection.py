@@ -39,8 +39,8 @@ class Secrets(Protocol):
         """Placeholder → name. Placeholders are letters, digits, `-`, `_`, `.` and `~`, so no client encodes them."""
         ...
 
-    def resolve(self, name: str, host: str) -> str | None:
-        """The value, or None where this secret is not for this host. Must be quick."""
+    def resolve(self, name: str, place: str) -> str | None:
+        """The value, or None where this secret is not for this `host:port`. Must be quick."""
         ...
 
     def stream(self, names: Sequence[str]) -> Redaction: ...
@@ -76,17 +76,17 @@ class Injector:
         plain = not ask.header(b"content-encoding") and (not kind or _TEXTUAL.match(kind) is not None)
         return bool(self._pattern and ask.length and ask.length <= MAX_BODY and plain)
 
-    def meant_for(self, host: str) -> bool:
-        """Whether any secret of this program is for this host."""
+    def meant_for(self, place: str) -> bool:
+        """Whether any secret of this program is for this `host:port`."""
         return self._secrets is not None and any(
-            self._secrets.resolve(name, host) is not None for name in self._names.values()
+            self._secrets.resolve(name, place) is not None for name in self._names.values()
         )
 
     def fill(self, ask: Ask, body: bytes | None, safe: bool) -> Filled:
         """The request with values for placeholders. `safe` is a way there on which nobody can listen."""
         if self._pattern is None:
             return Filled(ask, body)
-        filling = _Filling(self._pattern, self._value_for(ask.target.host, safe))
+        filling = _Filling(self._pattern, self._value_for(ask.target.place, safe))
         path = filling.put(ask.target.path.encode("ascii"), lambda value: quote(value, safe="")).decode(
             "ascii"
         )
@@ -119,17 +119,17 @@ class Injector:
         stream = self.redaction()
         return data if stream is None else stream.feed(data) + stream.close()
 
-    def _value_for(self, host: str, safe: bool) -> Callable[[str], str]:
+    def _value_for(self, place: str, safe: bool) -> Callable[[str], str]:
         def value(placeholder: str) -> str:
             assert self._secrets is not None
             name = self._names[placeholder]
-            found = self._secrets.resolve(name, host)
+            found = self._secrets.resolve(name, place)
             if found is None:
                 raise NotAllowed(
-                    f"the secret {name} is not for {host}", "send it to a host it is allowed for"
+                    f"the secret {name} is not for {place}", "send it to a host it is allowed for"
                 )
             if not safe:
-                raise NotAllowed(f"the secret {name} is not sent over plain http to {host}", "use https://")
+                raise NotAllowed(f"the secret {name} is not sent over plain http to {place}", "use https://")
             return found
 
         return value

@@ -18,10 +18,10 @@ _OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 async def tunnel(ask: Ask, program: Wire, way: Way, attempt: Attempt) -> None:
-    if way.injector.meant_for(ask.target.host):
+    if way.injector.meant_for(ask.target.place):
         # In a tunnel no value could be put in, and what the host sends back could not be searched for it.
         raise NotAllowed(
-            f"a secret of this program is for {ask.target.host}, so it is not reached by CONNECT",
+            f"a secret of this program is for {ask.target.place}, so it is not reached by CONNECT",
             "send the https:// URL itself to the proxy (get_json and fetch_with_auth do)",
         )
     addresses = await way.pins.addresses(ask.target)

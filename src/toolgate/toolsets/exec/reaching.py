@@ -77,8 +77,8 @@ class Injected:
     def placeholders(self) -> Mapping[str, str]:
         return self._broker.placeholders
 
-    def resolve(self, name: str, host: str) -> str | None:
-        return self._broker.resolve(name, host)
+    def resolve(self, name: str, place: str) -> str | None:
+        return self._broker.resolve(name, place)
 
     def stream(self, names: Sequence[str]) -> Stream:
         return self._redactor.stream()
