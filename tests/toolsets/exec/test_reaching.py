@@ -53,7 +53,7 @@ def serving() -> Iterator[Place]:
             self.end_headers()
             self.wfile.write(answer)
 
-        do_POST = do_GET
+        do_POST = do_GET  # noqa: N815
 
         def log_message(self, *_: Any) -> None:
             return
