@@ -227,3 +227,26 @@ async def test_a_program_in_the_background_is_a_job_whose_call_passes_the_gate(r
             assert (status["success"], status["result"]["result"]["output"]) == (True, 42)
             started = [row for row in await gate.events() if row.kind == "started"]
             assert [row.tool for row in started].count("exec.python") == 2
+
+
+async def test_what_a_program_leaves_or_changes_is_not_kept_if_it_holds_a_secret(root: Path) -> None:
+    with serving() as place:
+        async with gated(root, place) as gate:
+            assert gate.vault is not None
+            gate.vault.set("OPEN_TOKEN", "value-that-programs-may-hold", reveal=True)
+            program = """
+import base64
+token = get_secret("OPEN_TOKEN").encode().decode()
+open("plain.txt", "w").write("good")
+open("bad.txt", "w").write(base64.b64encode(("x" + token).encode()).decode())
+open("/project/a.txt", "w").write("now " + token)
+"""
+            args = {"code": program, "secrets": ["OPEN_TOKEN"], "project": "overlay"}
+            found = good(await gate.call("exec.python", args))
+            assert found["exit_code"] == 0, found["stderr"]
+            assert [each["name"] for each in found["files"]] == ["plain.txt"]
+            assert "1 files were not saved: they hold secrets" in found["warnings"]
+            assert found["proposal"]["state"] == "refused"
+            assert found["proposal"]["error"]["code"] == "blocked_content"
+            kept = b"".join(file.read_bytes() for file in (root / ".toolgate").rglob("*") if file.is_file())
+            assert b"value-that-programs" not in kept

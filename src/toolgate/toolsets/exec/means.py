@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -58,5 +58,7 @@ class Means:
     """For programs that run in the background."""
     clean: Callable[[Any], Any]
     """A value without any secret of the vault."""
+    held: Callable[[bytes], Collection[str]]
+    """The names of the secrets that a file's content holds, in whatever form."""
     advise: Callable[[Language, str, Sequence[str]], list[str]] = _no_advice
     """What looks wrong about a program before it runs: advice for whoever approves it, and no wall."""

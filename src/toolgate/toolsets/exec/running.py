@@ -6,8 +6,9 @@ import asyncio
 import shlex
 
 from toolgate.core import diff
+from toolgate.core.change import Change
 from toolgate.core.context import Context
-from toolgate.core.errors import CallError, Code
+from toolgate.core.errors import BlockedContent, CallError, Code
 from toolgate.ledger.traces import Execution
 from toolgate.sandbox.job import Altered, Job, Language, Left, Limits, Outcome
 from toolgate.sandbox.program import LIMITS as SHELL
@@ -60,7 +61,10 @@ async def _job(means: Means, wanted: Wanted, tool: str) -> tuple[Job, Seen | Non
 async def _found(means: Means, wanted: Wanted, context: Context, outcome: Outcome) -> Ran:
     warnings = means.advise(wanted.language, wanted.code, wanted.grant.secrets)
     given = {name: text.encode() for name, text in (wanted.files or {}).items()}
-    left = [each for each in outcome.left if given.get(each.path) != each.content]
+    new = [each for each in outcome.left if given.get(each.path) != each.content]
+    left = [each for each in new if not means.held(each.path.encode() + b"\n" + each.content)]
+    if len(left) < len(new):
+        warnings = [*warnings, f"{len(new) - len(left)} files were not saved: they hold secrets"]
     if not left:
         return ran(outcome, [], warnings)
     if not means.may_save(context.persona):
@@ -68,6 +72,18 @@ async def _found(means: Means, wanted: Wanted, context: Context, outcome: Outcom
         return ran(outcome, [], [*warnings, refused])
     kept, why = await save(means.files, context.call_id, left)
     return ran(outcome, kept, [*warnings, *why])
+
+
+def _without_secrets(means: Means, change: Change) -> None:
+    """Before anything of it is kept: a proposal waits on disk until it is approved."""
+    for part in change.files:
+        name, content = part.path.relative.encode(), part.after or b""
+        new = set(means.held(name + b"\n" + content)) - set(means.held(part.before or b""))
+        if new:
+            raise BlockedContent(
+                f"{part.path.shown} would hold the secret {', '.join(sorted(new))}",
+                "let the program write the secret's name, not its value",
+            )
 
 
 def _execution(means: Means, wanted: Wanted, context: Context, found: Ran) -> Execution:
@@ -89,6 +105,7 @@ async def _propose(
         found["warnings"] += made.left_out
         if not made.change.files:
             return
+        _without_secrets(means, made.change)
         ident = await means.kept.keep(made.change, context.persona)
     except CallError as error:
         state = "conflict" if error.code is Code.CONFLICT else "refused"

@@ -54,16 +54,18 @@ def tools_of(
 ) -> tuple[list[Tool], Proposals]:
     redactor = services.redactor
     assert isinstance(redactor, VaultRedactor)
+    vault = redactor.vault
     kept = Proposals(state / "proposals", files, services.ledger.clock.now)
     means = Means(
         sandbox=Lazy(stack),
         files=files,
         kept=kept,
         most=lambda name: services.timeouts.of(services.registry.resolve(name)),
-        reach=Reaching(redactor.vault, redactor, services.ledger, tuple(private)),
+        reach=Reaching(vault, redactor, services.ledger, tuple(private)),
         trace=traces.add,
         jobs=jobs,
         clean=redactor.redact,
+        held=lambda data: {name for name, _, _ in vault.within(data)} if vault is not None else (),
         advise=lambda language, code, secrets: advise(language, code) if secrets else [],
         may_save=lambda persona: all("scratch" in member.mounts for member in policy().line(persona)),
     )
