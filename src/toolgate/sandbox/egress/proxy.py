@@ -7,6 +7,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import h11
 
@@ -69,8 +70,7 @@ class Proxy:
                     client = await _accepted(listener)
                     self._spent.requests += 1
                     task = connections.create_task(self._connection(client, slots, self.exhausted))
-                    # Also where it was cancelled before it began.
-                    task.add_done_callback(lambda _, client=client: client.close())  # type: ignore[misc]
+                    task.add_done_callback(partial(_close, client))
                 # Whoever still does not stop is refused by the kernel, at no cost to us.
                 with contextlib.suppress(OSError):
                     listener.shutdown(socket.SHUT_RDWR)
@@ -144,6 +144,11 @@ class Proxy:
         ask = ask_of(request)
         self._way.grant.check(ask.method, ask.target)
         await (tunnel if ask.tunnel else forward)(ask, program, self._way, attempt)
+
+
+def _close(client: socket.socket, _: object) -> None:
+    """Also where the connection's task was cancelled before it began."""
+    client.close()
 
 
 async def _accepted(listener: socket.socket) -> socket.socket:
