@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from toolgate import yamlfile
-from toolgate.core.errors import ConfigError
+from toolgate.core.errors import CallError, ConfigError
 from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, folded
 from toolgate.policy.checks import Parts, first_flaw
@@ -117,6 +117,20 @@ class NetworkSpec(Strict):
 
     private: tuple[Annotated[str, Field(pattern=r"^\S+:\d{1,5}$")], ...] = ()
     """`host:port` of this machine or network, which are refused otherwise, whoever grants them."""
+
+    @field_validator("private")
+    @classmethod
+    def _places(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        if given:
+            from toolgate.sandbox.egress.addresses import (
+                private_places,  # the proxy is loaded by those who use it
+            )
+
+            try:
+                private_places(given)
+            except CallError as error:
+                raise flawed(error.message, error.fix) from None
+        return given
 
 
 class SandboxSpec(Strict):

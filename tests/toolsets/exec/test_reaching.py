@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 import toolgate
+from toolgate.config import Config
+from toolgate.core.errors import ConfigError
 from toolgate.storage.port import Filter
 
 from .running import code, good
@@ -250,3 +252,18 @@ open("/project/a.txt", "w").write("now " + token)
             assert found["proposal"]["error"]["code"] == "blocked_content"
             kept = b"".join(file.read_bytes() for file in (root / ".toolgate").rglob("*") if file.is_file())
             assert b"value-that-programs" not in kept
+
+
+@pytest.mark.parametrize("host", ["", "*.com", "0x7f.1", "http://a b/", "a.example:99999"])
+async def test_a_host_that_is_none_is_said_before_anybody_is_asked(root: Path, host: str) -> None:
+    with serving() as place:
+        async with gated(root, place) as gate:
+            result = await gate.call("exec.python", {"code": "1", "network": [host]})
+            assert code(result) == "invalid_args"
+            assert await gate.approvals() == []
+
+
+def test_a_private_host_that_is_none_is_an_error_of_the_configuration() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Config.from_dict({"version": 1, "sandbox": {"network": {"private": ["not a host:1"]}}})
+    assert "sandbox.network.private" in str(caught.value)

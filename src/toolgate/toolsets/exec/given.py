@@ -114,12 +114,22 @@ def effects_of(args: Mapping[str, Any]) -> Effects:
     check_files(args.get("files"))  # before anybody is asked about it
     if args.get("background"):
         return _effects(())  # the call that the job makes is judged by what it reaches, when it is made
+    _check_hosts(args.get("network"))
     asked = (
         ("project", args.get("project", "none") != "none"),
         ("internet", bool(_hosts(args.get("network")))),
         ("secrets", bool(args.get("secrets"))),
     )
     return _effects(tuple(word for word, wanted in asked if wanted))
+
+
+def _check_hosts(network: Any) -> None:
+    hosts = _hosts(network)
+    if hosts:
+        from toolgate.sandbox.egress.grant import Grant as Hosts  # the proxy is loaded by those who use it
+
+        methods = network.get("methods") if isinstance(network, Mapping) else None
+        Hosts.parse(hosts, [method.upper() for method in methods or ()] or None)
 
 
 def _hosts(network: Any) -> Any:

@@ -33,7 +33,22 @@ class Reached(Protocol):
     @property
     def broker(self) -> Broker | None: ...
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether it made more requests than it may."""
+        ...
+
     async def close(self) -> None: ...
+
+
+class Nothing:
+    """For a program that asked for nothing outside."""
+
+    egress = broker = None
+    exhausted = False
+
+    async def close(self) -> None:
+        return
 
 
 def _no_advice(language: Language, code: str, secrets: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from toolgate.core.event import Requested
 from toolgate.ledger.ledger import Ledger, View, Work
 from toolgate.sandbox.egress.grant import Grant as Hosts
 from toolgate.sandbox.egress.proxy import Proxy
-from toolgate.sandbox.job import Broker, Egress, Request
+from toolgate.sandbox.job import Broker, Request
 from toolgate.secrets.broker import SecretBroker
 from toolgate.secrets.redactor import Stream, VaultRedactor
 from toolgate.secrets.vault import Vault
@@ -57,9 +57,13 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    egress: Egress | None = None
+    egress: Proxy | None = None
     broker: Broker | None = None
     journal: Journal | None = None
+
+    @property
+    def exhausted(self) -> bool:
+        return self.egress is not None and self.egress.exhausted
 
     async def close(self) -> None:
         """When the program has ended: until then requests may still be written down."""

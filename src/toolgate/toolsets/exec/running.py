@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from dataclasses import replace
 
 from toolgate.core import diff
 from toolgate.core.change import Change
@@ -34,6 +35,8 @@ async def run_program(means: Means, wanted: Wanted, context: Context) -> Ran:
         outcome = await sandbox.run(job, egress=reach.egress, broker=reach.broker)
     finally:
         await reach.close()
+    if reach.exhausted and outcome.limit is None:
+        outcome = replace(outcome, limit="requests")
     found = await _found(means, wanted, context, outcome)
     await means.trace(_execution(means, wanted, context, found))
     if ended(outcome):

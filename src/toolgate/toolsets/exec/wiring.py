@@ -7,19 +7,21 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from toolgate.core.context import Context
 from toolgate.core.errors import Unavailable
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
 from toolgate.jobs.jobs import Jobs
+from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.traces import Traces
 from toolgate.policy.policy import Policy
 from toolgate.sandbox.job import Sandbox
 from toolgate.secrets.advice import advise
 from toolgate.secrets.redactor import VaultRedactor
+from toolgate.secrets.vault import Vault
 from toolgate.toolsets import exec as programs
 from toolgate.toolsets.exec.kept import Proposals
-from toolgate.toolsets.exec.means import Means
-from toolgate.toolsets.exec.reaching import Reaching
+from toolgate.toolsets.exec.means import Grant, Means, Nothing, Reached
 from toolgate.workspace.files import WorkspaceFiles
 
 
@@ -42,6 +44,19 @@ class Lazy:
         return self._host
 
 
+def _reaching(
+    vault: Vault | None, redactor: VaultRedactor, ledger: Ledger, private: tuple[str, ...]
+) -> Callable[[Grant, Context], Reached]:
+    def reach(grant: Grant, context: Context) -> Reached:
+        if not grant.hosts and not grant.secrets:
+            return Nothing()
+        from toolgate.toolsets.exec.reaching import Reaching  # the proxy is loaded by those who use it
+
+        return Reaching(vault, redactor, ledger, private)(grant, context)
+
+    return reach
+
+
 def tools_of(
     services: Services,
     files: WorkspaceFiles,
@@ -61,7 +76,7 @@ def tools_of(
         files=files,
         kept=kept,
         most=lambda name: services.timeouts.of(services.registry.resolve(name)),
-        reach=Reaching(vault, redactor, services.ledger, tuple(private)),
+        reach=_reaching(vault, redactor, services.ledger, tuple(private)),
         trace=traces.add,
         jobs=jobs,
         clean=redactor.redact,
