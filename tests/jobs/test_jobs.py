@@ -220,6 +220,7 @@ async def test_schedules_are_checked_listed_and_removed(world: World) -> None:
 
 async def test_one_process_runs_jobs_and_nothing_of_the_engine_listens_or_reaches_out(world: World) -> None:
     async with opened(world, None) as gate:
+        before = set(psutil.Process().net_connections("inet"))
         assert not await gate.jobs.attended()
         async with gate.jobs.running():
             assert await gate.jobs.attended()
@@ -228,7 +229,7 @@ async def test_one_process_runs_jobs_and_nothing_of_the_engine_listens_or_reache
                     async with other.jobs.running():
                         pass
             await gate.jobs.wait(await gate.jobs.submit("call", call("w.look", x="n"), "ada"))
-            assert psutil.Process().net_connections("inet") == []
+            assert set(psutil.Process().net_connections("inet")) <= before
         assert not await gate.jobs.attended()
     mode = stat.S_IMODE((world.root / ".toolgate" / "jobs.db").stat().st_mode)
     assert mode == 0o600
