@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from toolgate.core.context import Context
-from toolgate.jobs.jobs import Jobs
 from toolgate.toolsets.exec.results import Ran
+
+if TYPE_CHECKING:
+    from toolgate.jobs.jobs import Jobs
 
 
 async def submit(jobs: Jobs, context: Context, given: Mapping[str, Any]) -> Ran:

@@ -134,7 +134,7 @@ def _answer(found: Ran, context: Context) -> Answer:
 async def _status(means: Means, ledger: Ledger, context: Context, job_id: str) -> Answer:
     """Whoever started it may ask; to others it does not exist."""
     if job_id.startswith("j_"):
-        job = (await means.jobs.get(job_id, context.persona)).shown()
+        job = (await means.jobs().get(job_id, context.persona)).shown()
         return Answer(success=job["error"] is None, result=job, error=_told(job["error"]), job_id=job_id)
     rows = await ledger.backend.rows(Filter(call=job_id)) if job_id else []
     states = [_STATES[row.kind] for row in rows if row.kind in _STATES and row.persona == context.persona]

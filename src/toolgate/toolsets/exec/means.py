@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toolgate.core.context import Context
-from toolgate.jobs.jobs import Jobs
-from toolgate.ledger.traces import Execution
 from toolgate.sandbox.job import Broker, Egress, Language, Sandbox
 from toolgate.toolsets.exec.kept import Proposals
 from toolgate.workspace.files import WorkspaceFiles
+
+if TYPE_CHECKING:
+    from toolgate.jobs.jobs import Jobs
+    from toolgate.ledger.traces import Execution
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Means:
     """Refuses what the vault or the owner does not let out, before anything runs."""
     trace: Callable[[Execution], Awaitable[object]]
     """Keeps what a program was and how it ended, for whoever wants to do better next time."""
-    jobs: Jobs
+    jobs: Callable[[], Jobs]
     """For programs that run in the background."""
     clean: Callable[[Any], Any]
     """A value without any secret of the vault."""

@@ -88,7 +88,7 @@ def _program(means: Means, language: Language) -> Tool:
         given = {"code": code, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms, "network": network,
                  "secrets": secrets, "project": project, "files": files}  # fmt: skip
         if background:
-            return await submit(means.jobs, context, given)
+            return await submit(means.jobs(), context, given)
         return await run_program(means, Wanted.of(language, given), context)
 
     return tool(
@@ -115,7 +115,7 @@ def _shell(means: Means) -> Tool:
                  "network": network, "secrets": secrets, "project": project, "files": files}  # fmt: skip
         if background:
             return await submit(
-                means.jobs, context, {name: value for name, value in given.items() if value != ""}
+                means.jobs(), context, {name: value for name, value in given.items() if value != ""}
             )
         return await run_program(means, Wanted.of("shell", given), context)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import shlex
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from toolgate.core import diff
 from toolgate.core.change import Change
 from toolgate.core.context import Context
 from toolgate.core.errors import BlockedContent, CallError, Code
-from toolgate.ledger.traces import Execution
 from toolgate.sandbox.job import Altered, Job, Language, Left, Limits, Outcome
 from toolgate.sandbox.program import LIMITS as SHELL
 from toolgate.toolsets.exec.given import MARGIN, Wanted
@@ -19,6 +19,9 @@ from toolgate.toolsets.exec.means import Means
 from toolgate.toolsets.exec.proposing import proposed
 from toolgate.toolsets.exec.results import Ran, ended, ran, stopped
 from toolgate.toolsets.exec.viewing import Seen, look_over, view_of
+
+if TYPE_CHECKING:
+    from toolgate.ledger.traces import Execution
 
 _PROCESSES: dict[Language, int] = {"python": 1, "javascript": 1, "shell": SHELL.processes}
 
@@ -90,6 +93,8 @@ def _without_secrets(means: Means, change: Change) -> None:
 
 
 def _execution(means: Means, wanted: Wanted, context: Context, found: Ran) -> Execution:
+    from toolgate.ledger.traces import Execution  # loaded with the first program
+
     code = wanted.code or shlex.join(wanted.argv)
     code, stdout, stderr, why = means.clean([code, found["stdout"], found["stderr"], context.reason])
     return Execution(

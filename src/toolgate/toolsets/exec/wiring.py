@@ -6,14 +6,13 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from toolgate.core.context import Context
 from toolgate.core.errors import Unavailable
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
-from toolgate.jobs.jobs import Jobs
 from toolgate.ledger.ledger import Ledger
-from toolgate.ledger.traces import Traces
 from toolgate.policy.policy import Policy
 from toolgate.sandbox.job import Sandbox
 from toolgate.secrets.advice import advise
@@ -23,6 +22,10 @@ from toolgate.toolsets import exec as programs
 from toolgate.toolsets.exec.kept import Proposals
 from toolgate.toolsets.exec.means import Grant, Means, Nothing, Reached
 from toolgate.workspace.files import WorkspaceFiles
+
+if TYPE_CHECKING:
+    from toolgate.jobs.jobs import Jobs
+    from toolgate.ledger.traces import Traces
 
 
 class Lazy:
@@ -44,6 +47,16 @@ class Lazy:
         return self._host
 
 
+class Around(Protocol):
+    """What is made when it is first used."""
+
+    @property
+    def traces(self) -> Traces: ...
+
+    @property
+    def jobs(self) -> Jobs: ...
+
+
 def _reaching(
     vault: Vault | None, redactor: VaultRedactor, ledger: Ledger, private: tuple[str, ...]
 ) -> Callable[[Grant, Context], Reached]:
@@ -63,8 +76,7 @@ def tools_of(
     state: Path,
     stack: AsyncExitStack,
     policy: Callable[[], Policy],
-    traces: Traces,
-    jobs: Jobs,
+    around: Around,
     private: Sequence[str] = (),
 ) -> tuple[list[Tool], Proposals]:
     redactor = services.redactor
@@ -77,8 +89,8 @@ def tools_of(
         kept=kept,
         most=lambda name: services.timeouts.of(services.registry.resolve(name)),
         reach=_reaching(vault, redactor, services.ledger, tuple(private)),
-        trace=traces.add,
-        jobs=jobs,
+        trace=lambda execution: around.traces.add(execution),
+        jobs=lambda: around.jobs,
         clean=redactor.redact,
         held=lambda data: {name for name, _, _ in vault.within(data)} if vault is not None else (),
         advise=lambda language, code, secrets: advise(language, code) if secrets else [],
