@@ -58,7 +58,7 @@ def test_bytes_keys_numbers_and_pieces_in_a_list_are_masked_too() -> None:
 
 def test_utf_16_and_a_diff_with_its_margin_are_read_too() -> None:
     value = VALUES["STRIPE"]
-    assert b"[secret:STRIPE]" in clean("x".encode() + value.encode("utf-16-le"))
+    assert b"[secret:STRIPE]" in clean(b"x" + value.encode("utf-16-le"))
     pieces = [value[at : at + 5] for at in range(0, len(value), 5)]
     shown = "@@ -0,0 +1,9 @@\n" + "\n".join("+" + piece for piece in pieces)
     assert "[secret:STRIPE]" in clean(shown)
