@@ -41,6 +41,8 @@ _CONTROL = {
 _ENTITY = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 _WIDEST = 12
 """Of one escape."""
+_LINES = (b"\\n", b"\\r", b"\\t")
+_LINE = re.compile(rb"\\[nrt]")
 _CHUNK = 4096
 _BETWEEN = b"\x1f"
 _SIDE = re.compile(rb"^[ +-]", re.MULTILINE)
@@ -166,13 +168,18 @@ class Pieced:
 
 
 def views(text: bytes, reach: int) -> Iterator[View]:
-    """The text squeezed; a diff also without its margin; then what is around its escapes with these undone, as long as
-    there are any. `reach` is how far from an escape something can stand that it is part of."""
+    """The text squeezed; a diff also without its margin; a text with line breaks as JSON writes them without those; then
+    what is around its other escapes with all of them undone, as long as there are any. `reach` is how far from an escape
+    something can stand that it is part of."""
     view: View = Squeezed(text)
     yield view
     if text.startswith(b"@@ ") or b"\n@@ " in text:
         margin = _replaced(_SIDE, lambda match: b"", text, None)
         yield Squeezed(margin.text, margin)
+    if any(
+        line in view.text for line in _LINES
+    ):  # there are so many of them that they are worth a quick look
+        yield _unbroken(view)
     for _ in range(ROUNDS):
         near = _near_escapes(view.text, reach)
         if not near:
@@ -199,9 +206,17 @@ def _near_escapes(text: bytes, reach: int) -> list[tuple[int, int]]:
 def _escapes(text: bytes, sign: bytes) -> Iterator[int]:
     at = text.find(sign)
     while at >= 0:
-        if _ESCAPE.match(text, at):
+        match = _ESCAPE.match(text, at)
+        if match and match.group() not in _LINES:
             yield at
-        at = text.find(sign, at + 1)
+        at = text.find(sign, at + (2 if sign == b"\\" else 1))
+
+
+def _unbroken(view: View) -> Pieced:
+    text = view.text
+    for line in _LINES:
+        text = text.replace(line, b"")
+    return Pieced(text, view, lambda: _pieces(_LINE, lambda match: b"", view.text))
 
 
 def _cut(view: View, near: list[tuple[int, int]]) -> Pieced:
@@ -217,12 +232,15 @@ def _cut(view: View, near: list[tuple[int, int]]) -> Pieced:
 def _replaced(
     pattern: re.Pattern[bytes], made: Callable[[re.Match[bytes]], bytes], text: bytes, below: View | None
 ) -> Pieced:
-    def pieces() -> Iterator[Piece]:
-        at = 0
-        for match in pattern.finditer(text):
-            yield Piece(at, match.start(), match.start() - at)
-            yield Piece(match.start(), match.end(), len(made(match)))
-            at = match.end()
-        yield Piece(at, len(text), len(text) - at)
+    return Pieced(pattern.sub(made, text), below, lambda: _pieces(pattern, made, text))
 
-    return Pieced(pattern.sub(made, text), below, pieces)
+
+def _pieces(
+    pattern: re.Pattern[bytes], made: Callable[[re.Match[bytes]], bytes], text: bytes
+) -> Iterator[Piece]:
+    at = 0
+    for match in pattern.finditer(text):
+        yield Piece(at, match.start(), match.start() - at)
+        yield Piece(match.start(), match.end(), len(made(match)))
+        at = match.end()
+    yield Piece(at, len(text), len(text) - at)
