@@ -175,7 +175,7 @@ async def _assemble(
     stack.push_async_callback(gate.pipeline.refusals.close)
     gate.jobs = jobs_of(gate, setup.config.jobs, backend)
     stack.push_async_callback(gate.jobs.close)
-    ready = [*_history(setup, stack, services, live), *_programs(setup, stack, services, live)]
+    ready = [*_history(setup, stack, services, live), *_programs(setup, stack, services, live, gate)]
     _register(setup, services, gate, ready, own, more)
     if setup.trusted and setup.config.servers:
         from toolgate.upstream.wiring import servers_of
@@ -338,11 +338,15 @@ def _history(setup: Setup, stack: AsyncExitStack, services: Services, live: Live
     return [*code.toolset(services.files.mounts, outliner), *code_git.toolset(repositories)]
 
 
-def _programs(setup: Setup, stack: AsyncExitStack, services: Services, live: LivePolicy) -> list[Tool]:
+def _programs(
+    setup: Setup, stack: AsyncExitStack, services: Services, live: LivePolicy, gate: Gate
+) -> list[Tool]:
     files = services.files
     if not isinstance(files, WorkspaceFiles):
         return []  # nothing of an untrusted project runs
-    made, kept = tools_of(services, files, setup.local, stack, live.current)
+    made, kept = tools_of(
+        services, files, setup.local, stack, live.current, lambda: live.config.sandbox, gate.traces.add
+    )
 
     async def needed() -> frozenset[str]:
         return await images_needed(services.ledger) | await files.run(kept.needed)

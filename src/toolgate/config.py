@@ -101,6 +101,19 @@ class TracesSpec(Strict):
     """Of each text; the middle of a longer one is left out."""
 
 
+class NetworkSpec(Strict):
+    private: tuple[str, ...] = ()
+    """Private places that a program's network grant may name, by exact host and port: `127.0.0.1:8000`."""
+
+
+class SandboxSpec(Strict):
+    """What the owner lets programs have beyond what is everybody's."""
+
+    network: NetworkSpec = NetworkSpec()
+    packages: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")], ...] = ()
+    """Installed Python packages that a call of `exec.python` may ask for, by their names on the package index."""
+
+
 class JobsSpec(Strict):
     """Long work and schedules, kept beside the ledger; needs the extra `jobs`."""
 
@@ -134,6 +147,7 @@ class Config(Strict):
     timeouts: TimeoutsSpec = TimeoutsSpec()
     cache: CacheSpec = CacheSpec()
     images: ImagesSpec = ImagesSpec()
+    sandbox: SandboxSpec = SandboxSpec()
     traces: TracesSpec = TracesSpec()
     jobs: JobsSpec = JobsSpec()
 

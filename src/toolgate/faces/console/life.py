@@ -224,6 +224,9 @@ def said(kind: str, body: Mapping[str, Any]) -> str:
             return f"the {get('what')} ran out of time"
         case "undone":
             return f"event {get('event')} was taken back by {get('by')}"
+        case "requested":
+            answer = str(get("status")) if get("allowed") else f"refused: {get('reason')}"
+            return f"{get('method')} {get('url')} → {answer}"
         case "vaulted":
             return f"{get('op')} {get('secret')}, by {get('by')}, in {get('channel')}"
         case "resolved":

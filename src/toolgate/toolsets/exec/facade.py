@@ -49,7 +49,7 @@ def toolset(means: Means, ledger: Ledger) -> list[Tool]:
         if given.get("action", "execute") != "execute":
             return ""
         wanted = await wanted_of(given)
-        return preview(wanted, means.advise(wanted.language, wanted.code, ()))
+        return preview(wanted, means.advise(wanted.language, wanted.code))
 
     async def execute(
         context: Context,

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from toolgate.core.effects import Effects
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath
+from toolgate.sandbox.egress import grant as granting
 from toolgate.sandbox.job import Language
 from toolgate.toolsets.exec.means import Grant
 
@@ -52,6 +53,10 @@ Project = Annotated[
         "whose changes are proposed as one patch."
     ),
 ]
+Packages = Annotated[
+    list[Annotated[str, Field(max_length=128)]],
+    Field(max_length=32, description="Installed packages it may import, of those that the owner lists."),
+]
 Texts = Annotated[dict[str, str], Field(description="Files for its work directory: name → text.")]
 
 
@@ -67,6 +72,7 @@ class Wanted:
     grant: Grant = field(default_factory=Grant)
     project: Literal["none", "read", "overlay"] = "none"
     files: Mapping[str, str] | None = None
+    packages: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, language: Language, given: Mapping[str, Any]) -> Wanted:
@@ -78,7 +84,7 @@ class Wanted:
             language, given.get("code") or given.get("script") or "", tuple(given.get("argv") or ()),
             given.get("stdin") or "", given.get("timeout", SECONDS) if milliseconds is None else milliseconds / 1000,
             Grant(tuple(hosts), tuple(method.upper() for method in methods), tuple(given.get("secrets") or ())),
-            given.get("project", "none"), given.get("files"),
+            given.get("project", "none"), given.get("files"), tuple(given.get("packages") or ()),
         )  # fmt: skip
 
     @property
@@ -105,17 +111,21 @@ def shell_effects_of(args: Mapping[str, Any]) -> Effects:
 def effects_of(args: Mapping[str, Any]) -> Effects:
     """What a call reads depends on what it asks for. Files that the program leaves are its output, as what it prints
     is: saving them for the caller is no scratch save of the caller's, which some phases deny."""
-    check_files(args.get("files"))  # before anybody is asked about it
+    # what cannot be is refused before anybody is asked about it
+    check_files(args.get("files"))
+    granting.Grant.parse(*_reach(args.get("network")))
     asked = (
         ("project", args.get("project", "none") != "none"),
-        ("internet", bool(_hosts(args.get("network")))),
+        ("internet", bool(_reach(args.get("network"))[0])),
         ("secrets", bool(args.get("secrets"))),
     )
     return _effects(tuple(word for word, wanted in asked if wanted))
 
 
-def _hosts(network: Any) -> Any:
-    return network.get("hosts") if isinstance(network, Mapping) else network
+def _reach(network: Any) -> tuple[list[str], list[str] | None]:
+    if isinstance(network, Mapping):
+        return network["hosts"], network.get("methods") or None
+    return network or [], None
 
 
 @lru_cache(maxsize=8)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from toolgate.core.errors import Unavailable
+from toolgate.core.context import Context
+from toolgate.ledger.traces import Execution
 from toolgate.sandbox.job import Broker, Egress, Language, Sandbox
 from toolgate.toolsets.exec.kept import Proposals
 from toolgate.workspace.files import WorkspaceFiles
@@ -21,16 +24,14 @@ class Grant:
     secrets: tuple[str, ...] = ()
 
 
-def _no_egress(grant: Grant) -> Egress:
-    raise Unavailable("programs cannot reach the network here", "run it without `network`")
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """What leads out of the sandbox for one program."""
 
-
-def _no_broker(grant: Grant) -> Broker:
-    raise Unavailable("there is no vault here", "run it without `secrets`")
-
-
-def _no_advice(language: Language, code: str, secrets: Sequence[str]) -> list[str]:
-    return []
+    egress: Egress | None
+    broker: Broker | None
+    recorded: Callable[[], Awaitable[None]]
+    """Waits until every request that was made is in the journal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +44,11 @@ class Means:
     """How long the gate lets a tool run: a program's own time is a little less."""
     may_save: Callable[[str], bool]
     """Whether this persona has the scratch mount, where files that a program left are put."""
-    egress: Callable[[Grant], Egress] = _no_egress
-    broker: Callable[[Grant], Broker] = _no_broker
-    """Both refuse what the vault or the owner does not let out, before anything runs."""
-    advise: Callable[[Language, str, Sequence[str]], list[str]] = _no_advice
+    doors: Callable[[Grant, Context], Doors]
+    """Refuses what the vault or the owner does not let out, before anything runs."""
+    advise: Callable[[Language, str], list[str]]
     """What looks wrong about a program before it runs: advice for whoever approves it, and no wall."""
+    redact: Callable[[Any], Any]
+    packages: Callable[[Sequence[str]], tuple[Path, ...]]
+    """Where the Python packages of these names are, if programs may have them."""
+    trace: Callable[[Execution], Awaitable[Any]]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from toolgate.core import diff
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Code
+from toolgate.ledger.traces import Execution
 from toolgate.sandbox.job import Altered, Job, Language, Left, Limits, Outcome
 from toolgate.sandbox.program import LIMITS as SHELL
 from toolgate.toolsets.exec.given import MARGIN, Wanted
@@ -16,20 +18,24 @@ from toolgate.toolsets.exec.proposing import proposed
 from toolgate.toolsets.exec.results import Ran, ended, ran, stopped
 from toolgate.toolsets.exec.viewing import Seen, look_over, view_of
 
+log = logging.getLogger("toolgate.exec")
 _PROCESSES: dict[Language, int] = {"python": 1, "javascript": 1, "shell": SHELL.processes}
 
 
 async def run_program(means: Means, wanted: Wanted, context: Context) -> Ran:
     try:
-        job, seen = await _job(means, wanted, context.tool)
-        egress = means.egress(wanted.grant) if wanted.grant.hosts else None
-        broker = means.broker(wanted.grant) if wanted.grant.secrets else None
+        doors = means.doors(wanted.grant, context)
         sandbox = means.sandbox()
+        job, seen = await _job(means, wanted, context.tool)
     except CallError as error:
         error.certain = True  # nothing has run
         raise
-    outcome = await sandbox.run(job, egress=egress, broker=broker)
+    try:
+        outcome = await sandbox.run(job, egress=doors.egress, broker=doors.broker)
+    finally:
+        await doors.recorded()
     found = await _found(means, wanted, context, outcome)
+    await _trace(means, wanted, context, found)
     if ended(outcome):
         raise stopped(outcome, wanted.language, job.limits.wall_s, found)
     if seen is not None and outcome.delta:
@@ -44,16 +50,17 @@ async def _job(means: Means, wanted: Wanted, tool: str) -> tuple[Job, Seen | Non
         seen = await means.files.run(lambda: look_over(means.files.mounts))
         view = view_of(means.files.mounts, seen, writable=wanted.project == "overlay")
     given = tuple(Left(name, text.encode()) for name, text in (wanted.files or {}).items())
-    limits = Limits(wall_s=seconds, cpu_s=max(1, round(seconds + 0.5)), processes=_PROCESSES[wanted.language])
+    # the processor's time is a limit of its own only for programs that use several at once
+    limits = Limits(wall_s=seconds, cpu_s=round(seconds) + 1, processes=_PROCESSES[wanted.language])
     job = Job(
         wanted.language, wanted.code, wanted.argv, wanted.stdin.encode(), limits, wanted.grant.secrets, view,
-        files=given,
+        files=given, packages=means.packages(wanted.packages) if wanted.packages else (),
     )  # fmt: skip
     return job, seen
 
 
 async def _found(means: Means, wanted: Wanted, context: Context, outcome: Outcome) -> Ran:
-    warnings = means.advise(wanted.language, wanted.code, wanted.grant.secrets)
+    warnings = means.advise(wanted.language, wanted.code)
     given = {name: text.encode() for name, text in (wanted.files or {}).items()}
     left = [each for each in outcome.left if given.get(each.path) != each.content]
     if not left:
@@ -61,14 +68,36 @@ async def _found(means: Means, wanted: Wanted, context: Context, outcome: Outcom
     if not means.may_save(context.persona):
         refused = f"{len(left)} files were not saved: {context.persona} has no scratch mount"
         return ran(outcome, [], [*warnings, refused])
-    kept, why = await save(means.files, context.call_id, left)
+    # what is saved is read by others later, when nobody knows any more what the program was given
+    clean = [Left(each.path, means.redact(each.content), each.mode) for each in left]
+    kept, why = await save(means.files, context.call_id, clean)
     return ran(outcome, kept, [*warnings, *why])
+
+
+async def _trace(means: Means, wanted: Wanted, context: Context, found: Ran) -> None:
+    """For people who want to know what fails most. That it cannot be kept is no reason to fail the call."""
+    code, out, err = means.redact([_text(wanted), found["stdout"], found["stderr"]])
+    try:
+        await means.trace(
+            Execution(
+                call=context.call_id, persona=context.persona, tool=context.tool, language=wanted.language,
+                code=code, stdout=out, stderr=err, exit_code=found["exit_code"],
+                duration_ms=found["duration_ms"], limit=found["limit"] or "", session=context.conversation,
+            )
+        )  # fmt: skip
+    except Exception:
+        log.exception("the trace of %s could not be kept", context.call_id)
+
+
+def _text(wanted: Wanted) -> str:
+    return wanted.code or "\n".join(wanted.argv)
 
 
 async def _propose(
     means: Means, context: Context, seen: Seen, delta: tuple[Altered, ...], found: Ran
 ) -> None:
     """Kept now, and put to the gate by the call that follows; what cannot be proposed is said instead."""
+    told = {"execution": None, "files": [], "diff": "", "state": "none", "event_id": None, "error": None}
     try:
         made = await proposed(means.files, seen, delta)
         found["warnings"] += made.left_out
@@ -78,11 +107,16 @@ async def _propose(
     except CallError as error:
         state = "conflict" if error.code is Code.CONFLICT else "refused"
         problem = {"code": error.code.value, "message": error.message, "fix": error.fix}
-        found["proposal"] = {"execution": None, "files": [], "diff": "", "state": state, "event_id": None, "error": problem}  # fmt: skip
+        found["proposal"] = told | {"state": state, "error": problem}
         return
     entries = [
-        {"path": part.path.shown, "op": part.op, "kind": part.kind, "size": None if part.after is None else len(part.after)}
+        {
+            "path": part.path.shown,
+            "op": part.op,
+            "kind": part.kind,
+            "size": None if part.after is None else len(part.after),
+        }
         for part in made.change.files
-    ]  # fmt: skip
+    ]
     shown = await asyncio.to_thread(diff.render, made.change)
-    found["proposal"] = {"execution": ident, "files": entries, "diff": shown, "state": "none", "event_id": None, "error": None}  # fmt: skip
+    found["proposal"] = told | {"execution": ident, "files": entries, "diff": shown}

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
+from toolgate.config import SandboxSpec
 from toolgate.core.errors import Unavailable
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
+from toolgate.ledger.traces import Execution
 from toolgate.policy.policy import Policy
+from toolgate.sandbox import packages
 from toolgate.sandbox.job import Sandbox
+from toolgate.secrets.advice import advise
+from toolgate.secrets.redactor import VaultRedactor
 from toolgate.toolsets import exec as programs
+from toolgate.toolsets.exec import doors
 from toolgate.toolsets.exec.kept import Proposals
 from toolgate.toolsets.exec.means import Means
 from toolgate.workspace.files import WorkspaceFiles
@@ -43,13 +50,25 @@ def tools_of(
     state: Path,
     stack: AsyncExitStack,
     policy: Callable[[], Policy],
+    spec: Callable[[], SandboxSpec],
+    trace: Callable[[Execution], Awaitable[Any]],
 ) -> tuple[list[Tool], Proposals]:
+    """The tools, and the proposals whose contents must be kept."""
     kept = Proposals(state / "proposals", files, services.ledger.clock.now)
+    redactor = services.redactor
+    assert isinstance(redactor, VaultRedactor)
     means = Means(
         sandbox=Lazy(stack),
         files=files,
         kept=kept,
         most=lambda name: services.timeouts.of(services.registry.resolve(name)),
         may_save=lambda persona: all("scratch" in member.mounts for member in policy().line(persona)),
+        doors=lambda grant, context: doors.opened(
+            grant, context, services.ledger, redactor.vault, redactor, spec().network.private
+        ),
+        advise=advise,
+        redact=redactor.redact,
+        packages=lambda names: packages.given(names, spec().packages),
+        trace=trace,
     )
     return programs.toolset(means, services.ledger), kept
