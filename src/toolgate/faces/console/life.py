@@ -225,8 +225,7 @@ def said(kind: str, body: Mapping[str, Any]) -> str:
         case "undone":
             return f"event {get('event')} was taken back by {get('by')}"
         case "requested":
-            answer = str(get("status")) if get("allowed") else f"refused: {get('reason')}"
-            return f"{get('method')} {get('url')} → {answer}"
+            return f"{get('method')} {get('url')} → {get('status') or get('reason')}"
         case "vaulted":
             return f"{get('op')} {get('secret')}, by {get('by')}, in {get('channel')}"
         case "resolved":

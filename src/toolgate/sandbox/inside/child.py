@@ -53,10 +53,12 @@ def _serve(order: Order, mode: Mode, line: socket.socket, size: int, others: int
         rlimits.apply(go, order.kind, size=size, others=others)
     if order.kind != "python":
         line.detach()
-        return shell.become(go, order.kind)
+        argv = [walls.where(each, order, mode) if each in order.execute else each for each in go.argv]
+        return shell.become(replace(go, argv=argv), order.kind)
     os.environ.clear()
     os.environ.update(go.env)
     random.seed()
+    python.relocate(lambda path: walls.where(path, order, mode))
     return python.run(go.code, Link(line), walls.packages_directory(order, mode))
 
 

@@ -15,6 +15,7 @@ import sys
 import threading
 import traceback
 import types
+from collections.abc import Callable
 from typing import Any
 
 from .link import Link
@@ -38,8 +39,15 @@ def run(code: str, link: Link, packages: list[str]) -> int:
     return _finish(exit_code)
 
 
-def leave(exit_code: int) -> None:
-    os._exit(exit_code)
+def relocate(where: Callable[[str], str]) -> None:
+    """The library may be somewhere else than it was when this process began."""
+    if where(os.__file__) == os.__file__:
+        return
+    sys.path[:] = [where(path) for path in sys.path]
+    for module in tuple(sys.modules.values()):
+        if isinstance(found := getattr(module, "__path__", None), list):
+            module.__path__ = [where(path) for path in found]
+    sys.path_importer_cache.clear()
 
 
 def _guarded(code: str, namespace: dict[str, Any]) -> int:

@@ -25,7 +25,7 @@ from .kernel import (
     restrict_mount,
     unmount,
 )
-from .order import INSIDE_UID, PACKAGES, PROJECT, RUNTIME, SCRAP, WORK, Order
+from .order import INSIDE_UID, PACKAGES, PROJECT, RUNTIME, SCRAP, WORK, Order, placed
 
 _BASE = "/tmp"  # noqa: S108  Any directory would do: it is covered in this process's own namespace only.
 _TEMPORARY = "tmp"
@@ -39,7 +39,7 @@ def build(order: Order, uid: int) -> tuple[int, tuple[str, int]]:
     """Build it and move in. Gives a handle of the work directory, for the host to collect from, and how the project
     is shown with a handle of its changes."""
     mount("none", "/", None, MS_REC | MS_PRIVATE)
-    binds = [(_source(path), path) for path in sorted({*order.read, *order.execute})]
+    binds = [(_source(path), placed(path)) for path in sorted({*order.read, *order.execute})]
     binds += [(_source(path), f"{PACKAGES}/{os.path.basename(path)}") for path in order.packages]
     binds += [(_source(path), f"{RUNTIME}/{os.path.basename(path)}") for path in order.runtime]
     devices = [(_source(f"/dev/{name}"), f"/dev/{name}") for name in DEVICES]
@@ -53,7 +53,7 @@ def build(order: Order, uid: int) -> tuple[int, tuple[str, int]]:
     for handle, target in devices:
         _bind(handle, target, 0)
     for path in order.hide:
-        view.cover(_BASE, path)
+        view.cover(_BASE, placed(path))
     shown = ("", -1)
     if project is not None:
         assert order.view is not None

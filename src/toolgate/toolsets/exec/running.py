@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 from toolgate.core import diff
 from toolgate.core.context import Context
@@ -97,7 +98,9 @@ async def _propose(
     means: Means, context: Context, seen: Seen, delta: tuple[Altered, ...], found: Ran
 ) -> None:
     """Kept now, and put to the gate by the call that follows; what cannot be proposed is said instead."""
-    told = {"execution": None, "files": [], "diff": "", "state": "none", "event_id": None, "error": None}
+    told: dict[str, Any] = {
+        "execution": None, "files": [], "diff": "", "state": "none", "event_id": None, "error": None,
+    }  # fmt: skip
     try:
         made = await proposed(means.files, seen, delta)
         found["warnings"] += made.left_out
