@@ -109,7 +109,9 @@ def test_calls_that_do_not_exist_yet_look_as_if_they_did_not(both: tuple[str, Ar
 def test_a_clone_makes_a_thread_or_nothing_and_never_a_namespace(arch: Arch, flags: int) -> None:
     number = arch.calls["clone"]
     namespace, thread = flags & 0x7E020080, flags & 0x10000
-    assert (verdict(assembled("python", arch), arch.audit, number, flags) == bpf.ALLOW) == bool(thread and not namespace)
+    assert (verdict(assembled("python", arch), arch.audit, number, flags) == bpf.ALLOW) == bool(
+        thread and not namespace
+    )
     assert (verdict(assembled("shell", arch), arch.audit, number, flags) == bpf.ALLOW) == (not namespace)
 
 

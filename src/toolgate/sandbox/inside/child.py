@@ -11,6 +11,7 @@ import socket
 from dataclasses import replace
 
 from . import privileges, python, rlimits, shell, walls
+from .copying import TooMuch
 from .kernel import close_from
 from .link import HANDLE, Link
 from .order import Mode, Order, read_go
@@ -27,6 +28,9 @@ def live(order: Order, mode: Mode, streams: list[int], size: int) -> int:
         os.chdir(walls.work_directory(order, mode))
         os.umask(0o022)
         walls.restrict(order, mode)
+    except TooMuch as error:
+        line.sendall(json.dumps({"op": "too large", "error": str(error)}).encode())
+        return BROKEN
     except Exception as error:
         line.sendall(json.dumps({"op": "broken", "error": f"{type(error).__name__}: {error}"[:500]}).encode())
         return BROKEN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -67,7 +68,7 @@ def shared(means: Means, language: Language) -> dict[str, Any]:
     return {
         "writes": ["process"], "effects_of": effects_of, "preview": show, "reconcile": reconcile,
         "phase": "experiment", "timeout": MOST_SECONDS + MARGIN, "summarize": in_words, "follow": FOLLOW,
-        "plain": ("secrets",),
+        "plain": ("secrets",), "listed": sys.platform == "linux",
     }  # fmt: skip
 
 
