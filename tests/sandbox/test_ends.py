@@ -50,7 +50,9 @@ async def busy(remote: Remote, count: int) -> list[asyncio.Task[object]]:
 
 
 def mounts() -> list[str]:
-    return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if "/work" in line.split()[4]]
+    return [
+        line for line in Path("/proc/self/mountinfo").read_text().splitlines() if "/work" in line.split()[4]
+    ]
 
 
 async def test_after_its_time_no_process_is_left(sandbox: Remote) -> None:
@@ -122,7 +124,9 @@ async def test_a_zygote_that_is_killed_takes_its_programs_with_it_and_is_replace
 async def test_whatever_is_killed_at_random_the_next_program_runs(own: Remote) -> None:
     choose = random.Random(7)
     for _ in range(4):
-        with contextlib.suppress(Unavailable):  # the one that was killed before it is told apart from the rest
+        with contextlib.suppress(
+            Unavailable
+        ):  # the one that was killed before it is told apart from the rest
             await own.python("print(0)")
         tasks = await busy(own, 2)
         choose.choice(own.processes()).kill()

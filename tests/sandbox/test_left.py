@@ -57,7 +57,9 @@ async def test_too_many_too_large_too_deep_and_unreadable_names_are_dropped(sand
 
 
 async def test_outputs_come_back_as_values(sandbox: Remote) -> None:
-    outcome = await sandbox.python(telling('{"op":"output","data":{"a":[1,2.5,null,"ü"]}}', '{"op":"output","data":3}'))
+    outcome = await sandbox.python(
+        telling('{"op":"output","data":{"a":[1,2.5,null,"ü"]}}', '{"op":"output","data":3}')
+    )
     assert outcome.outputs == ({"a": [1, 2.5, None, "ü"]}, 3)
     assert outcome.stdout == b'{"ok":true}\n{"ok":true}\n'
 
@@ -65,7 +67,17 @@ async def test_outputs_come_back_as_values(sandbox: Remote) -> None:
 async def test_deep_broken_and_forged_messages_are_answered_and_harm_nobody(sandbox: Remote) -> None:
     deep = '{"op":"output","data":' + "[" * 100 + "]" * 100 + "}"
     deeper = '{"op":"output","data":' + "[" * 100_000 + "]" * 100_000 + "}"
-    broken = ["not json", "[]", "1", '{"op":', deep, deeper, '{"op":"output","data":NaN}', '{"a":"\udcff"}', "\0"]
+    broken = [
+        "not json",
+        "[]",
+        "1",
+        '{"op":',
+        deep,
+        deeper,
+        '{"op":"output","data":NaN}',
+        '{"a":"\udcff"}',
+        "\0",
+    ]
     forged = ['{"op":"ready"}', '{"op":"ended","job":1,"code":0}', '{"op":"broken","error":"x"}']
     outcome = await sandbox.python(telling(*broken, *forged))
     answers = [json.loads(line) for line in outcome.stdout.decode().splitlines()]
@@ -92,14 +104,16 @@ async def test_a_broker_answers_what_is_not_an_output(sandbox: Remote) -> None:
 
 
 async def test_a_program_that_does_not_read_its_answers_holds_only_itself(sandbox: Remote) -> None:
-    code = "import os\nfor _ in range(100): os.write(3, b'{\"op\":\"big\",\"size\":1000000}\\n')\nprint('done')"
+    code = 'import os\nfor _ in range(100): os.write(3, b\'{"op":"big","size":1000000}\\n\')\nprint(\'done\')'
     outcome = await sandbox.python(code, broker=True)
     assert outcome.stdout == b"done\n"
     assert outcome.exit_code == 0
 
 
 async def test_output_that_is_no_text_comes_back_as_it_is(sandbox: Remote) -> None:
-    outcome = await sandbox.python("import os; os.write(1, bytes(range(256))); os.write(2, b'\\x1b[31m\\xff')")
+    outcome = await sandbox.python(
+        "import os; os.write(1, bytes(range(256))); os.write(2, b'\\x1b[31m\\xff')"
+    )
     assert outcome.stdout == bytes(range(256))
     assert outcome.stderr == b"\x1b[31m\xff"
 

@@ -30,7 +30,9 @@ HIT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("limit", "code", "limits"), HIT, ids=[f"{limit}-{place}" for place, (limit, *_) in enumerate(HIT)])
+@pytest.mark.parametrize(
+    ("limit", "code", "limits"), HIT, ids=[f"{limit}-{place}" for place, (limit, *_) in enumerate(HIT)]
+)
 async def test_a_limit_that_is_hit_is_named(sandbox: Remote, limit: str, code: str, limits: Limits) -> None:
     outcome = await sandbox.run(Job("python", code, limits=limits))
     assert outcome.limit == limit, outcome
@@ -46,7 +48,9 @@ async def test_output_is_kept_up_to_its_limit(sandbox: Remote) -> None:
 
 async def test_what_fits_the_limits_hits_none(sandbox: Remote) -> None:
     code = "x = bytearray(60 << 20); open('f', 'wb').write(bytes(900_000)); print('x' * 9_000)"
-    limits = Limits(memory_bytes=100 * MIB, disk_bytes=MIB, inodes=3, output_bytes=10_000, files=20, wall_s=5, cpu_s=2)
+    limits = Limits(
+        memory_bytes=100 * MIB, disk_bytes=MIB, inodes=3, output_bytes=10_000, files=20, wall_s=5, cpu_s=2
+    )
     outcome = await sandbox.run(Job("python", code, limits=limits))
     assert (outcome.limit, outcome.exit_code, len(outcome.left)) == (None, 0, 1), outcome.stderr
 

@@ -13,7 +13,9 @@ def shell(code: str = "", argv: tuple[str, ...] = (), stdin: bytes = b"") -> Job
 
 
 async def test_a_script_runs_the_systems_commands(roomy: Remote) -> None:
-    outcome = await roomy.run(shell("printf 'b\\na\\n' | sort > out; cat out; tr a-z A-Z; exit 4", stdin=b"in"))
+    outcome = await roomy.run(
+        shell("printf 'b\\na\\n' | sort > out; cat out; tr a-z A-Z; exit 4", stdin=b"in")
+    )
     assert (outcome.stdout, outcome.exit_code) == (b"a\nb\nIN", 4), outcome
     assert [(one.path, one.content) for one in outcome.left] == [("out", b"a\nb\n")]
 
@@ -25,7 +27,10 @@ async def test_an_argv_is_no_script(roomy: Remote) -> None:
 
 async def test_a_command_that_is_not_there_says_so(roomy: Remote) -> None:
     outcome = await roomy.run(shell(argv=("/usr/bin/no-such-command",)))
-    assert (outcome.exit_code, outcome.stderr) == (127, b"/usr/bin/no-such-command: No such file or directory\n")
+    assert (outcome.exit_code, outcome.stderr) == (
+        127,
+        b"/usr/bin/no-such-command: No such file or directory\n",
+    )
 
 
 async def test_a_signal_is_reported_as_a_shell_does(roomy: Remote) -> None:
@@ -38,7 +43,11 @@ async def test_starting_too_many_names_the_limit(roomy: Remote) -> None:
 
 
 async def test_it_sees_nothing_of_the_host(roomy: Remote) -> None:
-    outcome = await roomy.run(shell("ls /root /home /var /etc/shadow 2>/dev/null; ps ax 2>/dev/null | wc -l; cat /proc/1/cmdline | tr '\\0' ' '"))
+    outcome = await roomy.run(
+        shell(
+            "ls /root /home /var /etc/shadow 2>/dev/null; ps ax 2>/dev/null | wc -l; cat /proc/1/cmdline | tr '\\0' ' '"
+        )
+    )
     assert b"shadow" not in outcome.stdout
     assert b"worker" not in outcome.stdout
 

@@ -55,7 +55,15 @@ class Door:
 def runtime(job: Job, networked: bool) -> Program:
     """A large program from elsewhere, linked dynamically, with threads and a compiler: Deno, as a stranger to us."""
     binary = os.path.realpath(find_deno_bin())
-    flags = ("--no-prompt", "--no-remote", "--no-npm", "--no-config", "--no-lock", "--cached-only", "--ext=js")
+    flags = (
+        "--no-prompt",
+        "--no-remote",
+        "--no-npm",
+        "--no-config",
+        "--no-lock",
+        "--cached-only",
+        "--ext=js",
+    )
     return Program(
         (binary, "run", *flags, "--v8-flags=--max-old-space-size=64", "-"),
         interpreter.libraries(),
