@@ -52,7 +52,7 @@ def _job(host: Host) -> Step:
 
 
 async def _bare() -> None:
-    subprocess.run([probe.interpreter(), "-c", "pass"], check=True)
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
 
 
 async def _isolated() -> None:
