@@ -19,9 +19,11 @@ output([name.name for name in names])
 """
 
 
+def one() -> str:
+    return Path("one.txt").read_text()
+
+
 async def main() -> None:
-    for name in ("one", "two"):
-        Path(f"{name}.txt").write_text(f"{name}\n")
     async with toolgate.open(".", CONFIG) as gate:
         closed = await gate.call("exec.python", {"code": "print(6 * 7)"})
         print(closed.data["stdout"], end="")
@@ -30,13 +32,15 @@ async def main() -> None:
         proposal = ran.data["proposal"]
         print(ran.data["output"], proposal["state"])
         print(proposal["diff"])
-        print("still:", Path("one.txt").read_text(), end="")
+        print("still:", one(), end="")
 
         await gate.answer(proposal["question"], "approve")
         applied = await gate.call("exec.apply", {"execution": proposal["execution"]})
-        print("now:", Path("one.txt").read_text(), end="")
+        print("now:", one(), end="")
         await gate.undo(applied.meta.event_id or 0)
-        print("again:", Path("one.txt").read_text(), end="")
+        print("again:", one(), end="")
 
 
+for name in ("one", "two"):
+    Path(f"{name}.txt").write_text(f"{name}\n")
 asyncio.run(main())

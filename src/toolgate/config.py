@@ -21,6 +21,7 @@ from toolgate.policy.checks import Parts, first_flaw
 from toolgate.policy.hard import Named
 from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, ScanSpec, Strict, flawed
 from toolgate.policy.policy import Policy
+from toolgate.sandboxspec import SandboxSpec
 from toolgate.serverspec import ServerSpec, check_name
 from toolgate.starter import DEFAULT_YAML
 
@@ -99,19 +100,6 @@ class TracesSpec(Strict):
     rows: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = 10_000
     text_bytes: Annotated[int, Field(ge=256, le=16 << 20, strict=True)] = 64 << 10
     """Of each text; the middle of a longer one is left out."""
-
-
-class NetworkSpec(Strict):
-    private: tuple[str, ...] = ()
-    """Private places that a program's network grant may name, by exact host and port: `127.0.0.1:8000`."""
-
-
-class SandboxSpec(Strict):
-    """What the owner lets programs have beyond what is everybody's."""
-
-    network: NetworkSpec = NetworkSpec()
-    packages: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")], ...] = ()
-    """Installed Python packages that a call of `exec.python` may ask for, by their names on the package index."""
 
 
 class JobsSpec(Strict):

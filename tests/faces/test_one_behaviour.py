@@ -172,7 +172,11 @@ def test_a_program_gives_the_same_and_its_change_waits_for_an_approval(face: Fac
     assert ran["ok"]
     assert [ran["data"][name] for name in wanted] == ["1\n", 3, {"a": 2}, None, None]
     late = face.call("exec.python", {"code": "print('x', flush=True)\nwhile True: pass", "timeout_ms": 500})
-    assert (late["error"]["code"], late["data"]["stdout"], late["data"]["limit"]) == ("timeout", "x\n", "time")
+    assert (late["error"]["code"], late["data"]["stdout"], late["data"]["limit"]) == (
+        "timeout",
+        "x\n",
+        "time",
+    )
     change = {"code": "open('/project/a.txt', 'w').write('bye\\n')", "project": "overlay"}
     asked = face.call("exec.python", change)
     assert asked["error"]["code"] == "pending"

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolgate.core.context import Context
 from toolgate.ledger.traces import Execution
-from toolgate.sandbox.job import Broker, Egress, Language, Sandbox
+from toolgate.sandbox.job import Broker, Egress, Language, Limits, Sandbox
 from toolgate.toolsets.exec.kept import Proposals
 from toolgate.workspace.files import WorkspaceFiles
 
@@ -51,4 +51,6 @@ class Means:
     redact: Callable[[Any], Any]
     packages: Callable[[Sequence[str]], tuple[Path, ...]]
     """Where the Python packages of these names are, if programs may have them."""
+    limits: Callable[[Language, float], Limits]
+    """What a program in this language may use, that asks for so many seconds."""
     trace: Callable[[Execution], Awaitable[Any]]

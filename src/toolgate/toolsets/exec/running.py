@@ -10,8 +10,7 @@ from toolgate.core import diff
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Code
 from toolgate.ledger.traces import Execution
-from toolgate.sandbox.job import Altered, Job, Language, Left, Limits, Outcome
-from toolgate.sandbox.program import LIMITS as SHELL
+from toolgate.sandbox.job import Altered, Job, Left, Outcome
 from toolgate.toolsets.exec.given import MARGIN, Wanted
 from toolgate.toolsets.exec.leaving import save
 from toolgate.toolsets.exec.means import Means
@@ -20,7 +19,6 @@ from toolgate.toolsets.exec.results import Ran, ended, ran, stopped
 from toolgate.toolsets.exec.viewing import Seen, look_over, view_of
 
 log = logging.getLogger("toolgate.exec")
-_PROCESSES: dict[Language, int] = {"python": 1, "javascript": 1, "shell": SHELL.processes}
 
 
 async def run_program(means: Means, wanted: Wanted, context: Context) -> Ran:
@@ -51,8 +49,7 @@ async def _job(means: Means, wanted: Wanted, tool: str) -> tuple[Job, Seen | Non
         seen = await means.files.run(lambda: look_over(means.files.mounts))
         view = view_of(means.files.mounts, seen, writable=wanted.project == "overlay")
     given = tuple(Left(name, text.encode()) for name, text in (wanted.files or {}).items())
-    # the processor's time is a limit of its own only for programs that use several at once
-    limits = Limits(wall_s=seconds, cpu_s=round(seconds) + 1, processes=_PROCESSES[wanted.language])
+    limits = means.limits(wanted.language, seconds)
     job = Job(
         wanted.language, wanted.code, wanted.argv, wanted.stdin.encode(), limits, wanted.grant.secrets, view,
         files=given, packages=means.packages(wanted.packages) if wanted.packages else (),

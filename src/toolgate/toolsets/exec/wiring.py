@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toolgate.config import SandboxSpec
-from toolgate.core.errors import Unavailable
+from toolgate.core.errors import NotAllowed, Unavailable
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
 from toolgate.ledger.traces import Execution
 from toolgate.policy.policy import Policy
 from toolgate.sandbox import packages
-from toolgate.sandbox.job import Sandbox
+from toolgate.sandbox.job import Language, Limits, Sandbox
+from toolgate.sandbox.program import LIMITS as SHELL
+from toolgate.sandboxspec import SandboxSpec
 from toolgate.secrets.advice import advise
 from toolgate.secrets.redactor import VaultRedactor
 from toolgate.toolsets import exec as programs
@@ -26,8 +29,8 @@ from toolgate.workspace.files import WorkspaceFiles
 
 
 class Lazy:
-    def __init__(self, stack: AsyncExitStack) -> None:
-        self._stack = stack
+    def __init__(self, stack: AsyncExitStack, spec: Callable[[], SandboxSpec]) -> None:
+        self._stack, self._spec = stack, spec
         self._host: Sandbox | None = None
 
     def __call__(self) -> Sandbox:
@@ -38,7 +41,8 @@ class Lazy:
         if self._host is None:
             from toolgate.sandbox.host import Host
 
-            host = Host()
+            spec = self._spec()
+            host = Host(spec.mode, warm=spec.warm)
             self._stack.push_async_callback(host.close)
             self._host = host
         return self._host
@@ -58,7 +62,7 @@ def tools_of(
     redactor = services.redactor
     assert isinstance(redactor, VaultRedactor)
     means = Means(
-        sandbox=Lazy(stack),
+        sandbox=Lazy(stack, spec),
         files=files,
         kept=kept,
         most=lambda name: services.timeouts.of(services.registry.resolve(name)),
@@ -68,7 +72,37 @@ def tools_of(
         ),
         advise=advise,
         redact=redactor.redact,
-        packages=lambda names: packages.given(names, spec().packages),
+        packages=lambda names: _packages(names, spec().packages),
+        limits=lambda language, seconds: _limits(spec(), language, seconds),
         trace=trace,
     )
     return programs.toolset(means, services.ledger), kept
+
+
+def _limits(spec: SandboxSpec, language: Language, seconds: float) -> Limits:
+    """The owner's, and the time that the call asks for, which the owner can only shorten. Without a word of the owner's
+    the processor's time follows from it."""
+    said = spec.limits.model_fields_set
+    wall = min(seconds, spec.limits.wall_s) if "wall_s" in said else seconds
+    cpu = spec.limits.cpu_s if "cpu_s" in said else round(wall) + 1
+    usual = spec.limits.limits(SHELL.processes if language == "shell" else 1)
+    return replace(usual, wall_s=wall, cpu_s=cpu)
+
+
+def _packages(wanted: Sequence[str], allowed: Sequence[str]) -> tuple[Path, ...]:
+    known = {_plain(name) for name in allowed}
+    for name in wanted:
+        if _plain(name) not in known:
+            raise NotAllowed(
+                f"programs may not have the package {name!r}",
+                "the owner lists packages in `sandbox: {packages: [...]}` of toolgate.yaml",
+            )
+    found = packages.find(wanted)
+    if found.missing:
+        names = " ".join(found.missing)
+        raise Unavailable(f"not installed: {names}", f"pip install {names}")
+    return found.paths
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
