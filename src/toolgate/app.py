@@ -177,7 +177,7 @@ async def _assemble(
     stack.push_async_callback(gate.pipeline.refusals.close)
     gate.make_jobs = lambda: _jobs(setup, gate)
     stack.push_async_callback(gate.close_jobs)
-    ready = [*_history(setup, stack, services, live), *_programs(setup, stack, services, gate, live)]
+    ready = [*_history(setup, stack, services, live), *_programs(setup, stack, services, live, gate)]
     _register(setup, services, gate, ready, own, more)
     if setup.trusted and setup.config.servers:
         from toolgate.upstream.wiring import servers_of
@@ -347,14 +347,14 @@ def _history(setup: Setup, stack: AsyncExitStack, services: Services, live: Live
 
 
 def _programs(
-    setup: Setup, stack: AsyncExitStack, services: Services, gate: Gate, live: LivePolicy
+    setup: Setup, stack: AsyncExitStack, services: Services, live: LivePolicy, gate: Gate
 ) -> list[Tool]:
     files = services.files
     if not isinstance(files, WorkspaceFiles):
         return []  # nothing of an untrusted project runs
     made, kept = tools_of(
-        services, files, setup.local, stack, live.current, gate, setup.config.sandbox.network.private
-    )  # fmt: skip
+        services, files, setup.local, stack, live.current, lambda: live.config.sandbox, gate
+    )
 
     async def needed() -> frozenset[str]:
         return await images_needed(services.ledger) | await files.run(kept.needed)

@@ -11,16 +11,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from toolgate import yamlfile
-from toolgate.core.errors import CallError, ConfigError
+from toolgate.core.errors import ConfigError
 from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, folded
 from toolgate.policy.checks import Parts, first_flaw
 from toolgate.policy.hard import Named
 from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, ScanSpec, Strict, flawed
 from toolgate.policy.policy import Policy
+from toolgate.sandboxspec import SandboxSpec
 from toolgate.serverspec import ServerSpec, check_name
 from toolgate.starter import DEFAULT_YAML
 
@@ -110,33 +111,6 @@ class JobsSpec(Strict):
     """Calls at once; jobs that wait for a human do not count."""
     keep_days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
     """How long jobs that have ended can be looked at."""
-
-
-class NetworkSpec(Strict):
-    """What programs may reach where a call was granted a host."""
-
-    private: tuple[Annotated[str, Field(pattern=r"^\S+:\d{1,5}$")], ...] = ()
-    """`host:port` of this machine or network, which are refused otherwise, whoever grants them."""
-
-    @field_validator("private")
-    @classmethod
-    def _places(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        if given:
-            from toolgate.sandbox.egress.addresses import (
-                private_places,  # the proxy is loaded by those who use it
-            )
-
-            try:
-                private_places(given)
-            except CallError as error:
-                raise flawed(error.message, error.fix) from None
-        return given
-
-
-class SandboxSpec(Strict):
-    """Where programs run."""
-
-    network: NetworkSpec = NetworkSpec()
 
 
 class Config(Strict):

@@ -119,7 +119,7 @@ class Gate:
         seen = []
         for tool in self.services.registry:
             decision = self.policy.outlook(who, tool)
-            if decision.verdict != "deny":
+            if decision.verdict != "deny" and tool.listed:
                 seen.append((tool, decision))
         return ToolSpecs.of(seen, partial(self.calls, persona=who))
 

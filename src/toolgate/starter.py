@@ -26,9 +26,14 @@ personas:
     description: writes code; every change of the project is put to a human first
     phase: contribute
     deny: [fs.delete]
-    # allow: [exec.python]        # without asking
+    # allow: [exec.python]        # without asking, whatever the program may reach
     # mounts: [project, scratch]  # the default
     # parent: reviewer            # a subagent: never gets more than its parent
+
+# Programs run in a sandbox without network, secrets or project, unless their call asks for more: docs/tools-exec.md.
+# sandbox:
+#   packages: [numpy]                            # what `exec.python` may import beyond the standard library
+#   network: {private: ["127.0.0.1:8000"]}       # places on this machine that a network grant may name
 
 # Sliding windows. `roomy` stops runaway loops only; `strict` is 10 calls a minute per persona.
 limits:

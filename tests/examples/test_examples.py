@@ -31,6 +31,23 @@ tool_result toolu_1 it is 8 o'clock
 tool_result toolu_2 pending
 tool_result toolu_3 cancelled
 """,
+    "programs.py": """\
+42
+['one.txt', 'two.txt'] pending
+--- a/one.txt
++++ b/one.txt
+@@ -1 +1 @@
+-one
++ONE
+--- a/two.txt
++++ b/two.txt
+@@ -1 +1 @@
+-two
++TWO
+still: one
+now: ONE
+again: one
+""",
     "fakes.py": "Access denied by creator. script refused door.open: at night\n",
     "custom_tool.py": """\
 1 of 2

@@ -164,3 +164,29 @@ def test_a_change_is_undone_exactly_and_once(face: Face, root: Path) -> None:
 def test_an_answer_to_nothing_is_the_same_error_everywhere(face: Face, root: Path) -> None:
     with FACES["library"](root) as library:
         assert face.answer("q_none", "approve") == library.answer("q_none", "approve")
+
+
+def test_a_program_gives_the_same_and_its_change_waits_for_an_approval(face: Face, root: Path) -> None:
+    ran = face.call("exec.python", {"code": "print(1)\noutput({'a': 2})\nraise SystemExit(3)"})
+    wanted = ("stdout", "exit_code", "output", "limit", "proposal")
+    assert ran["ok"]
+    assert [ran["data"][name] for name in wanted] == ["1\n", 3, {"a": 2}, None, None]
+    late = face.call("exec.python", {"code": "print('x', flush=True)\nwhile True: pass", "timeout_ms": 500})
+    assert (late["error"]["code"], late["data"]["stdout"], late["data"]["limit"]) == (
+        "timeout",
+        "x\n",
+        "time",
+    )
+    change = {"code": "open('/project/a.txt', 'w').write('bye\\n')", "project": "overlay"}
+    asked = face.call("exec.python", change)
+    assert asked["error"]["code"] == "pending"
+    assert face.answer(asked["data"]["question"], "approve") == {"ok": True}
+    proposal = face.call("exec.python", change)["data"]["proposal"]
+    assert (proposal["state"], "+bye" in proposal["diff"]) == ("pending", True)
+    assert (root / "a.txt").read_text() == "hello\n"
+    assert face.answer(proposal["question"], "approve") == {"ok": True}
+    applied = face.call("exec.apply", {"execution": proposal["execution"]})
+    assert applied["data"]["files"][0]["path"] == "a.txt"
+    assert (root / "a.txt").read_text() == "bye\n"
+    assert face.undo(applied["meta"]["event_id"])["ok"]
+    assert (root / "a.txt").read_text() == "hello\n"

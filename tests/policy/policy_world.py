@@ -43,7 +43,7 @@ def _search(pattern: str, paths: list[MountPath] | None = None, max_matches: int
 
 
 def _python(
-    code: str = "", network: bool = False, project: bool = False, secrets: list[str] | None = None
+    code: str = "", network: bool | list[str] = False, project: bool = False, secrets: list[str] | None = None
 ) -> None:
     """Runs a program."""
 

@@ -21,75 +21,14 @@ KINDS = {
     "shell": filters.Permits(execute=True, processes=True),
     "landlock": filters.Permits(alone=4242),
 }
-NEVER = [
-    "ptrace",
-    "process_vm_readv",
-    "process_vm_writev",
-    "mount",
-    "umount2",
-    "pivot_root",
-    "chroot",
-    "unshare",
-    "setns",
-    "io_uring_setup",
-    "io_uring_enter",
-    "io_uring_register",
-    "bpf",
-    "perf_event_open",
-    "userfaultfd",
-    "keyctl",
-    "add_key",
-    "request_key",
-    "kexec_load",
-    "init_module",
-    "finit_module",
-    "delete_module",
-    "open_by_handle_at",
-    "name_to_handle_at",
-    "pidfd_getfd",
-    "pidfd_open",
-    "pidfd_send_signal",
-    "kcmp",
-    "personality",
-    "swapon",
-    "reboot",
-    "sethostname",
-    "setdomainname",
-    "acct",
-    "quotactl",
-    "syslog",
-    "settimeofday",
-    "clock_settime",
-    "adjtimex",
-    "mount_setattr",
-    "move_mount",
-    "fsopen",
-    "fsconfig",
-    "fsmount",
-    "fspick",
-    "open_tree",
-    "memfd_secret",
-    "fanotify_init",
-    "move_pages",
-    "migrate_pages",
-    "process_madvise",
-    "process_mrelease",
-    "mknodat",
-    "mknod",
-    "shmget",
-    "semget",
-    "msgget",
-    "mq_open",
-    "setuid",
-    "setgid",
-    "setgroups",
-    "capset",
-    "seccomp",
-    "landlock_restrict_self",
-    "execveat",
-    "vhangup",
-    "setns",
-]
+NEVER = """
+ptrace process_vm_readv process_vm_writev mount umount2 pivot_root chroot unshare setns io_uring_setup io_uring_enter
+io_uring_register bpf perf_event_open userfaultfd keyctl add_key request_key kexec_load init_module finit_module
+delete_module open_by_handle_at name_to_handle_at pidfd_getfd pidfd_open pidfd_send_signal kcmp personality swapon reboot
+sethostname setdomainname acct quotactl syslog settimeofday clock_settime adjtimex mount_setattr move_mount fsopen fsconfig
+fsmount fspick open_tree memfd_secret fanotify_init move_pages migrate_pages process_madvise process_mrelease mknodat mknod
+shmget semget msgget mq_open setuid setgid setgroups capset seccomp landlock_restrict_self execveat vhangup
+"""
 
 
 def verdict(code: bytes, arch: int, number: int, *args: int) -> int:
@@ -129,7 +68,7 @@ def test_the_lists_name_only_calls_that_exist() -> None:
     known = X86_64.calls.keys() | AARCH64.calls.keys()
     for permits in KINDS.values():
         assert set(filters.names(permits)) <= known
-    assert set(NEVER) <= known
+    assert set(NEVER.split()) <= known
 
 
 def test_it_assembles_and_is_short(both: tuple[str, Arch]) -> None:
@@ -145,7 +84,7 @@ def test_every_call_that_is_not_named_is_refused(both: tuple[str, Arch]) -> None
     for number in range(600):
         allowed = verdict(code, arch.audit, number) == bpf.ALLOW
         assert allowed == (number in named) or number in decided, number
-    for name in NEVER:
+    for name in NEVER.split():
         if name in arch.calls:
             assert verdict(code, arch.audit, arch.calls[name]) != bpf.ALLOW, name
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolgate.core.errors import Unavailable
+from toolgate.core.errors import TooLarge
 from toolgate.sandbox import probe
 from toolgate.sandbox.host import Host
 from toolgate.sandbox.job import Altered, Job, Limits, Mode, Outcome, View
@@ -104,7 +104,7 @@ async def test_without_layers_a_copy_does_the_same(mode: Mode, root: Path, ways:
 async def test_a_project_that_is_too_large_to_be_copied_is_refused(root: Path) -> None:
     with (root / "large").open("wb") as stream:
         stream.truncate((64 << 20) + 1)
-    with pytest.raises(Unavailable, match="64 MiB"):
+    with pytest.raises(TooLarge, match="64 MiB"):
         await run("landlock", Job("python", "1", view=View(root)))
 
 

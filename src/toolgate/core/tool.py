@@ -107,6 +107,8 @@ class Tool:
     """Another call that this one leads to, made for the same caller once it is settled."""
     aliases: tuple[str, ...] = ()
     origin: Literal["native", "imported"] = "native"
+    listed: bool = True
+    """Whether lists show it; one that cannot work on this machine is not shown, and says so when it is called."""
     free: bool = False
     """Needs no permission: describing the tools themselves."""
     human: bool = False

@@ -159,7 +159,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
                 rule=decision.rule, decision=decision.verdict.value, reason=decision.reason,
                 effectful=flow.effectful, change=call.change.manifest if call.change else [],
                 trail=call.trail.words(), undoes=list(call.change.undoes) if call.change else [],
-                request=call.request if self.claim and call.change is not None else "",
+                request=call.request if self.claim and call.digest != call.request else "",
                 findings=recorded(call.change.findings) if call.change else [],
             )
         )  # fmt: skip

@@ -33,6 +33,7 @@ class Pool:
         self._out: set[Prepared] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._refilling: set[asyncio.Task[None]] = set()
+        self._none_out = asyncio.Event()
         self._starting = asyncio.Lock()
         self._closed = False
 
@@ -64,8 +65,9 @@ class Pool:
             await zygote.close()
         for one in self._ready:
             await self.release(one)
-        while self._out:  # their programs ended with the zygote: whoever runs them is about to notice
-            await asyncio.sleep(0.005)
+        if self._out:  # their programs ended with the zygote: whoever runs them is about to notice
+            self._none_out.clear()
+            await self._none_out.wait()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.places is not None:
             await asyncio.to_thread(self.places.close)
@@ -139,6 +141,8 @@ class Pool:
         if prepared not in self._out:
             return
         self._out.discard(prepared)
+        if not self._out:
+            self._none_out.set()
         if self.uids:
             self.uids.give_back(prepared.uid)
         if prepared.place and self.places is not None:

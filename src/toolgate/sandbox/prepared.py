@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from toolgate.core.errors import Unavailable
+from toolgate.core.errors import TooLarge, Unavailable
 from toolgate.sandbox import memory
 from toolgate.sandbox.shape import Shape
 from toolgate.sandbox.zygote import Birth, Ended, Zygote
@@ -56,6 +56,11 @@ class Prepared:
         if not word:
             raise ConnectionError("the process ended before its walls stood")
         said = json.loads(word)
+        if said["op"] == "too large":
+            raise TooLarge(
+                f"{said['error']}, and here a program's view of it must be a copy",
+                "give the program what it needs in `files`, or run where overlayfs and namespaces are allowed",
+            )
         if said["op"] != "ready":
             raise Unavailable(
                 f"a wall of the sandbox does not stand: {said['error']}", "see `toolgate doctor`"

@@ -22,7 +22,7 @@ def toolset(registry: Registry, standing: Callable[[str, Tool], Decision]) -> li
             if family and not each.name.startswith(family.rstrip(".") + "."):
                 continue
             decision = standing(ctx.persona, each)
-            if all or decision.verdict != "deny":
+            if all or (decision.verdict != "deny" and each.listed):
                 rows.append(
                     {
                         "name": each.name,

@@ -112,6 +112,17 @@ async def test_the_same_change_is_the_same_proposal_and_a_key_repeats_nothing(ro
         assert once_more["proposal"]["event_id"] == again["proposal"]["event_id"]
 
 
+async def test_a_key_also_repeats_a_program_that_a_human_was_asked_about(root: Path) -> None:
+    async with opened(root, human=False) as (gate, _):
+        args = {"code": THREE, "project": "overlay"}
+        asked = await gate.call("exec.python", args, wait=False, key="k")
+        await gate.answer(asked.data["question"], "approve")
+        first = good(await gate.call("exec.python", args, wait=False, key="k"))
+        again = await gate.call("exec.python", args, wait=False, key="k")
+        assert again.meta.cached
+        assert good(again)["proposal"]["question"] == first["proposal"]["question"]
+
+
 async def test_a_phase_that_may_not_write_runs_the_program_and_refuses_the_change(root: Path) -> None:
     before = tree(root)
     async with opened(root, policy=FREE) as (gate, _):

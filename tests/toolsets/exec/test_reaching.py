@@ -246,8 +246,9 @@ open("/project/a.txt", "w").write("now " + token)
             args = {"code": program, "secrets": ["OPEN_TOKEN"], "project": "overlay"}
             found = good(await gate.call("exec.python", args))
             assert found["exit_code"] == 0, found["stderr"]
-            assert [each["name"] for each in found["files"]] == ["plain.txt"]
-            assert "1 files were not saved: they hold secrets" in found["warnings"]
+            assert [each["name"] for each in found["files"]] == ["bad.txt", "plain.txt"]
+            read = good(await gate.call("fs.read", {"path": found["files"][0]["path"]}))
+            assert "[secret:OPEN_TOKEN]" in read["content"]
             assert found["proposal"]["state"] == "refused"
             assert found["proposal"]["error"]["code"] == "blocked_content"
             kept = b"".join(file.read_bytes() for file in (root / ".toolgate").rglob("*") if file.is_file())

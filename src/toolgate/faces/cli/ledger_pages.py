@@ -112,6 +112,9 @@ def _gist(kind: str, body: dict[str, Any]) -> str:
             return f"{body['limit']}, again in {body['retry_ms'] / 1000:.1f} s"
         case "configured":
             return f"policy {body['policy'][7:19]}…"
+        case "requested":
+            answer = str(body.get("status", "")) if body["allowed"] else f"refused: {body.get('reason', '')}"
+            return f"{body['method']} {body['url']} → {answer}"
         case "vaulted":
             return f"{body['op']} {body['secret']}, by {body['by']} in {body['channel']}"
         case "resolved":

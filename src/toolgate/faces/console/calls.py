@@ -142,6 +142,8 @@ def _detail(kind: str, body: Mapping[str, Any]) -> str:
             return f"{body.get('count', '?')} refusals counted together"
         case "configured":
             return f"policy {str(body.get('policy', ''))[7:19]}"
+        case "requested":
+            return f"{body.get('method', '?')} {body.get('url', '?')}"
         case "vaulted":
             return f"{body.get('op', '?')} {body.get('secret', '?')}, by {body.get('by', '?')}"
         case "resolved":

@@ -224,8 +224,17 @@ def said(kind: str, body: Mapping[str, Any]) -> str:
             return f"the {get('what')} ran out of time"
         case "undone":
             return f"event {get('event')} was taken back by {get('by')}"
-        case "vaulted":
-            return f"{get('op')} {get('secret')}, by {get('by')}, in {get('channel')}"
         case "resolved":
             return f"{get('outcome')}, says {get('by')}{why}"
+    return _aside(kind, body)
+
+
+def _aside(kind: str, body: Mapping[str, Any]) -> str:
+    """What is no step of a call's own life."""
+    get = body.get
+    match kind:
+        case "requested":
+            return f"{get('method')} {get('url')} → {get('status') or get('reason')}"
+        case "vaulted":
+            return f"{get('op')} {get('secret')}, by {get('by')}, in {get('channel')}"
     return ""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 async def submit(jobs: Jobs, context: Context, given: Mapping[str, Any]) -> Ran:
     """The job makes the same call in the foreground, which passes the gate then: policy, consent, limits, ledger."""
-    args = {name: _plain(value) for name, value in given.items() if value is not None}
+    args = {name: _plain(value) for name, value in given.items() if value not in (None, "")}
     job = await jobs.submit(
         "call", {"tool": context.tool, "args": args}, context.persona, context.conversation, reason=context.reason
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -49,7 +50,7 @@ def toolset(means: Means, ledger: Ledger) -> list[Tool]:
         if given.get("action", "execute") != "execute":
             return ""
         wanted = await wanted_of(given)
-        return preview(wanted, means.advise(wanted.language, wanted.code, ()))
+        return preview(wanted, means.advise(wanted.language, wanted.code))
 
     async def execute(
         context: Context,
@@ -92,7 +93,7 @@ def toolset(means: Means, ledger: Ledger) -> list[Tool]:
 
     running: dict[str, Any] = {
         "writes": ["process"], "effects_of": _effects_of, "preview": show, "reconcile": _reconcile,
-        "phase": "experiment", "risk": "medium", "timeout": MOST_SECONDS + MARGIN,
+        "phase": "experiment", "risk": "medium", "timeout": MOST_SECONDS + MARGIN, "listed": sys.platform == "linux",
     }  # fmt: skip
     return [
         tool("code.execute", **running)(execute),

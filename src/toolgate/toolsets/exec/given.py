@@ -52,6 +52,10 @@ Project = Annotated[
         "whose changes are proposed as one patch."
     ),
 ]
+Packages = Annotated[
+    list[Annotated[str, Field(max_length=128)]],
+    Field(max_length=32, description="Installed packages it may import, of those that the owner lists."),
+]
 Background = Annotated[
     bool,
     Field(
@@ -73,6 +77,7 @@ class Wanted:
     grant: Grant = field(default_factory=Grant)
     project: Literal["none", "read", "overlay"] = "none"
     files: Mapping[str, str] | None = None
+    packages: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, language: Language, given: Mapping[str, Any]) -> Wanted:
@@ -84,7 +89,7 @@ class Wanted:
             language, given.get("code") or given.get("script") or "", tuple(given.get("argv") or ()),
             given.get("stdin") or "", given.get("timeout", SECONDS) if milliseconds is None else milliseconds / 1000,
             Grant(tuple(hosts), tuple(method.upper() for method in methods), tuple(given.get("secrets") or ())),
-            given.get("project", "none"), given.get("files"),
+            given.get("project", "none"), given.get("files"), tuple(given.get("packages") or ()),
         )  # fmt: skip
 
     @property
@@ -111,29 +116,30 @@ def shell_effects_of(args: Mapping[str, Any]) -> Effects:
 def effects_of(args: Mapping[str, Any]) -> Effects:
     """What a call reads depends on what it asks for. Files that the program leaves are its output, as what it prints
     is: saving them for the caller is no scratch save of the caller's, which some phases deny."""
-    check_files(args.get("files"))  # before anybody is asked about it
+    # what cannot be is refused before anybody is asked about it
+    check_files(args.get("files"))
+    check_hosts(args.get("network"))
     if args.get("background"):
         return _effects(())  # the call that the job makes is judged by what it reaches, when it is made
-    _check_hosts(args.get("network"))
     asked = (
         ("project", args.get("project", "none") != "none"),
-        ("internet", bool(_hosts(args.get("network")))),
+        ("internet", bool(_reach(args.get("network"))[0])),
         ("secrets", bool(args.get("secrets"))),
     )
     return _effects(tuple(word for word, wanted in asked if wanted))
 
 
-def _check_hosts(network: Any) -> None:
-    hosts = _hosts(network)
-    if hosts:
+def check_hosts(network: Any) -> None:
+    if network:
         from toolgate.sandbox.egress.grant import Grant as Hosts  # the proxy is loaded by those who use it
 
-        methods = network.get("methods") if isinstance(network, Mapping) else None
-        Hosts.parse(hosts, [method.upper() for method in methods or ()] or None)
+        Hosts.parse(*_reach(network))
 
 
-def _hosts(network: Any) -> Any:
-    return network.get("hosts") if isinstance(network, Mapping) else network
+def _reach(network: Any) -> tuple[list[str], list[str] | None]:
+    if isinstance(network, Mapping):
+        return network["hosts"], network.get("methods") or None
+    return network or [], None
 
 
 @lru_cache(maxsize=8)

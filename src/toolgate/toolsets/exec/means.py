@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.context import Context
-from toolgate.sandbox.job import Broker, Egress, Language, Sandbox
+from toolgate.sandbox.job import Broker, Egress, Language, Limits, Sandbox
 from toolgate.toolsets.exec.kept import Proposals
 from toolgate.workspace.files import WorkspaceFiles
 
@@ -26,35 +27,16 @@ class Grant:
     secrets: tuple[str, ...] = ()
 
 
-class Reached(Protocol):
-    """What a program was given to reach; closed when it has ended."""
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """What leads out of the sandbox for one program."""
 
-    @property
-    def egress(self) -> Egress | None: ...
-
-    @property
-    def broker(self) -> Broker | None: ...
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether it made more requests than it may."""
-        ...
-
-    async def close(self) -> None: ...
-
-
-class Nothing:
-    """For a program that asked for nothing outside."""
-
-    egress = broker = None
-    exhausted = False
-
-    async def close(self) -> None:
-        return
-
-
-def _no_advice(language: Language, code: str, secrets: Sequence[str]) -> list[str]:
-    return []
+    egress: Egress | None
+    broker: Broker | None
+    exhausted: Callable[[], bool]
+    """Whether it made more requests than it may."""
+    recorded: Callable[[], Awaitable[None]]
+    """Waits until every request that was made is in the journal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,15 +49,17 @@ class Means:
     """How long the gate lets a tool run: a program's own time is a little less."""
     may_save: Callable[[str], bool]
     """Whether this persona has the scratch mount, where files that a program left are put."""
-    reach: Callable[[Grant, Context], Reached]
+    doors: Callable[[Grant, Context], Doors]
     """Refuses what the vault or the owner does not let out, before anything runs."""
-    trace: Callable[[Execution], Awaitable[object]]
-    """Keeps what a program was and how it ended, for whoever wants to do better next time."""
+    advise: Callable[[Language, str], list[str]]
+    """What looks wrong about a program before it runs: advice for whoever approves it, and no wall."""
+    redact: Callable[[Any], Any]
+    packages: Callable[[Sequence[str]], tuple[Path, ...]]
+    """Where the Python packages of these names are, if programs may have them."""
+    limits: Callable[[Language, float], Limits]
+    """What a program in this language may use, that asks for so many seconds."""
+    trace: Callable[[Execution], Awaitable[Any]]
     jobs: Callable[[], Jobs]
     """For programs that run in the background."""
-    clean: Callable[[Any], Any]
-    """A value without any secret of the vault."""
-    held: Callable[[bytes], Collection[str]]
-    """The names of the secrets that a file's content holds, in whatever form."""
-    advise: Callable[[Language, str, Sequence[str]], list[str]] = _no_advice
-    """What looks wrong about a program before it runs: advice for whoever approves it, and no wall."""
+    held: Callable[[bytes], frozenset[str]]
+    """The names of the secrets that a content holds, in whatever form."""

@@ -48,3 +48,5 @@ def _reach(wanted: Wanted) -> Iterator[str]:
         yield f"the host {visible(host)}{methods}"
     for name in wanted.grant.secrets:
         yield f"the secret {visible(name)}"
+    for name in wanted.packages:
+        yield f"the package {visible(name)}"

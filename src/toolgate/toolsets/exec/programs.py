@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from toolgate.core.context import Context
-from toolgate.core.tool import Tool, tool
+from toolgate.core.tool import Handler, Risk, Tool, tool
 from toolgate.sandbox.job import Language
 from toolgate.toolsets.exec.applying import FOLLOW
 from toolgate.toolsets.exec.background import submit
@@ -19,6 +20,7 @@ from toolgate.toolsets.exec.given import (
     Code,
     Milliseconds,
     Names,
+    Packages,
     Project,
     Reach,
     Seconds,
@@ -48,7 +50,7 @@ Argv = Annotated[
 
 
 def toolset(means: Means) -> list[Tool]:
-    return [_program(means, "python"), _program(means, "javascript"), _shell(means)]
+    return [_python(means), _javascript(means), _shell(means)]
 
 
 def shared(means: Means, language: Language) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def shared(means: Means, language: Language) -> dict[str, Any]:
 
     def show(**given: Any) -> str:
         wanted = Wanted.of(language, given)
-        return preview(wanted, means.advise(wanted.language, wanted.code, wanted.grant.secrets))
+        return preview(wanted, means.advise(wanted.language, wanted.code))
 
     def reconcile(**given: Any) -> tuple[str, str]:
         """What a program does within the walls is gone with it. Only what it may have told a host, or a secret it may
@@ -68,11 +70,34 @@ def shared(means: Means, language: Language) -> dict[str, Any]:
     return {
         "writes": ["process"], "effects_of": effects_of, "preview": show, "reconcile": reconcile,
         "phase": "experiment", "timeout": MOST_SECONDS + MARGIN, "summarize": in_words, "follow": FOLLOW,
-        "plain": ("secrets",),
+        "plain": ("secrets",), "listed": sys.platform == "linux",
     }  # fmt: skip
 
 
-def _program(means: Means, language: Language) -> Tool:
+def _python(means: Means) -> Tool:
+    async def run(
+        context: Context,
+        code: Code,
+        stdin: Stdin = "",
+        timeout: Seconds = SECONDS,  # noqa: ASYNC109 - the program's own time, counted outside this process
+        timeout_ms: Milliseconds | None = None,
+        network: Reach | None = None,
+        secrets: Names | None = None,
+        project: Project = "none",
+        files: Texts | None = None,
+        packages: Packages | None = None,
+        background: Background = False,
+    ) -> Ran:
+        given = {"code": code, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms, "network": network,
+                 "secrets": secrets, "project": project, "files": files, "packages": packages}  # fmt: skip
+        if background:
+            return await submit(means.jobs(), context, given)
+        return await run_program(means, Wanted.of("python", given), context)
+
+    return _made(means, "python", "medium", run)
+
+
+def _javascript(means: Means) -> Tool:
     async def run(
         context: Context,
         code: Code,
@@ -89,12 +114,9 @@ def _program(means: Means, language: Language) -> Tool:
                  "secrets": secrets, "project": project, "files": files}  # fmt: skip
         if background:
             return await submit(means.jobs(), context, given)
-        return await run_program(means, Wanted.of(language, given), context)
+        return await run_program(means, Wanted.of("javascript", given), context)
 
-    return tool(
-        f"exec.{language}", description=_SAYS[language], risk="medium",
-        aliases=(f"code/execute/{language}",), **shared(means, language),
-    )(run)  # fmt: skip
+    return _made(means, "javascript", "medium", run)
 
 
 def _shell(means: Means) -> Tool:
@@ -114,12 +136,15 @@ def _shell(means: Means) -> Tool:
         given = {"argv": argv, "script": script, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms,
                  "network": network, "secrets": secrets, "project": project, "files": files}  # fmt: skip
         if background:
-            return await submit(
-                means.jobs(), context, {name: value for name, value in given.items() if value != ""}
-            )
+            return await submit(means.jobs(), context, given)
         return await run_program(means, Wanted.of("shell", given), context)
 
-    return tool(
-        "exec.shell", description=_SAYS["shell"], risk="high", aliases=("code/execute/shell",),
-        **shared(means, "shell") | {"effects_of": shell_effects_of},
-    )(run)  # fmt: skip
+    return _made(means, "shell", "high", run)
+
+
+def _made(means: Means, language: Language, risk: Risk, run: Handler) -> Tool:
+    options = shared(means, language)
+    if language == "shell":
+        options["effects_of"] = shell_effects_of
+    aliases = (f"code/execute/{language}",)
+    return tool(f"exec.{language}", description=_SAYS[language], risk=risk, aliases=aliases, **options)(run)

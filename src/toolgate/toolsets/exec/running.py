@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
+import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from toolgate.core import diff
 from toolgate.core.change import Change
 from toolgate.core.context import Context
 from toolgate.core.errors import BlockedContent, CallError, Code
-from toolgate.sandbox.job import Altered, Job, Language, Left, Limits, Outcome
-from toolgate.sandbox.program import LIMITS as SHELL
+from toolgate.sandbox.job import Altered, Job, Left, Outcome
 from toolgate.toolsets.exec.given import MARGIN, Wanted
 from toolgate.toolsets.exec.leaving import save
 from toolgate.toolsets.exec.means import Means
@@ -20,28 +19,25 @@ from toolgate.toolsets.exec.proposing import proposed
 from toolgate.toolsets.exec.results import Ran, ended, ran, stopped
 from toolgate.toolsets.exec.viewing import Seen, look_over, view_of
 
-if TYPE_CHECKING:
-    from toolgate.ledger.traces import Execution
-
-_PROCESSES: dict[Language, int] = {"python": 1, "javascript": 1, "shell": SHELL.processes}
+log = logging.getLogger("toolgate.exec")
 
 
 async def run_program(means: Means, wanted: Wanted, context: Context) -> Ran:
     try:
-        job, seen = await _job(means, wanted, context.tool)
-        reach = means.reach(wanted.grant, context)
+        doors = means.doors(wanted.grant, context)
         sandbox = means.sandbox()
+        job, seen = await _job(means, wanted, context.tool)
     except CallError as error:
         error.certain = True  # nothing has run
         raise
     try:
-        outcome = await sandbox.run(job, egress=reach.egress, broker=reach.broker)
+        outcome = await sandbox.run(job, egress=doors.egress, broker=doors.broker)
     finally:
-        await reach.close()
-    if reach.exhausted and outcome.limit is None:
+        await doors.recorded()
+    if doors.exhausted() and outcome.limit is None:
         outcome = replace(outcome, limit="requests")
     found = await _found(means, wanted, context, outcome)
-    await means.trace(_execution(means, wanted, context, found))
+    await _trace(means, wanted, context, found)
     if ended(outcome):
         raise stopped(outcome, wanted.language, job.limits.wall_s, found)
     if seen is not None and outcome.delta:
@@ -56,35 +52,56 @@ async def _job(means: Means, wanted: Wanted, tool: str) -> tuple[Job, Seen | Non
         seen = await means.files.run(lambda: look_over(means.files.mounts))
         view = view_of(means.files.mounts, seen, writable=wanted.project == "overlay")
     given = tuple(Left(name, text.encode()) for name, text in (wanted.files or {}).items())
-    limits = Limits(wall_s=seconds, cpu_s=max(1, round(seconds + 0.5)), processes=_PROCESSES[wanted.language])
+    limits = means.limits(wanted.language, seconds)
     job = Job(
         wanted.language, wanted.code, wanted.argv, wanted.stdin.encode(), limits, wanted.grant.secrets, view,
-        files=given,
+        files=given, packages=means.packages(wanted.packages) if wanted.packages else (),
     )  # fmt: skip
     return job, seen
 
 
 async def _found(means: Means, wanted: Wanted, context: Context, outcome: Outcome) -> Ran:
-    warnings = means.advise(wanted.language, wanted.code, wanted.grant.secrets)
+    warnings = means.advise(wanted.language, wanted.code)
     given = {name: text.encode() for name, text in (wanted.files or {}).items()}
-    new = [each for each in outcome.left if given.get(each.path) != each.content]
-    left = [each for each in new if not means.held(each.path.encode() + b"\n" + each.content)]
-    if len(left) < len(new):
-        warnings = [*warnings, f"{len(new) - len(left)} files were not saved: they hold secrets"]
+    left = [each for each in outcome.left if given.get(each.path) != each.content]
     if not left:
         return ran(outcome, [], warnings)
     if not means.may_save(context.persona):
         refused = f"{len(left)} files were not saved: {context.persona} has no scratch mount"
         return ran(outcome, [], [*warnings, refused])
-    kept, why = await save(means.files, context.call_id, left)
+    # what is saved is read by others later, when nobody knows any more what the program was given
+    clean = [Left(each.path, means.redact(each.content), each.mode) for each in left]
+    kept, why = await save(means.files, context.call_id, clean)
     return ran(outcome, kept, [*warnings, *why])
 
 
-def _without_secrets(means: Means, change: Change) -> None:
+async def _trace(means: Means, wanted: Wanted, context: Context, found: Ran) -> None:
+    """For people who want to know what fails most. That it cannot be kept is no reason to fail the call."""
+    from toolgate.ledger.traces import Execution  # loaded with the first program
+
+    code, out, err = means.redact([_text(wanted), found["stdout"], found["stderr"]])
+    try:
+        await means.trace(
+            Execution(
+                call=context.call_id, persona=context.persona, tool=context.tool, language=wanted.language,
+                code=code, stdout=out, stderr=err, exit_code=found["exit_code"],
+                duration_ms=found["duration_ms"], limit=found["limit"] or "", session=context.conversation,
+                llm_reasoning=context.reason,
+            )
+        )  # fmt: skip
+    except Exception:
+        log.exception("the trace of %s could not be kept", context.call_id)
+
+
+def _text(wanted: Wanted) -> str:
+    return wanted.code or "\n".join(wanted.argv)
+
+
+def _check_secrets(means: Means, change: Change) -> None:
     """Before anything of it is kept: a proposal waits on disk until it is approved."""
     for part in change.files:
         name, content = part.path.relative.encode(), part.after or b""
-        new = set(means.held(name + b"\n" + content)) - set(means.held(part.before or b""))
+        new = means.held(name + b"\n" + content) - means.held(part.before or b"")
         if new:
             raise BlockedContent(
                 f"{part.path.shown} would hold the secret {', '.join(sorted(new))}",
@@ -92,37 +109,33 @@ def _without_secrets(means: Means, change: Change) -> None:
             )
 
 
-def _execution(means: Means, wanted: Wanted, context: Context, found: Ran) -> Execution:
-    from toolgate.ledger.traces import Execution  # loaded with the first program
-
-    code = wanted.code or shlex.join(wanted.argv)
-    code, stdout, stderr, why = means.clean([code, found["stdout"], found["stderr"], context.reason])
-    return Execution(
-        call=context.call_id, persona=context.persona, tool=context.tool, language=wanted.language, code=code,
-        stdout=stdout, stderr=stderr, exit_code=found["exit_code"], duration_ms=found["duration_ms"],
-        limit=found["limit"] or "", session=context.conversation, llm_reasoning=why,
-    )  # fmt: skip
-
-
 async def _propose(
     means: Means, context: Context, seen: Seen, delta: tuple[Altered, ...], found: Ran
 ) -> None:
     """Kept now, and put to the gate by the call that follows; what cannot be proposed is said instead."""
+    told: dict[str, Any] = {
+        "execution": None, "files": [], "diff": "", "state": "none", "event_id": None, "error": None,
+    }  # fmt: skip
     try:
         made = await proposed(means.files, seen, delta)
         found["warnings"] += made.left_out
         if not made.change.files:
             return
-        _without_secrets(means, made.change)
+        _check_secrets(means, made.change)
         ident = await means.kept.keep(made.change, context.persona)
     except CallError as error:
         state = "conflict" if error.code is Code.CONFLICT else "refused"
         problem = {"code": error.code.value, "message": error.message, "fix": error.fix}
-        found["proposal"] = {"execution": None, "files": [], "diff": "", "state": state, "event_id": None, "error": problem}  # fmt: skip
+        found["proposal"] = told | {"state": state, "error": problem}
         return
     entries = [
-        {"path": part.path.shown, "op": part.op, "kind": part.kind, "size": None if part.after is None else len(part.after)}
+        {
+            "path": part.path.shown,
+            "op": part.op,
+            "kind": part.kind,
+            "size": None if part.after is None else len(part.after),
+        }
         for part in made.change.files
-    ]  # fmt: skip
+    ]
     shown = await asyncio.to_thread(diff.render, made.change)
-    found["proposal"] = {"execution": ident, "files": entries, "diff": shown, "state": "none", "event_id": None, "error": None}  # fmt: skip
+    found["proposal"] = told | {"execution": ident, "files": entries, "diff": shown}

@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from toolgate.core.context import Context
-from toolgate.core.errors import Unavailable
+from toolgate.core.errors import NotAllowed, Unavailable
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
-from toolgate.ledger.ledger import Ledger
 from toolgate.policy.policy import Policy
-from toolgate.sandbox.job import Sandbox
+from toolgate.sandbox import packages
+from toolgate.sandbox.job import Language, Limits, Sandbox
+from toolgate.sandbox.program import LIMITS as SHELL
+from toolgate.sandboxspec import SandboxSpec
 from toolgate.secrets.advice import advise
 from toolgate.secrets.redactor import VaultRedactor
 from toolgate.secrets.vault import Vault
 from toolgate.toolsets import exec as programs
+from toolgate.toolsets.exec import doors
 from toolgate.toolsets.exec.kept import Proposals
-from toolgate.toolsets.exec.means import Grant, Means, Nothing, Reached
+from toolgate.toolsets.exec.means import Means
 from toolgate.workspace.files import WorkspaceFiles
 
 if TYPE_CHECKING:
     from toolgate.jobs.jobs import Jobs
     from toolgate.ledger.traces import Traces
-
-
-class Lazy:
-    def __init__(self, stack: AsyncExitStack) -> None:
-        self._stack = stack
-        self._host: Sandbox | None = None
-
-    def __call__(self) -> Sandbox:
-        if sys.platform != "linux":
-            raise Unavailable(
-                f"programs are run on Linux only, and this is {sys.platform}", "use Linux or WSL2"
-            )
-        if self._host is None:
-            from toolgate.sandbox.host import Host
-
-            host = Host()
-            self._stack.push_async_callback(host.close)
-            self._host = host
-        return self._host
 
 
 class Around(Protocol):
@@ -57,17 +42,24 @@ class Around(Protocol):
     def jobs(self) -> Jobs: ...
 
 
-def _reaching(
-    vault: Vault | None, redactor: VaultRedactor, ledger: Ledger, private: tuple[str, ...]
-) -> Callable[[Grant, Context], Reached]:
-    def reach(grant: Grant, context: Context) -> Reached:
-        if not grant.hosts and not grant.secrets:
-            return Nothing()
-        from toolgate.toolsets.exec.reaching import Reaching  # the proxy is loaded by those who use it
+class Lazy:
+    def __init__(self, stack: AsyncExitStack, spec: Callable[[], SandboxSpec]) -> None:
+        self._stack, self._spec = stack, spec
+        self._host: Sandbox | None = None
 
-        return Reaching(vault, redactor, ledger, private)(grant, context)
+    def __call__(self) -> Sandbox:
+        if sys.platform != "linux":
+            raise Unavailable(
+                f"programs are run on Linux only, and this is {sys.platform}", "use Linux or WSL2"
+            )
+        if self._host is None:
+            from toolgate.sandbox.host import Host
 
-    return reach
+            spec = self._spec()
+            host = Host(spec.mode, warm=spec.warm)
+            self._stack.push_async_callback(host.close)
+            self._host = host
+        return self._host
 
 
 def tools_of(
@@ -76,24 +68,61 @@ def tools_of(
     state: Path,
     stack: AsyncExitStack,
     policy: Callable[[], Policy],
+    spec: Callable[[], SandboxSpec],
     around: Around,
-    private: Sequence[str] = (),
 ) -> tuple[list[Tool], Proposals]:
+    """The tools, and the proposals whose contents must be kept."""
+    kept = Proposals(state / "proposals", files, services.ledger.clock.now)
     redactor = services.redactor
     assert isinstance(redactor, VaultRedactor)
-    vault = redactor.vault
-    kept = Proposals(state / "proposals", files, services.ledger.clock.now)
     means = Means(
-        sandbox=Lazy(stack),
+        sandbox=Lazy(stack, spec),
         files=files,
         kept=kept,
         most=lambda name: services.timeouts.of(services.registry.resolve(name)),
-        reach=_reaching(vault, redactor, services.ledger, tuple(private)),
+        may_save=lambda persona: all("scratch" in member.mounts for member in policy().line(persona)),
+        doors=lambda grant, context: doors.opened(
+            grant, context, services.ledger, redactor.vault, redactor, spec().network.private
+        ),
+        advise=advise,
+        redact=redactor.redact,
+        packages=lambda names: _packages(names, spec().packages),
+        limits=lambda language, seconds: _limits(spec(), language, seconds),
         trace=lambda execution: around.traces.add(execution),
         jobs=lambda: around.jobs,
-        clean=redactor.redact,
-        held=lambda data: {name for name, _, _ in vault.within(data)} if vault is not None else (),
-        advise=lambda language, code, secrets: advise(language, code) if secrets else [],
-        may_save=lambda persona: all("scratch" in member.mounts for member in policy().line(persona)),
+        held=lambda data: _names_in(redactor.vault, data),
     )
     return programs.toolset(means, services.ledger), kept
+
+
+def _limits(spec: SandboxSpec, language: Language, seconds: float) -> Limits:
+    """The owner's, and the time that the call asks for, which the owner can only shorten. Without a word of the owner's
+    the processor's time follows from it."""
+    said = spec.limits.model_fields_set
+    wall = min(seconds, spec.limits.wall_s) if "wall_s" in said else seconds
+    cpu = spec.limits.cpu_s if "cpu_s" in said else round(wall) + 1
+    usual = spec.limits.limits(SHELL.processes if language == "shell" else 1)
+    return replace(usual, wall_s=wall, cpu_s=cpu)
+
+
+def _names_in(vault: Vault | None, data: bytes) -> frozenset[str]:
+    return frozenset(name for name, _, _ in vault.within(data)) if vault is not None else frozenset()
+
+
+def _packages(wanted: Sequence[str], allowed: Sequence[str]) -> tuple[Path, ...]:
+    known = {_plain(name) for name in allowed}
+    for name in wanted:
+        if _plain(name) not in known:
+            raise NotAllowed(
+                f"programs may not have the package {name!r}",
+                "the owner lists packages in `sandbox: {packages: [...]}` of toolgate.yaml",
+            )
+    found = packages.find(wanted)
+    if found.missing:
+        names = " ".join(found.missing)
+        raise Unavailable(f"not installed: {names}", f"pip install {names}")
+    return found.paths
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
