@@ -1,7 +1,7 @@
 """A sandbox in a process of its own, which runs as root or, in the other modes, as an unprivileged user.
 
-    with Remote("userns") as sandbox:                # Remote("root", off=["seccomp"]) leaves a layer out
-        outcome = await sandbox.run(Job("python", "print(1)"))
+with Remote("userns") as sandbox:                # Remote("root", off=["seccomp"]) leaves a layer out
+    outcome = await sandbox.run(Job("python", "print(1)"))
 """
 
 from __future__ import annotations

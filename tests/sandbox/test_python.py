@@ -28,7 +28,9 @@ async def test_an_error_shows_only_the_programs_own_frames(sandbox: Remote) -> N
     outcome = await sandbox.python("def f():\n    return 1 / 0\nawait __import__('asyncio').sleep(0)\nf()\n")
     shown = outcome.stderr.decode()
     assert outcome.exit_code == 1
-    assert shown.startswith('Traceback (most recent call last):\n  File "<program>", line 4, in <module>\n    f()')
+    assert shown.startswith(
+        'Traceback (most recent call last):\n  File "<program>", line 4, in <module>\n    f()'
+    )
     assert shown.endswith("ZeroDivisionError: division by zero\n")
     assert "asyncio" not in shown
     assert "inside" not in shown
@@ -84,9 +86,13 @@ async def test_the_version_and_the_library_are_the_hosts(sandbox: Remote) -> Non
 
 
 async def test_nothing_of_one_program_reaches_the_next(sandbox: Remote) -> None:
-    first = await sandbox.python("import json, os; json.left = 1; open('f', 'w').close(); os.environ['X'] = '1'")
+    first = await sandbox.python(
+        "import json, os; json.left = 1; open('f', 'w').close(); os.environ['X'] = '1'"
+    )
     assert first.exit_code == 0, first
-    second = await sandbox.python("import json, os; print(hasattr(json, 'left'), os.listdir(), 'X' in os.environ)")
+    second = await sandbox.python(
+        "import json, os; print(hasattr(json, 'left'), os.listdir(), 'X' in os.environ)"
+    )
     assert second.stdout == b"False ['.tmp'] False\n", second
 
 
@@ -99,5 +105,3 @@ async def test_temporary_files_are_possible_and_do_not_come_back(sandbox: Remote
     code = "import tempfile\nwith tempfile.NamedTemporaryFile(delete=False) as f: f.write(b'x')\nopen('kept', 'w').write('y')"
     outcome = await sandbox.python(code)
     assert outcome.left == (Left("kept", b"y", 0o644),), outcome
-
-

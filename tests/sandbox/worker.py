@@ -1,6 +1,7 @@
 """A process that has a sandbox: it runs the jobs that a test sends it, as root or as an unprivileged user.
 
-`python worker.py FD MODE [LAYER ...]`; each request comes on a socket of its own. See remote.py.
+`python worker.py FD MODE [LAYER ...]`; each request comes on a socket of its own. See remote.py. Deno's own permissions
+are left out as the layer `deno`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from sandbox import opened
 from toolgate.sandbox.host import Host
 from toolgate.sandbox.job import Request
 from toolgate.sandbox.walls import Walls
@@ -89,7 +91,8 @@ async def carry_out(request: dict[str, Any], host: Host) -> Any:
 
 
 async def main(handle: str, mode: Any, *off: str) -> None:
-    host = Host(mode, walls=Walls(frozenset(off)))
+    programs = {"javascript": opened.program} if "deno" in off else {}
+    host = Host(mode, walls=Walls(frozenset(off) - {"deno"}), programs=programs)
     await serve(socket.socket(fileno=int(handle)), host)
 
 

@@ -149,26 +149,21 @@ class Given:
 
 def _values(written: bytes) -> tuple[list[Any], list[str]]:
     """One JSON value on a line. What is too much or no JSON is said once, and not taken."""
+    kept = written[:OUTPUT_BYTES].rpartition(b"\n")[0] if len(written) > OUTPUT_BYTES else written
+    lines = [line for line in kept.split(b"\n") if line]
     values: list[Any] = []
-    lines = written[:OUTPUT_BYTES].split(b"\n")
-    whole = len(written) <= OUTPUT_BYTES and len(lines) <= OUTPUTS + 1
-    dropped = [] if whole else [f"outputs beyond {OUTPUTS}, or {OUTPUT_BYTES:,} bytes"]
-    wrong = f"a value given to output() that is not JSON, or more than {DEPTH} deep"
-    for line in lines[:OUTPUTS] if whole else lines[:-1][:OUTPUTS]:
-        if not line:
-            continue
+    dropped: dict[str, None] = {}
+    if kept is not written or len(lines) > OUTPUTS:
+        dropped[f"outputs beyond {OUTPUTS}, or {OUTPUT_BYTES:,} bytes"] = None
+    for line in lines[:OUTPUTS]:
         try:
             value = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            value = None
-            fit = False
-        else:
-            fit = not deeper_than(value, DEPTH)
-        if fit:
+            if deeper_than(value, DEPTH):
+                raise ValueError("too deep")
             values.append(value)
-        elif wrong not in dropped:
-            dropped.append(wrong)
-    return values, dropped
+        except ValueError:
+            dropped[f"a value given to output() that is not JSON, or more than {DEPTH} deep"] = None
+    return values, list(dropped)
 
 
 def is_commonjs(code: str) -> bool:
