@@ -92,7 +92,8 @@ PROCESSES = [
     Attack("child process", "a shell by Node", "deno / seccomp, landlock",
            "import { execSync } from 'node:child_process'; execSync('id > $DIRECTORY/new')"),
     Attack("deno again", "Deno itself, with every permission", "deno / seccomp",
-           "console.log(new Deno.Command(Deno.execPath(), { args: ['eval', '-A', `console.log(Deno.readTextFileSync('$SECRET'))`] }).outputSync())"),
+           "const made = new Deno.Command(Deno.execPath(), { args: ['eval', `console.log(Deno.readTextFileSync('$SECRET'))`] }).outputSync();"
+           "console.log(new TextDecoder().decode(made.stdout))"),
     Attack("fork", "a Node child that outlives its parent", "deno / seccomp",
            "import { spawn } from 'node:child_process'; spawn('/bin/sleep', ['$NAP'], { detached: true, stdio: 'ignore' }).unref()"),
     Attack("cluster", "workers of Node's cluster", "deno / seccomp", "import cluster from 'node:cluster'; cluster.fork()"),
@@ -152,7 +153,7 @@ NETWORK = [
 ]  # fmt: skip
 
 
-BRIEF = Limits(wall_s=1.0)
+BRIEF = Limits(wall_s=0.6)
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ SMALL = Limits(
 FLOODS = [
     Flood("spin", "time", "host", "for (;;) {}"),
     Flood("spin in workers", "time", "host",
-          "for (let i = 0; i < 4; i++) new Worker('data:text/javascript,for(;;){}', { type: 'module' }); await new Promise(() => {})"),
+          "for (let i = 0; i < 4; i++) new Worker('data:text/javascript,for(;;){}', { type: 'module' }); await new Promise(() => {})", Limits(memory_bytes=3 << 30, wall_s=0.6)),
     Flood("deaf", "time", "host",
           "import p from 'node:process'; for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) try { p.on(name, () => {}) } catch {} for (;;) {}"),
     Flood("wait for ever", "time", "host", "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)"),
