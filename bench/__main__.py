@@ -23,6 +23,7 @@ from rich.table import Table
 from bench import results, world
 from bench.crowd import crowd
 from bench.durable import durable
+from bench.exec import exec_python
 from bench.git import git
 from bench.growth import growth
 from bench.javascript import javascript_program
@@ -39,7 +40,7 @@ from bench.server import Postgres
 BENCHMARKS: dict[str, Benchmark] = {
     "gate": overhead, "durable": durable, "crowd": crowd, "verify": proof, "growth": growth, "parts": parts,
     "git": git, "search": search, "open": opening, "mcp": mcp,
-    "javascript": javascript_program,
+    "exec": exec_python, "javascript": javascript_program,
 }  # fmt: skip
 
 

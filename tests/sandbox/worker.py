@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sandbox import opened
+from toolgate.sandbox import pool
 from toolgate.sandbox.host import Host
 from toolgate.sandbox.job import Request
 from toolgate.sandbox.walls import Walls
@@ -91,8 +92,9 @@ async def carry_out(request: dict[str, Any], host: Host) -> Any:
 
 
 async def main(handle: str, mode: Any, *off: str) -> None:
+    pool.JOBS = 100  # so that zygotes are replaced while a test looks
     programs = {"javascript": opened.program} if "deno" in off else {}
-    host = Host(mode, walls=Walls(frozenset(off) - {"deno"}), programs=programs)
+    host = Host(mode, programs=programs, walls=Walls(frozenset(off) - {"deno"}))
     await serve(socket.socket(fileno=int(handle)), host)
 
 

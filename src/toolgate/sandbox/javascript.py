@@ -32,9 +32,6 @@ _LAST_WORDS = re.compile(rb"\n*<--- Last few GCs --->.*|\n*#\n# Fatal.*", re.DOT
 _NEVER = re.compile(rb"(error: Top-level await promise never resolved\n).*\Z", re.DOTALL)
 _HEAP_SHARE = 0.75
 """Of a program's memory for V8's heap; the rest is for what is not on it: buffers, code, stacks."""
-RESERVED_BYTES = 576 << 20
-"""What V8 sets aside before anything runs, nearly all of it address space for machine code. It counts as data, so a
-limit on data needs this much on top of the program's memory."""
 
 
 def find() -> Path:
@@ -56,11 +53,9 @@ def program(job: Job, networked: bool, broker: Broker | None) -> Program:
     return Program(
         argv=tuple(command(str(deno), job, networked)),
         ro_paths=interpreter.libraries(),
-        exec_paths=interpreter.loaders(),
-        runtime=(str(deno), str(PRELUDE.resolve())),
+        exec_paths=(*interpreter.loaders(), str(deno), str(PRELUDE.resolve())),
         env=ENVIRONMENT,
         stdin=given.stream(),
-        reserved_bytes=RESERVED_BYTES,
         finish=given.finish,
     )
 

@@ -17,7 +17,6 @@ class Shape:
     inodes: int
     read: tuple[str, ...]
     execute: tuple[str, ...]
-    runtime: tuple[str, ...]
     packages: tuple[str, ...]
     view: View | None
     processes: bool
@@ -26,15 +25,13 @@ class Shape:
 
     @classmethod
     def of(cls, job: Job, program: Program | None, network: bool, off: frozenset[str]) -> Shape:
-        python = interpreter.readable() if program is None else ()
-        given = (program.ro_paths, program.exec_paths) if program else ((), ())
+        given = (program.ro_paths, program.exec_paths) if program else (interpreter.readable(), ())
         return cls(
             kind=job.language,
             disk=job.limits.disk_bytes,
             inodes=job.limits.inodes,
-            read=interpreter.existing([*python, *given[0]]),
+            read=interpreter.existing(given[0]),
             execute=interpreter.existing(given[1]),
-            runtime=program.runtime if program else (),
             packages=tuple(str(path.resolve()) for path in job.packages),
             view=job.view,
             processes=job.limits.processes > 1,
@@ -48,8 +45,7 @@ class Shape:
         }  # fmt: skip
         return {
             "kind": self.kind, "uid": uid, "place": place, "disk": self.disk, "inodes": self.inodes,
-            "read": list(self.read), "execute": list(self.execute),
-            "runtime": list(self.runtime), "packages": list(self.packages),
+            "read": list(self.read), "execute": list(self.execute), "packages": list(self.packages),
             "hide": list(interpreter.hidden()) if self.kind == "python" else [], "view": view,
             "processes": self.processes, "network": self.network, "off": sorted(self.off),
         }  # fmt: skip

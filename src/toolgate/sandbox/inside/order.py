@@ -10,9 +10,12 @@ from typing import Any, Literal
 Mode = Literal["root", "userns", "landlock"]
 Kind = Literal["python", "javascript", "shell"]
 
-WORK, PROJECT, PACKAGES, RUNTIME, SCRAP = "/work", "/project", "/packages", "/runtime", ".tmp"
+WORK, PROJECT, PACKAGES, SCRAP = "/work", "/project", "/packages", ".tmp"
 """SCRAP is for temporary files, in the work directory; it does not come back."""
 PROXY_PORT = 3128
+ELSEWHERE = "/host"
+"""Where something is put whose own place is taken."""
+_TAKEN = (WORK, PROJECT, PACKAGES, ELSEWHERE, "/tmp", "/proc", "/dev", "/sys", "/run")  # noqa: S108
 INSIDE_UID = 1000
 """Who a program is inside a user namespace."""
 
@@ -34,6 +37,12 @@ LAYERS = frozenset(
 """What can be left out by a test that wants to see what each layer stops."""
 
 
+def placed(path: str) -> str:
+    """Where in the new root a path of the host's is: the same place, unless the new root has its own use for it."""
+    taken = any(path == each or path.startswith(each + "/") for each in _TAKEN)
+    return ELSEWHERE + path if taken else path
+
+
 @dataclass(frozen=True)
 class Order:
     """What is fixed when the walls are raised, before a program is known."""
@@ -47,8 +56,6 @@ class Order:
     inodes: int
     read: list[str]
     execute: list[str]
-    runtime: list[str]
-    """Single files to read and execute. They may lie anywhere, so they are shown in a directory of their own."""
     hide: list[str]
     packages: list[str]
     view: dict[str, Any] | None
