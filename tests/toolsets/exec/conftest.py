@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from toolgate.sandbox import host, probe
-from toolgate.sandbox.host import Host
+from toolgate.sandbox import probe
+
+from . import running
 
 
 @pytest.fixture
@@ -30,5 +30,5 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     refused = probe.look(request.param).refused
     if refused:
         pytest.skip(f"no sandbox of this kind here: {refused}")
-    monkeypatch.setattr(host, "Host", partial(Host, request.param))
+    monkeypatch.setitem(running.SANDBOX, "mode", request.param)
     return str(request.param)

@@ -22,6 +22,8 @@ POLICY: dict[str, Any] = {
         "bare": {"phase": "contribute", "mounts": ["project"]},
     },
 }
+SANDBOX: dict[str, Any] = {}
+"""Of every gate that says nothing else; a fixture chooses the mode here."""
 VIEWING = {
     "policy": {
         "rules": [
@@ -38,7 +40,7 @@ async def opened(
 ) -> AsyncIterator[tuple[toolgate.Gate, Script]]:
     script = Script(*answers)
     channels = [script] if human else []
-    async with toolgate.open(root, dict(policy), "memory", channels=channels) as gate:
+    async with toolgate.open(root, {"sandbox": SANDBOX, **policy}, "memory", channels=channels) as gate:
         script.gate = gate
         yield gate, script
     script.check()

@@ -71,6 +71,8 @@ def _mask(base: str, root: int, hidden: Iterable[str], owner: int | None) -> Non
     made = {""}
     _resemble(base, os.fstat(root), owner)
     for name in hidden:
+        if not _there(root, os.path.dirname(name)):
+            continue  # what it was in has gone: there is nothing to hide
         above = ""
         for part in name.split("/")[:-1]:
             above = f"{above}/{part}" if above else part
@@ -79,6 +81,13 @@ def _mask(base: str, root: int, hidden: Iterable[str], owner: int | None) -> Non
                 os.mkdir(f"{base}/{above}", 0o700)
                 _resemble(f"{base}/{above}", os.stat(above, dir_fd=root, follow_symlinks=False), owner)
         os.mknod(f"{base}/{name}", stat.S_IFCHR, 0)
+
+
+def _there(root: int, directory: str) -> bool:
+    try:
+        return not directory or stat.S_ISDIR(os.stat(directory, dir_fd=root, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def _resemble(path: str, status: os.stat_result, owner: int | None) -> None:

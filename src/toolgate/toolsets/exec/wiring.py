@@ -14,9 +14,7 @@ from toolgate.core.errors import NotAllowed, Unavailable
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
 from toolgate.policy.policy import Policy
-from toolgate.sandbox import packages
 from toolgate.sandbox.job import Language, Limits, Sandbox
-from toolgate.sandbox.program import LIMITS as SHELL
 from toolgate.sandboxspec import SandboxSpec
 from toolgate.secrets.advice import advise
 from toolgate.secrets.redactor import VaultRedactor
@@ -101,7 +99,9 @@ def _limits(spec: SandboxSpec, language: Language, seconds: float) -> Limits:
     said = spec.limits.model_fields_set
     wall = min(seconds, spec.limits.wall_s) if "wall_s" in said else seconds
     cpu = spec.limits.cpu_s if "cpu_s" in said else round(wall) + 1
-    usual = spec.limits.limits(SHELL.processes if language == "shell" else 1)
+    from toolgate.sandbox.program import LIMITS
+
+    usual = spec.limits.limits(LIMITS.processes if language == "shell" else 1)
     return replace(usual, wall_s=wall, cpu_s=cpu)
 
 
@@ -117,6 +117,8 @@ def _packages(wanted: Sequence[str], allowed: Sequence[str]) -> tuple[Path, ...]
                 f"programs may not have the package {name!r}",
                 "the owner lists packages in `sandbox: {packages: [...]}` of toolgate.yaml",
             )
+    from toolgate.sandbox import packages
+
     found = packages.find(wanted)
     if found.missing:
         names = " ".join(found.missing)
