@@ -23,6 +23,7 @@ from rich.table import Table
 from bench import results, world
 from bench.crowd import crowd
 from bench.durable import durable
+from bench.exec import exec_python
 from bench.git import git
 from bench.growth import growth
 from bench.mcp import mcp
@@ -38,6 +39,7 @@ from bench.server import Postgres
 BENCHMARKS: dict[str, Benchmark] = {
     "gate": overhead, "durable": durable, "crowd": crowd, "verify": proof, "growth": growth, "parts": parts,
     "git": git, "search": search, "open": opening, "mcp": mcp,
+    "exec": exec_python,
 }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from toolgate.policy.checks import Parts, first_flaw
 from toolgate.policy.hard import Named
 from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, ScanSpec, Strict, flawed
 from toolgate.policy.policy import Policy
+from toolgate.sandboxspec import SandboxSpec
 from toolgate.serverspec import ServerSpec, check_name
 from toolgate.starter import DEFAULT_YAML
 
@@ -114,6 +115,7 @@ class Config(Strict):
     timeouts: TimeoutsSpec = TimeoutsSpec()
     cache: CacheSpec = CacheSpec()
     images: ImagesSpec = ImagesSpec()
+    sandbox: SandboxSpec = SandboxSpec()
 
     @model_validator(mode="before")
     @classmethod

@@ -1,11 +1,11 @@
-"""Doing something as an unprivileged user, from a test that may run as root.
+"""Doing something as an unprivileged user, from a test that runs as root: `python as_user.py UID PROGRAM ARG ...`.
 
-`become(uid)` turns the calling process (a forked child, never the test's own) into a user with no rights, and first
-makes whatever Python needs reachable: in a mount namespace of its own it covers every directory that the user could
-not pass (such as a home with mode 0700) with an empty one that holds nothing but the interpreter, the virtual
-environment and this repository. A process that is not root stays who it is.
+Before it becomes that user it makes whatever Python needs reachable: in a mount namespace of its own it covers every
+directory that the user could not pass (such as a home with mode 0700) with an empty one that holds nothing but the
+interpreter, the virtual environment and this repository. Then it executes the program. Where the tests do not run as
+root, it executes the program as whoever runs them.
 
-    with forked(lambda: asyncio.run(main()), uid=1001): ...     # main runs as uid 1001; its failure is raised here
+    subprocess.run(as_user.command([sys.executable, "-c", "import os; print(os.getuid())"]))
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import traceback
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 from toolgate.sandbox.inside.kernel import CLONE_NEWNS, MS_BIND, MS_PRIVATE, MS_REC, mount, unshare
@@ -23,7 +22,17 @@ USER = 1001
 REPOSITORY = Path(__file__).parents[2]
 
 
-def become(uid: int = USER) -> None:
+def command(argv: Sequence[str], uid: int = USER) -> list[str]:
+    """What to start instead of argv. Handles and environment are passed on."""
+    return [sys.executable, str(Path(__file__).resolve()), str(uid), *argv]
+
+
+def environment() -> dict[str, str]:
+    """With what this test can import."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "HOME": "/nonexistent"}
+
+
+def become(uid: int) -> None:
     """For good: mounts, groups and user of this process."""
     if os.geteuid() != 0:
         return
@@ -33,52 +42,35 @@ def become(uid: int = USER) -> None:
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
-    os.environ["HOME"] = "/nonexistent"
-
-
-def as_user(work: Callable[[], object], uid: int = USER) -> None:
-    """Run it in a child as that user, and raise here what failed there."""
-    readable, writable = os.pipe()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            os.close(readable)
-            become(uid)
-            work()
-            code = 0
-        except BaseException:
-            os.write(writable, traceback.format_exc().encode()[-60_000:])
-        finally:
-            os._exit(code)
-    os.close(writable)
-    with open(readable, "rb") as stream:
-        said = stream.read().decode()
-    _, status = os.waitpid(child, 0)
-    if status:
-        raise AssertionError(f"as user {uid}:\n{said}")
 
 
 def _make_reachable(needed: list[Path]) -> None:
-    real = sorted({path.resolve() for path in needed if path.exists()})
     covered: dict[Path, list[tuple[int, Path]]] = {}
-    for path in real:
+    for path in sorted({path.resolve() for path in needed if path.exists()}):
         barrier = next((above for above in reversed(path.parents) if not _passable(above)), None)
         if barrier is not None:
             covered.setdefault(barrier, []).append((os.open(path, os.O_PATH), path))
     for barrier, inner in covered.items():
         mount("tmpfs", str(barrier), "tmpfs", 0, "mode=755")
         for handle, path in inner:
-            if path.exists():  # below another one
-                continue
-            if stat.S_ISDIR(os.fstat(handle).st_mode):
-                path.mkdir(parents=True)
-            else:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.touch()
-            mount(f"/proc/self/fd/{handle}", str(path), None, MS_BIND | MS_REC)
+            if not path.exists():  # it may be inside one that is there already
+                _make_room(path, stat.S_ISDIR(os.fstat(handle).st_mode))
+                mount(f"/proc/self/fd/{handle}", str(path), None, MS_BIND | MS_REC)
             os.close(handle)
+
+
+def _make_room(path: Path, directory: bool) -> None:
+    if directory:
+        path.mkdir(parents=True)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
 
 
 def _passable(directory: Path) -> bool:
     return bool(directory.stat().st_mode & stat.S_IXOTH)
+
+
+if __name__ == "__main__":
+    become(int(sys.argv[1]))
+    os.execv(sys.argv[2], sys.argv[2:])

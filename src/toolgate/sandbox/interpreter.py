@@ -6,7 +6,7 @@ import os
 import ssl
 import sys
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 _SHARED = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64", "/etc/ld.so.cache")
@@ -63,7 +63,12 @@ def hidden() -> tuple[str, ...]:
 
 
 def existing(paths: Iterable[str]) -> tuple[str, ...]:
-    """Real paths, without those that are inside another one."""
+    """Real paths, without those that are inside another one. Asked again and again, so remembered."""
+    return _existing(tuple(paths))
+
+
+@lru_cache(maxsize=64)
+def _existing(paths: tuple[str, ...]) -> tuple[str, ...]:
     real = sorted({os.path.realpath(path) for path in paths if os.path.exists(path)})
     kept: list[str] = []
     for path in real:

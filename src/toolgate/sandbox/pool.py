@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Coroutine
+from typing import Any
 
 from toolgate.core.errors import Unavailable
 from toolgate.sandbox.job import Mode
@@ -30,6 +32,8 @@ class Pool:
         self._ready: list[Prepared] = []
         self._out: set[Prepared] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._refilling: set[asyncio.Task[None]] = set()
+        self._none_out = asyncio.Event()
         self._starting = asyncio.Lock()
         self._closed = False
 
@@ -38,31 +42,33 @@ class Pool:
             self._ready.remove(one)
             if one.alive:
                 return one
-            await self._discard(one)
+            await self.release(one)
         return await self._prepare(shape)
 
     async def release(self, prepared: Prepared) -> None:
-        """The program is done, or is to be: nothing of it stays."""
-        await prepared.end()
-        prepared.close()
+        """The program is done, or is to be: nothing of it stays, also where whoever waits here is cancelled."""
+        await asyncio.shield(self._in_background(_end(prepared)))
 
     def refill(self, shape: Shape) -> None:
         """In the background; the program that was asked for does not wait for the next one."""
         if self.warm and not self._closed:
-            task = asyncio.ensure_future(self._refill(shape))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._refilling.add(task := asyncio.ensure_future(self._refill(shape)))
+            task.add_done_callback(self._refilling.discard)
 
     async def close(self) -> None:
         self._closed = True
-        for task in tuple(self._tasks):
+        for task in self._refilling:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._refilling, return_exceptions=True)
         zygotes = {one.zygote for one in self._out} | ({self.zygote} if self.zygote else set())
         for zygote in zygotes:
             await zygote.close()
-        for one in tuple(self._out):
-            one.close()
+        for one in self._ready:
+            await self.release(one)
+        if self._out:  # their programs ended with the zygote: whoever runs them is about to notice
+            self._none_out.clear()
+            await self._none_out.wait()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.places is not None:
             await asyncio.to_thread(self.places.close)
 
@@ -74,7 +80,7 @@ class Pool:
         except (Unavailable, OSError):
             return  # whoever needs one will hear of it
         while len(self._ready) > self.warm:
-            await self._discard(self._ready.pop(0))
+            await self.release(self._ready.pop(0))
 
     async def _prepare(self, shape: Shape) -> Prepared:
         try:
@@ -96,7 +102,7 @@ class Pool:
         try:
             await prepared.raise_walls()
         except BaseException:
-            await self._discard(prepared)
+            await self.release(prepared)
             raise
         return prepared
 
@@ -108,6 +114,8 @@ class Pool:
 
     async def _fresh_zygote(self) -> Zygote:
         async with self._starting:
+            if self._closed:
+                raise Unavailable("the sandbox is closed", "open the project again")
             old = self.zygote
             if old is not None and not old.dead and not _worn(old):
                 return old
@@ -120,18 +128,21 @@ class Pool:
         """It starts nothing any more; it goes with the last program it started."""
         for one in [one for one in self._ready if one.zygote is zygote]:
             self._ready.remove(one)
-            await self._discard(one)
+            await self.release(one)
         if not any(one.zygote is zygote for one in self._out):
             await zygote.close()
 
-    async def _discard(self, prepared: Prepared) -> None:
-        await prepared.end()
-        prepared.close()
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        self._tasks.add(task := asyncio.ensure_future(work))
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def _forget(self, prepared: Prepared) -> None:
         if prepared not in self._out:
             return
         self._out.discard(prepared)
+        if not self._out:
+            self._none_out.set()
         if self.uids:
             self.uids.give_back(prepared.uid)
         if prepared.place and self.places is not None:
@@ -140,9 +151,12 @@ class Pool:
             one.zygote is prepared.zygote for one in self._out
         )
         if last and not self._closed:
-            task = asyncio.ensure_future(prepared.zygote.close())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._in_background(prepared.zygote.close())
+
+
+async def _end(prepared: Prepared) -> None:
+    await prepared.end()
+    prepared.close()
 
 
 def _worn(zygote: Zygote) -> bool:

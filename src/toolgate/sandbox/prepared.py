@@ -99,11 +99,17 @@ class Prepared:
                 return
 
     async def end(self) -> Ended | None:
-        """Kill what is left and wait until it is gone. Finishes even if the waiter is cancelled."""
+        """Kill what is left and wait until it is gone. Whoever is cancelled here has killed it all the same."""
         self.kill()
         if not hasattr(self, "birth"):
             return None
-        return await asyncio.shield(self.birth.ended)
+        if self.pid < 0:
+            self.line.close()  # it has started, or is about to: it ends when it finds nobody at the other end
+        try:
+            return await asyncio.wait_for(asyncio.shield(self.birth.ended), SECONDS)
+        except TimeoutError:
+            self.zygote.process.kill()
+            return await asyncio.shield(self.birth.ended)
 
     def close(self) -> None:
         """Let go of every handle. The process must have ended, or the zygote with it."""

@@ -25,13 +25,12 @@ class Shape:
 
     @classmethod
     def of(cls, job: Job, program: Program | None, network: bool, off: frozenset[str]) -> Shape:
-        python = interpreter.readable() if program is None else ()
-        given = (program.ro_paths, program.exec_paths) if program else ((), ())
+        given = (program.ro_paths, program.exec_paths) if program else (interpreter.readable(), ())
         return cls(
             kind=job.language,
             disk=job.limits.disk_bytes,
             inodes=job.limits.inodes,
-            read=interpreter.existing([*python, *given[0]]),
+            read=interpreter.existing(given[0]),
             execute=interpreter.existing(given[1]),
             packages=tuple(str(path.resolve()) for path in job.packages),
             view=job.view,

@@ -143,6 +143,7 @@ class Zygote:
         self._loop.remove_reader(self.control)
         if not self._up.done():
             self._up.set_exception(ConnectionError("it ended"))
+            self._up.exception()  # whoever waited for it may have been cancelled
         for birth in self.births.values():
             if not birth.started.done():
                 birth.started.set_exception(ConnectionError("the zygote ended"))

@@ -21,12 +21,14 @@ from toolgate.app import Setup
 from toolgate.core.clock import SECOND, iso
 from toolgate.facade import Gate
 from toolgate.faces.cli.question import now
+from toolgate.faces.cli.sandboxwords import sandbox_findings
 from toolgate.faces.cli.serverwords import server_findings
 from toolgate.ledger.chain import check_head, running_of
 from toolgate.ledger.state import standing_of
 from toolgate.policy.examples import run_examples
 from toolgate.policy.facts import facts_from
 from toolgate.record import Record
+from toolgate.sandboxspec import SandboxSpec
 from toolgate.storage.port import Filter
 
 LOW_DISK = 200 * 1024 * 1024
@@ -275,8 +277,15 @@ async def servers(patient: Patient) -> AsyncIterator[Finding]:
             yield Finding(*finding)
 
 
+async def sandbox(patient: Patient) -> AsyncIterator[Finding]:
+    """Every mode is tried, with a process that does nothing."""
+    spec = patient.setup.config.sandbox if patient.setup is not None else SandboxSpec()
+    for finding in await asyncio.to_thread(lambda: list(sandbox_findings(spec))):
+        yield Finding(*finding)
+
+
 Check = Callable[[Patient], AsyncIterator[Finding]]
 CHECKS: list[Check] = [
     python, sqlite, configuration, key, database, journal_mode, disk, permissions, gate, unknown_calls, images,
-    questions, policy_tests, notifier, servers,
+    questions, policy_tests, notifier, servers, sandbox,
 ]  # fmt: skip

@@ -5,10 +5,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import random
 import signal
 import socket
 from dataclasses import replace
+from typing import Any
 
 from . import privileges, python, rlimits, shell, walls
 from .kernel import close_from
@@ -30,15 +30,18 @@ def live(order: Order, mode: Mode, streams: list[int], size: int) -> int:
     except Exception as error:
         line.sendall(json.dumps({"op": "broken", "error": f"{type(error).__name__}: {error}"[:500]}).encode())
         return BROKEN
+    namespace = _prepare(order, mode, line) if order.kind == "python" else {}
     handles = [work] if listener is None else [work, listener.fileno()]
     socket.send_fds(line, [b'{"op":"ready"}'], handles)
     os.close(work)
     if listener is not None:
         listener.close()
-    return _serve(order, mode, line, size, others)
+    return _serve(order, mode, line, namespace, size, others)
 
 
-def _serve(order: Order, mode: Mode, line: socket.socket, size: int, others: int) -> int:
+def _serve(
+    order: Order, mode: Mode, line: socket.socket, namespace: dict[str, Any], size: int, others: int
+) -> int:
     word, handles, _, _ = socket.recv_fds(line, 1, 2)
     if not word or len(handles) != 2:
         return 0  # the host wants no program run here after all
@@ -50,11 +53,17 @@ def _serve(order: Order, mode: Mode, line: socket.socket, size: int, others: int
         rlimits.apply(go, order.kind, size=size, others=others)
     if order.kind != "python":
         line.detach()
-        return shell.become(go, order.kind)
-    os.environ.clear()
+        argv = [walls.where(each, order, mode) if each in order.execute else each for each in go.argv]
+        return shell.become(replace(go, argv=argv), order.kind)
     os.environ.update(go.env)
-    random.seed()
-    return python.run(go.code, Link(line), walls.packages_directory(order, mode))
+    return python.run(go.code, namespace)
+
+
+def _prepare(order: Order, mode: Mode, line: socket.socket) -> dict[str, Any]:
+    os.environ.clear()
+    os.environ.update(walls.environment(order, mode))
+    python.relocate(lambda path: walls.where(path, order, mode))
+    return python.prepare(Link(line), walls.packages_directory(order, mode))
 
 
 def _settle(streams: list[int]) -> socket.socket:

@@ -52,8 +52,8 @@ def restrict(rules: Iterable[Rule], port: int = 0) -> None:
 def _allow_path(ruleset: int, path: str, access: int) -> None:
     try:
         handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
+    except (FileNotFoundError, PermissionError):
+        return  # one rule fewer allows less, never more
     try:
         if not stat.S_ISDIR(os.fstat(handle).st_mode):
             access &= _FOR_FILES

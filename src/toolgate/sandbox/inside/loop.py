@@ -50,7 +50,6 @@ def serve(control: socket.socket, mode: Mode, ablation: bool) -> None:
             importlib.import_module(name)
         except ImportError:  # a Python that was built without it
             continue
-    _preload_prelude()
     size = rlimits.address_space()
     gc.collect()
     gc.freeze()
@@ -144,10 +143,3 @@ class Zygote:
             socket.send_fds(self.control, [json.dumps(message).encode()], handles)
         except OSError:
             os._exit(1)  # the host is gone
-
-
-def _preload_prelude() -> None:
-    try:
-        importlib.import_module(".prelude", __package__)
-    except ModuleNotFoundError:
-        return

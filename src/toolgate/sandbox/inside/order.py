@@ -13,6 +13,9 @@ Kind = Literal["python", "javascript", "shell"]
 WORK, PROJECT, PACKAGES, SCRAP = "/work", "/project", "/packages", ".tmp"
 """SCRAP is for temporary files, in the work directory; it does not come back."""
 PROXY_PORT = 3128
+ELSEWHERE = "/host"
+"""Where something is put whose own place is taken."""
+_TAKEN = (WORK, PROJECT, PACKAGES, ELSEWHERE, "/tmp", "/proc", "/dev", "/sys", "/run")  # noqa: S108
 INSIDE_UID = 1000
 """Who a program is inside a user namespace."""
 
@@ -32,6 +35,12 @@ LAYERS = frozenset(
     }
 )
 """What can be left out by a test that wants to see what each layer stops."""
+
+
+def placed(path: str) -> str:
+    """Where in the new root a path of the host's is: the same place, unless the new root has its own use for it."""
+    taken = any(path == each or path.startswith(each + "/") for each in _TAKEN)
+    return ELSEWHERE + path if taken else path
 
 
 @dataclass(frozen=True)

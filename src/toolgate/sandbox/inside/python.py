@@ -11,10 +11,12 @@ import inspect
 import io
 import linecache
 import os
+import random
 import sys
 import threading
 import traceback
 import types
+from collections.abc import Callable
 from typing import Any
 
 from .link import Link
@@ -22,8 +24,8 @@ from .link import Link
 NAME = "<program>"
 
 
-def run(code: str, link: Link, packages: list[str]) -> int:
-    """The exit code."""
+def prepare(link: Link, packages: list[str]) -> dict[str, Any]:
+    """Everything that can be done before there is a program. Gives the namespace it will run in."""
     _open_streams()
     sys.path += packages
     sys.argv = [NAME]
@@ -31,15 +33,28 @@ def run(code: str, link: Link, packages: list[str]) -> int:
     sys.modules["__main__"] = main
     for name in ("exit", "quit"):  # what `site` would have added
         setattr(builtins, name, sys.exit)
-    _install_prelude(main.__dict__, link)
-    lines = code.splitlines(keepends=True)
-    linecache.cache[NAME] = (len(code), None, lines, NAME)
-    exit_code = _guarded(code, main.__dict__)
-    return _finish(exit_code)
+    if _prelude is not None:
+        _prelude.install(main.__dict__, link)
+    _guarded("pass", {})  # memory that is touched now need not be copied when somebody waits
+    random.seed()
+    return main.__dict__
 
 
-def leave(exit_code: int) -> None:
-    os._exit(exit_code)
+def run(code: str, namespace: dict[str, Any]) -> int:
+    """The exit code."""
+    linecache.cache[NAME] = (len(code), None, code.splitlines(keepends=True), NAME)
+    return _finish(_guarded(code, namespace))
+
+
+def relocate(where: Callable[[str], str]) -> None:
+    """The library may be somewhere else than it was when this process began."""
+    if where(os.__file__) == os.__file__:
+        return
+    sys.path[:] = [where(path) for path in sys.path]
+    for module in tuple(sys.modules.values()):
+        if isinstance(found := getattr(module, "__path__", None), list):
+            module.__path__ = [where(path) for path in found]
+    sys.path_importer_cache.clear()
 
 
 def _guarded(code: str, namespace: dict[str, Any]) -> int:
@@ -116,12 +131,14 @@ def _open_streams() -> None:
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
 
 
-def _install_prelude(namespace: dict[str, Any], link: Link) -> None:
+def _load_prelude() -> Any:
     """Helpers such as `output`, where they are shipped."""
     try:
-        prelude = importlib.import_module(".prelude", __package__)
+        return importlib.import_module(".prelude", __package__)
     except ModuleNotFoundError as error:
         if error.name != f"{__package__}.prelude":
             raise
-        return
-    prelude.install(namespace, link)
+        return None
+
+
+_prelude = _load_prelude()

@@ -9,6 +9,8 @@ from .order import Go, Kind
 
 THREADS = 64
 """For a program that may start no process: threads count as processes."""
+_CODE_RANGE = 640 << 20
+"""What V8 sets aside for code before it runs any: counted, though hardly any of it is ever used."""
 _SPARE = 256
 """Where programs run as the user: threads that he may start elsewhere before a program can start none."""
 
@@ -18,7 +20,7 @@ def apply(go: Go, kind: Kind, *, size: int, others: int) -> None:
     memory = resource.RLIMIT_DATA if kind == "javascript" else resource.RLIMIT_AS
     started = 1 if kind == "shell" else 0  # the first process only waits for the others
     processes = THREADS if go.processes == 1 else go.processes + started
-    _lower(memory, go.memory + (size if kind == "python" else 0))
+    _lower(memory, go.memory + {"python": size, "javascript": _CODE_RANGE, "shell": 0}[kind])
     _lower(resource.RLIMIT_NPROC, processes + (others + _SPARE if others else 0))
     _lower(resource.RLIMIT_CPU, go.cpu)
     _lower(resource.RLIMIT_NOFILE, go.files)

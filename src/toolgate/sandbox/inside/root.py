@@ -25,7 +25,7 @@ from .kernel import (
     restrict_mount,
     unmount,
 )
-from .order import INSIDE_UID, PACKAGES, PROJECT, SCRAP, WORK, Order
+from .order import INSIDE_UID, PACKAGES, PROJECT, SCRAP, WORK, Order, placed
 
 _BASE = "/tmp"  # noqa: S108  Any directory would do: it is covered in this process's own namespace only.
 _TEMPORARY = "tmp"
@@ -38,7 +38,7 @@ _READ_ONLY = 1
 def build(order: Order, uid: int) -> int:
     """Build it and move in. Gives a handle of the work directory, for the host to collect from."""
     mount("none", "/", None, MS_REC | MS_PRIVATE)
-    binds = [(_source(path), path) for path in sorted({*order.read, *order.execute})]
+    binds = [(_source(path), placed(path)) for path in sorted({*order.read, *order.execute})]
     binds += [(_source(path), f"{PACKAGES}/{os.path.basename(path)}") for path in order.packages]
     devices = [(_source(f"/dev/{name}"), f"/dev/{name}") for name in DEVICES]
     project = view.open_root(order.view) if order.view else None
@@ -51,7 +51,7 @@ def build(order: Order, uid: int) -> int:
     for handle, target in devices:
         _bind(handle, target, 0)
     for path in order.hide:
-        view.cover(_BASE, path)
+        view.cover(_BASE, placed(path))
     if project is not None:
         assert order.view is not None
         view.show(_BASE, project, order.view)

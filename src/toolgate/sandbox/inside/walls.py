@@ -18,7 +18,7 @@ from .kernel import (
     prctl,
     unshare,
 )
-from .order import INSIDE_UID, PACKAGES, PROJECT, PROXY_PORT, SCRAP, WORK, Mode, Order
+from .order import INSIDE_UID, PACKAGES, PROJECT, PROXY_PORT, SCRAP, WORK, Mode, Order, placed
 
 _NAMESPACES = {
     "mounts": CLONE_NEWNS, "network": CLONE_NEWNET, "ipc": CLONE_NEWIPC, "host name": CLONE_NEWUTS,
@@ -65,6 +65,11 @@ def work_directory(order: Order, mode: Mode) -> str:
     return order.place if _without_root(order, mode) else WORK
 
 
+def where(path: str, order: Order, mode: Mode) -> str:
+    """What a path of the host's is called for the program."""
+    return path if _without_root(order, mode) else placed(path)
+
+
 def packages_directory(order: Order, mode: Mode) -> list[str]:
     """What Python looks for packages in."""
     if not order.packages:
@@ -102,8 +107,8 @@ def _listen() -> socket.socket:
 
 def _rules(order: Order, mode: Mode) -> list[landlock.Rule]:
     work = work_directory(order, mode)
-    rules = [(path, landlock.READ) for path in order.read]
-    rules += [(path, landlock.READ | landlock.EXECUTE) for path in order.execute]
+    rules = [(where(path, order, mode), landlock.READ) for path in order.read]
+    rules += [(where(path, order, mode), landlock.READ | landlock.EXECUTE) for path in order.execute]
     rules += [(f"/dev/{name}", landlock.READ_FILE) for name in root.DEVICES]
     rules += [("/dev/null", landlock.WRITE_FILE), (work, landlock.OWN)]
     if _without_root(order, mode):

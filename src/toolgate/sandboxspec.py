@@ -1,0 +1,39 @@
+"""The sandbox, as `sandbox:` in toolgate.yaml describes it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from toolgate.policy.model import Strict
+from toolgate.sandbox.job import Limits
+
+_DEFAULT = Limits()
+Bytes = Annotated[int, Field(ge=1 << 16, le=1 << 40, strict=True)]
+Package = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+
+
+class SandboxLimitsSpec(Strict):
+    """For programs of calls that ask for nothing else."""
+
+    wall_s: Annotated[float, Field(gt=0, le=86_400, strict=True)] = _DEFAULT.wall_s
+    cpu_s: Annotated[int, Field(ge=1, le=86_400, strict=True)] = _DEFAULT.cpu_s
+    memory_bytes: Bytes = _DEFAULT.memory_bytes
+    files: Annotated[int, Field(ge=16, le=65_536, strict=True)] = _DEFAULT.files
+    disk_bytes: Bytes = _DEFAULT.disk_bytes
+    inodes: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = _DEFAULT.inodes
+    output_bytes: Bytes = _DEFAULT.output_bytes
+
+    def limits(self, processes: int = 1) -> Limits:
+        return Limits(processes=processes, **self.model_dump())
+
+
+class SandboxSpec(Strict):
+    mode: Literal["auto", "root", "userns", "landlock"] = "auto"
+    """Which walls; `auto` takes the strongest that stand here, another one that or none."""
+    limits: SandboxLimitsSpec = SandboxLimitsSpec()
+    packages: tuple[Package, ...] = ()
+    """Installed packages that Python programs may import, with what they need."""
+    warm: Annotated[int, Field(ge=0, le=32, strict=True)] = 2
+    """Processes that wait behind their walls for a program."""
