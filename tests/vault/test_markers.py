@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,19 @@ async def test_a_running_gate_knows_at_its_next_call_what_another_process_set(
         assert (await gate.call("t.say", {"text": "another-value-1"})).data == "[secret:LATER]"
         await other.remove_secret("LATER")
         assert (await gate.call("t.say", {"text": "another-value-1"})).data == "another-value-1"
+
+
+async def test_a_secret_that_is_set_while_a_call_runs_is_not_in_its_result(tmp_path: Path) -> None:
+    @tool("t.slow", reads=["system"])
+    async def slow() -> str:
+        """Take a while, and find out."""
+        async with toolgate.open(tmp_path, CONFIG) as other:
+            await other.set_secret("LATER", "another-value-1")
+        await asyncio.sleep(0.55)
+        return "another-value-1"
+
+    async with toolgate.open(tmp_path, CONFIG, tools=[slow]) as gate:
+        assert (await gate.call("t.slow")).data == "[secret:LATER]"
 
 
 async def test_while_the_vault_cannot_be_read_nothing_runs_and_what_was_known_stays_masked(

@@ -89,6 +89,11 @@ def _undone(text: bytes, signs: bytes) -> bytes:
     return _ESCAPE.sub(lambda match: _plain(match) if match.group()[0] in signs else match.group(), text)
 
 
+def is_plain(text: bytes) -> bool:
+    """Whether squeezing it is all there is to do."""
+    return b"%" not in text and b"\\" not in text and b"&" not in text and b"@@ " not in text
+
+
 class View(Protocol):
     """A text made from another one."""
 
@@ -176,10 +181,7 @@ def views(text: bytes, reach: int) -> Iterator[View]:
     if text.startswith(b"@@ ") or b"\n@@ " in text:
         margin = _replaced(_SIDE, lambda match: b"", text, None)
         yield Squeezed(margin.text, margin)
-    if any(
-        line in view.text for line in _LINES
-    ):  # there are so many of them that they are worth a quick look
-        yield _unbroken(view)
+    yield from _unbroken(view)
     for _ in range(ROUNDS):
         near = _near_escapes(view.text, reach)
         if not near:
@@ -188,6 +190,7 @@ def views(text: bytes, reach: int) -> Iterator[View]:
         plain = _replaced(_ESCAPE, _plain, part.text, part)
         view = Squeezed(plain.text, plain)
         yield view
+        yield from _unbroken(view)
 
 
 def _near_escapes(text: bytes, reach: int) -> list[tuple[int, int]]:
@@ -212,11 +215,13 @@ def _escapes(text: bytes, sign: bytes) -> Iterator[int]:
         at = text.find(sign, at + (2 if sign == b"\\" else 1))
 
 
-def _unbroken(view: View) -> Pieced:
+def _unbroken(view: View) -> Iterator[Pieced]:
+    """Texts have so many of these that they are worth a quick look of their own."""
     text = view.text
     for line in _LINES:
         text = text.replace(line, b"")
-    return Pieced(text, view, lambda: _pieces(_LINE, lambda match: b"", view.text))
+    if len(text) < len(view.text):
+        yield Pieced(text, view, lambda: _pieces(_LINE, lambda match: b"", view.text))
 
 
 def _cut(view: View, near: list[tuple[int, int]]) -> Pieced:
