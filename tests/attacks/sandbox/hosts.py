@@ -28,7 +28,9 @@ def modes() -> list[str]:
 def run(mode: str, names: Iterable[str], off: Sequence[str] = ()) -> dict[str, Any]:
     """Run these attacks in one host of that mode, without the layers named."""
     user = 0 if mode == "root" or os.geteuid() != 0 else USER
-    path = os.pathsep.join(filter(None, [str(as_user.REPOSITORY / "src"), str(as_user.REPOSITORY / "tests"), *sys.path]))
+    path = os.pathsep.join(
+        filter(None, [str(as_user.REPOSITORY / "src"), str(as_user.REPOSITORY / "tests"), *sys.path])
+    )
     done = subprocess.run(
         [sys.executable, "-m", "attacks.sandbox.runner", mode, str(user), *off],
         input=json.dumps(list(names)), capture_output=True, text=True, timeout=SECONDS, cwd="/",

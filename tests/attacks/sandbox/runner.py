@@ -60,10 +60,16 @@ class Runner:
             second = await self._run(one, one.then)
             second["leaked"] |= report["leaked"]
             report = second
-        return report | {"harm": self.scene.harm(), "lag": self.lag, "memory": psutil.Process().memory_info().rss}
+        return report | {
+            "harm": self.scene.harm(),
+            "lag": self.lag,
+            "memory": psutil.Process().memory_info().rss,
+        }
 
     async def _run(self, one: Attack, code: str) -> dict[str, Any]:
-        limits = Limits(**({"wall_s": WALL_S, "processes": 8 if self._may_fork(one) else 1} | dict(one.limits)))
+        limits = Limits(
+            **({"wall_s": WALL_S, "processes": 8 if self._may_fork(one) else 1} | dict(one.limits))
+        )
         job = Job(one.language, self._prepared(one, code), stdin=one.stdin, limits=limits)
         begun = time.monotonic()
         try:
@@ -82,7 +88,12 @@ class Runner:
         return f"{_TOOLS}\nCALLS = {here().calls!r}\n{named}{code}"
 
     def _report(self, outcome: Outcome) -> dict[str, Any]:
-        everything = [outcome.stdout, outcome.stderr, repr(outcome.outputs).encode(), repr(outcome.dropped).encode()]
+        everything = [
+            outcome.stdout,
+            outcome.stderr,
+            repr(outcome.outputs).encode(),
+            repr(outcome.dropped).encode(),
+        ]
         everything += [part for left in outcome.left for part in (left.content, left.path.encode())]
         secret = self.scene.secret.encode()
         return {
@@ -119,7 +130,13 @@ async def main(mode: Any, off: list[str], names: list[str]) -> dict[str, Any]:
     await host.close()
     behind = [f"{each.pid} {' '.join(each.cmdline())[:200]}" for each in scene.zygotes()]
     scene.close()
-    return {"mode": host.mode, "attacks": found, "handles": grown, "behind": behind, "memory": psutil.Process().memory_info().rss}
+    return {
+        "mode": host.mode,
+        "attacks": found,
+        "handles": grown,
+        "behind": behind,
+        "memory": psutil.Process().memory_info().rss,
+    }
 
 
 if __name__ == "__main__":
