@@ -12,7 +12,7 @@ import pytest
 from sandbox import as_user
 from sandbox.remote import Remote
 from toolgate.core.errors import InvalidArgs, Unavailable
-from toolgate.sandbox.job import Job, Limits, View
+from toolgate.sandbox.job import Job, Limits
 
 MIB = 1 << 20
 HIT = [
@@ -92,12 +92,11 @@ async def test_a_limit_of_nothing_is_refused(sandbox: Remote) -> None:
         await sandbox.run(Job("python", "1", limits=Limits(memory_bytes=0)))
 
 
-async def test_without_namespaces_processes_network_and_views_are_refused(narrow: Remote) -> None:
+async def test_without_namespaces_processes_and_a_network_are_refused(narrow: Remote) -> None:
     for job, network in [
         (Job("python", "1", limits=Limits(processes=2)), False),
         (Job("shell", "true", limits=Limits(processes=32)), False),
         (Job("python", "1"), True),
-        (Job("python", "1", view=View(Path("/tmp"))), False),
     ]:
         with pytest.raises(Unavailable, match="needs namespaces"):
             await narrow.run(job, egress=network)
