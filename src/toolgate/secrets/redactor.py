@@ -14,7 +14,7 @@ from toolgate.secrets.finder import Finder, Span
 from toolgate.secrets.mask import NameMask
 from toolgate.secrets.vault import Vault
 
-MARKER = re.compile(rb"\[secret:[A-Z][A-Z0-9_]{0,63}\]|\[secret\]|\[masked\]")
+MARKER = re.compile(rb"\[secret:[A-Z][A-Z0-9_]{0,63}\]|\[secret\]|\[masked\]|\[REDACTED\]")
 """What stands where a secret stood."""
 TOO_DEEP = "[left out: nested too deeply to be searched for secrets]"
 _BIG = 10_000_000
