@@ -89,6 +89,7 @@ def command(deno: str, job: Job, networked: bool) -> list[str]:
 ENVIRONMENT = {
     "DENO_DIR": "/dev/null/deno",  # a place where nothing can be: its caches stay in memory
     "DENO_NO_UPDATE_CHECK": "1",
+    "DENO_UNSTABLE_BARE_NODE_BUILTINS": "1",  # `fs` is `node:fs`; the flag of that name spares what is imported later
     "NO_COLOR": "1",
     "NO_PROXY": "127.0.0.1",  # the prelude speaks to the proxy itself
 }
