@@ -51,8 +51,8 @@ class Door:
         writer.close()
 
 
-def named_or_javascript(job: Job, networked: bool, broker: Broker | None) -> Program:
-    """Whatever binary the job names, as a runtime that nobody here knows; else the one of JavaScript."""
+def runtime(job: Job, networked: bool, broker: Broker | None) -> Program:
+    """Deno, or whatever program the job names."""
     if job.argv:
         return Program(job.argv, interpreter.libraries(), (job.argv[0], *interpreter.loaders()))
     return javascript.program(job, networked, broker)
@@ -101,8 +101,8 @@ async def carry_out(request: dict[str, Any], host: Host) -> Any:
 
 async def main(handle: str, mode: Any, *off: str) -> None:
     pool.JOBS = 100  # so that zygotes are replaced while a test looks
-    programs: dict[Any, Any] = {"javascript": opened.program if "deno" in off else named_or_javascript}
-    host = Host(mode, programs=programs, walls=Walls(frozenset(off) - {"deno"}))
+    run = opened.program if "deno" in off else runtime
+    host = Host(mode, programs={"javascript": run}, walls=Walls(frozenset(off) - {"deno"}))
     await serve(socket.socket(fileno=int(handle)), host)
 
 
