@@ -40,8 +40,7 @@ from bench.server import Postgres
 BENCHMARKS: dict[str, Benchmark] = {
     "gate": overhead, "durable": durable, "crowd": crowd, "verify": proof, "growth": growth, "parts": parts,
     "git": git, "search": search, "open": opening, "mcp": mcp,
-    "javascript": javascript_program,
-    "exec": exec_python,
+    "exec": exec_python, "javascript": javascript_program,
 }  # fmt: skip
 
 

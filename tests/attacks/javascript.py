@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from toolgate.sandbox.job import Limits
+
 
 @dataclass(frozen=True)
 class Attack:
@@ -63,12 +65,12 @@ FILES = [
            " worker.onerror = (event) => { event.preventDefault(); done('none') } })); Deno.exit()"),
     Attack("node worker", "a thread of Node's", "deno / mounts, landlock",
            "import { Worker } from 'node:worker_threads';"
-           "new Worker(`console.log(require('fs').readFileSync('$SECRET','utf8'))`, { eval: true, execArgv: ['--allow-all'] })"),
+           "new Worker(`console.log(require('fs').readFileSync('$SECRET','utf8'))`, { eval: true })"),
     Attack("asking for rights", "permission at run time", "deno / mounts, landlock",
            "console.log(await Deno.permissions.request({ name: 'read' })); console.log(Deno.readTextFileSync('$SECRET'))"),
     Attack("sqlite", "a database anywhere", "deno / mounts, landlock",
            "import { DatabaseSync } from 'node:sqlite';"
-           "const db = new DatabaseSync(':memory:'); db.exec(`attach '$TARGET' as x; create table x.t(a)`)"),
+           "const db = new DatabaseSync(':memory:'); db.exec(`attach '$DIRECTORY/new' as x; create table x.t(a)`)"),
     Attack("wasi", "a preopened root", "deno / mounts, landlock",
            "import { WASI } from 'node:wasi'; console.log(new WASI({ version: 'preview1', preopens: { '/': '/' } }))"),
     Attack("write", "overwrite a file that anybody may write", "deno / mounts, landlock", "Deno.writeTextFileSync('$TARGET', 'changed')"),
@@ -90,9 +92,10 @@ PROCESSES = [
     Attack("child process", "a shell by Node", "deno / seccomp, landlock",
            "import { execSync } from 'node:child_process'; execSync('id > $DIRECTORY/new')"),
     Attack("deno again", "Deno itself, with every permission", "deno / seccomp",
-           "console.log(new Deno.Command(Deno.execPath(), { args: ['eval', '-A', `console.log(Deno.readTextFileSync('$SECRET'))`] }).outputSync())"),
+           "const made = new Deno.Command(Deno.execPath(), { args: ['eval', `console.log(Deno.readTextFileSync('$SECRET'))`] }).outputSync();"
+           "console.log(new TextDecoder().decode(made.stdout))"),
     Attack("fork", "a Node child that outlives its parent", "deno / seccomp",
-           "import { spawn } from 'node:child_process'; spawn('/bin/sleep', ['60'], { detached: true, stdio: 'ignore' }).unref()"),
+           "import { spawn } from 'node:child_process'; spawn('/bin/sleep', ['$NAP'], { detached: true, stdio: 'ignore' }).unref()"),
     Attack("cluster", "workers of Node's cluster", "deno / seccomp", "import cluster from 'node:cluster'; cluster.fork()"),
     Attack("kill", "a process of the host", "deno / processes, landlock", "Deno.kill($VICTIM, 'SIGKILL')"),
     Attack("kill by node", "the same through Node", "deno / processes, landlock", "import p from 'node:process'; p.kill($VICTIM, 'SIGKILL')"),
@@ -147,4 +150,46 @@ NETWORK = [
            "import i from 'node:inspector'; i.open($FREE, '0.0.0.0'); await sleep(400); Deno.exit()"),
     Attack("vsock", "the machine below", "deno / seccomp",
            "await Deno.connect({ transport: 'vsock', cid: 2, port: 1024 })"),
+]  # fmt: skip
+
+
+BRIEF = Limits(wall_s=0.6)
+
+
+@dataclass(frozen=True)
+class Flood:
+    """Taking too much; the limit that ends it is named."""
+
+    name: str
+    limit: str
+    stopped_by: str
+    code: str
+    limits: Limits = BRIEF
+
+
+SMALL = Limits(
+    memory_bytes=96 << 20, disk_bytes=4 << 20, inodes=64, files=64, output_bytes=100_000, wall_s=5.0, cpu_s=4
+)
+FLOODS = [
+    Flood("spin", "time", "host", "for (;;) {}"),
+    Flood("spin in workers", "time", "host",
+          "for (let i = 0; i < 4; i++) new Worker('data:text/javascript,for(;;){}', { type: 'module' }); await new Promise(() => {})", Limits(memory_bytes=3 << 30, wall_s=0.6)),
+    Flood("deaf", "time", "host",
+          "import p from 'node:process'; for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) try { p.on(name, () => {}) } catch {} for (;;) {}"),
+    Flood("wait for ever", "time", "host", "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)"),
+    Flood("slow pattern", "time", "host", "/^(a+)+$/.test('a'.repeat(40) + '!')"),
+    Flood("cpu", "cpu", "rlimits", "for (;;) {}", Limits(wall_s=10.0, cpu_s=1)),
+    Flood("heap", "memory", "v8", "const all = []; for (;;) all.push(new Array(100_000).fill(1.5))", SMALL),
+    Flood("buffers", "memory", "rlimits", "const all = []; for (;;) all.push(new Uint8Array(1e7).fill(1))", SMALL),
+    Flood("wasm memory", "memory", "rlimits",
+          "const all = []; try { for (;;) { const m = new WebAssembly.Memory({ initial: 160 }); new Uint8Array(m.buffer).fill(1); all.push(m) } }"
+          " catch (error) { throw new RangeError('Array buffer allocation failed: ' + error.message) }", SMALL),
+    Flood("strings", "memory", "v8", "const all = []; for (let i = 0;; i++) all.push(('' + i).repeat(100_000).split('').join('-'))", SMALL),
+    Flood("output", "output", "host", "for (;;) console.log('x'.repeat(10_000))", SMALL),
+    Flood("errors", "output", "host", "for (;;) console.error('x'.repeat(10_000))", SMALL),
+    Flood("disk", "disk", "mounts", "for (let i = 0;; i++) Deno.writeFileSync('f' + i, new Uint8Array(1e6))", SMALL),
+    Flood("one file", "disk", "rlimits, mounts", "const f = Deno.createSync('f'); for (;;) f.writeSync(new Uint8Array(1e6))", SMALL),
+    Flood("names", "inodes", "mounts", "for (let i = 0;; i++) Deno.writeTextFileSync('f' + i, '')", SMALL),
+    Flood("outputs", "disk", "mounts", "for (;;) output('x'.repeat(100_000))", SMALL),
+    Flood("open files", "files", "rlimits", "Deno.writeTextFileSync('f', ''); const all = []; for (;;) all.push(Deno.openSync('f'))", SMALL),
 ]  # fmt: skip

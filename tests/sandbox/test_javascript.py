@@ -69,8 +69,9 @@ class Echo:
 
 @pytest.fixture
 async def host() -> AsyncIterator[Host]:
-    async with Host() as made:
-        yield made
+    made = Host()
+    yield made
+    await made.close()
 
 
 async def run(host: Host, code: str, **more: Any) -> Outcome:
@@ -274,21 +275,42 @@ Deno.writeTextFileSync("copy.txt", Deno.readTextFileSync("program.mjs"));
 
 
 async def test_the_project_can_be_read_where_there_is_a_view(host: Host, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
     (tmp_path / "part.mjs").write_text("export const part = 'of the project'; console.log(typeof output)")
     code = "import { part } from '/project/part.mjs'; output([part, Deno.readTextFileSync('/project/part.mjs').length])"
     outcome = await run(host, code, view=View(tmp_path))
-    assert outcome.outputs == (["of the project", 69],)
+    assert outcome.outputs == (["of the project", 64],)
     assert outcome.stdout == b"function\n"
-    assert b"NotFound" in (await run(host, "Deno.readTextFileSync('/project/part.mjs')")).stderr
+    without = await run(host, "Deno.readTextFileSync('/project/part.mjs')")
+    assert b'Requires read access to "/project/part.mjs", which programs do not have here' in without.stderr
 
 
 def test_what_comes_back_as_output_cannot_hurt_the_host() -> None:
     given = javascript.Given("", {}, False)
-    lines = [b"1", b"not json", b"[" * 100_000, b'{"a":' * 5000, b"", b'"\\ud800"', b"NaN", b"[2]"]
-    values, left, dropped = given.taken([Left(given.outputs, b"\n".join(lines)), Left("own", b"")])
-    assert values == (1, [2])
-    assert [file.path for file in left] == ["own"]
-    assert len(dropped) == 1
+
+    def finish(*lines: bytes) -> Outcome:
+        left = (Left(given.outputs, b"\n".join(lines)), Left("own", b""))
+        return given.finish(Outcome(b"", b"", 0, left=left))
+
+    odd = finish(
+        b"1",
+        b"not json",
+        b"[" * 100_000,
+        b'{"a":' * 5000,
+        b"",
+        b'"\\ud800"',
+        b"NaN",
+        b"[" * 80 + b"]" * 80,
+        b"[2]",
+    )
+    assert odd.outputs == (1, [2])
+    assert odd.dropped == ("a value given to output() that is not JSON, or more than 64 deep",)
+    assert [file.path for file in odd.left] == ["own"]
+    many = finish(*[b"1"] * 101)
+    assert (len(many.outputs), many.dropped) == (100, ("outputs beyond 100, or 1,048,576 bytes",))
+    large = finish(b"2", b'"%s"' % (b"x" * (1 << 20)), b"3")
+    assert (large.outputs, len(large.dropped)) == ((2,), 1)
+    assert finish(*[b"1"] * 100, b"").dropped == ()
 
 
 def test_without_deno_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

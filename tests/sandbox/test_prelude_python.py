@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,6 +17,8 @@ from typing import Any
 import pytest
 
 import toolgate.sandbox
+from toolgate.sandbox.host import Host
+from toolgate.sandbox.job import Job, Request
 
 HELD = "tg_placeholder_0a1b2c/3d+4e"
 DRIVER = """
@@ -218,3 +222,45 @@ asyncio.run(both())
 """
     )
     assert ran.stdout == "True ['TOKEN']\n"
+
+
+class Keys:
+    """A broker that holds one secret."""
+
+    def answer(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        if message["op"] == "list":
+            return {"names": ["TOKEN"]}
+        return {"placeholder": HELD} if message["name"] == "TOKEN" else {"error": "it does not exist"}
+
+
+class Door:
+    """An egress that remembers what it was sent."""
+
+    def __init__(self) -> None:
+        self.seen = b""
+        self.requests: tuple[Request, ...] = ()
+
+    async def serve(self, listener: socket.socket) -> None:
+        async with await asyncio.start_server(self._answer, sock=listener) as server:
+            await server.serve_forever()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.seen += await reader.readuntil(b"\r\n\r\n")
+        writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 11\r\nConnection: close\r\n\r\n{"ok":true}')
+        await writer.drain()
+        writer.close()
+
+
+async def test_behind_the_walls_the_helpers_speak_to_the_host_and_to_the_proxy() -> None:
+    door, host = Door(), Host()
+    code = "print(get_secret('TOKEN'), list_secrets())\noutput(get_json('https://api.test/x', 'TOKEN'))"
+    try:
+        outcome = await host.run(Job("python", code, secrets=("TOKEN",)), broker=Keys(), egress=door)
+        assert (outcome.stdout, outcome.stderr) == (b"[REDACTED] ['TOKEN']\n", b"")
+        assert outcome.outputs == ({"ok": True},)
+        assert door.seen.startswith(b"GET https://api.test/x HTTP/1.1\r\n")
+        assert f"Authorization: Bearer {HELD}\r\n".encode() in door.seen
+        alone = await host.run(Job("python", code, secrets=("TOKEN",)), broker=Keys())
+        assert b"NoNetwork: this program has no network, so api.test cannot be reached" in alone.stderr
+    finally:
+        await host.close()

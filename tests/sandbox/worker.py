@@ -1,24 +1,22 @@
 """A process that has a sandbox: it runs the jobs that a test sends it, as root or as an unprivileged user.
 
-`python worker.py FD MODE [LAYER ...]`; each request comes on a socket of its own. See remote.py.
+`python worker.py FD MODE [LAYER ...]`; each request comes on a socket of its own. See remote.py. Deno's own permissions
+are left out as the layer `deno`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import pickle
 import socket
 import sys
 from collections.abc import Mapping
 from typing import Any
 
-from deno import find_deno_bin
-
-from toolgate.sandbox import interpreter, pool
+from sandbox import opened
+from toolgate.sandbox import pool
 from toolgate.sandbox.host import Host
-from toolgate.sandbox.job import Job, Request
-from toolgate.sandbox.program import Program
+from toolgate.sandbox.job import Request
 from toolgate.sandbox.walls import Walls
 
 
@@ -50,27 +48,6 @@ class Door:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
         await writer.drain()
         writer.close()
-
-
-def runtime(job: Job, networked: bool) -> Program:
-    """A large program from elsewhere, linked dynamically, with threads and a compiler: Deno, as a stranger to us."""
-    binary = os.path.realpath(find_deno_bin())
-    flags = (
-        "--no-prompt",
-        "--no-remote",
-        "--no-npm",
-        "--no-config",
-        "--no-lock",
-        "--cached-only",
-        "--ext=js",
-    )
-    return Program(
-        (binary, "run", *flags, "--v8-flags=--max-old-space-size=64", "-"),
-        interpreter.libraries(),
-        (binary, *interpreter.loaders()),
-        {"NO_COLOR": "1", "DENO_NO_UPDATE_CHECK": "1", "DENO_DIR": "/nonexistent"},
-        job.code.encode(),
-    )
 
 
 async def serve(control: socket.socket, host: Host) -> None:
@@ -116,7 +93,8 @@ async def carry_out(request: dict[str, Any], host: Host) -> Any:
 
 async def main(handle: str, mode: Any, *off: str) -> None:
     pool.JOBS = 100  # so that zygotes are replaced while a test looks
-    host = Host(mode, programs={"javascript": runtime}, walls=Walls(frozenset(off)))
+    programs = {"javascript": opened.program} if "deno" in off else {}
+    host = Host(mode, programs=programs, walls=Walls(frozenset(off) - {"deno"}))
     await serve(socket.socket(fileno=int(handle)), host)
 
 

@@ -266,23 +266,6 @@ class Undone(Event):
 
 
 @dataclass(slots=True, kw_only=True)
-class Requested(Event):
-    """A program asked a host for something through the egress proxy, and was let through or not."""
-
-    kind: ClassVar[str] = "requested"
-    method: str
-    url: str
-    allowed: bool
-    status: int = 0
-    reason: str = ""
-    address: str = ""
-    sent: int = 0
-    received: int = 0
-    injected: list[str] = field(default_factory=list)
-    """Names of the secrets that the proxy put in."""
-
-
-@dataclass(slots=True, kw_only=True)
 class Noted(Event):
     """An annotation by a tool (`events.log`). It can never pose as a gate event."""
 
@@ -299,6 +282,24 @@ class Noted(Event):
     lint: Json = field(default_factory=dict)
     trail: Json = field(default_factory=dict)
     data: Json = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class Requested(Event):
+    """A program in the sandbox asked for something on the network, and was let through or not."""
+
+    kind: ClassVar[str] = "requested"
+    method: str
+    url: str
+    allowed: bool
+    status: int = 0
+    reason: str = ""
+    """Why it was refused or failed."""
+    address: str = ""
+    sent: int = 0
+    received: int = 0
+    injected: list[str] = field(default_factory=list)
+    """Names of the secrets that were put in on the way."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -352,7 +353,7 @@ class Vaulted(Event):
 
 EVENTS: tuple[type[Event], ...] = (
     Asked, Approved, Refused, Expired, Granted, Revoked, Denied, Rejected, Limited, Flood, Started, Committed,
-    Failed, Unknown, Resolved, Undone, Requested, Noted, Paused, Resumed, Configured, Rotated,
+    Failed, Unknown, Resolved, Undone, Noted, Requested, Paused, Resumed, Configured, Rotated,
     Vaulted,
 )  # fmt: skip
 BY_KIND: dict[str, type[Event]] = {event.kind: event for event in EVENTS}

@@ -32,9 +32,6 @@ _LAST_WORDS = re.compile(rb"\n*<--- Last few GCs --->.*|\n*#\n# Fatal.*", re.DOT
 _NEVER = re.compile(rb"(error: Top-level await promise never resolved\n).*\Z", re.DOTALL)
 _HEAP_SHARE = 0.75
 """Of a program's memory for V8's heap; the rest is for what is not on it: buffers, code, stacks."""
-RESERVED_BYTES = 576 << 20
-"""What V8 sets aside before anything runs, nearly all of it address space for machine code. It counts as data, so a
-limit on data needs this much on top of the program's memory."""
 
 
 def find() -> Path:
@@ -56,11 +53,9 @@ def program(job: Job, networked: bool, broker: Broker | None) -> Program:
     return Program(
         argv=tuple(command(str(deno), job, networked)),
         ro_paths=interpreter.libraries(),
-        exec_paths=interpreter.loaders(),
-        runtime=(str(deno), str(PRELUDE.resolve())),
+        exec_paths=(*interpreter.loaders(), str(deno), str(PRELUDE.resolve())),
         env=ENVIRONMENT,
         stdin=given.stream(),
-        reserved_bytes=RESERVED_BYTES,
         finish=given.finish,
     )
 
@@ -149,26 +144,21 @@ class Given:
 
 def _values(written: bytes) -> tuple[list[Any], list[str]]:
     """One JSON value on a line. What is too much or no JSON is said once, and not taken."""
+    kept = written[:OUTPUT_BYTES].rpartition(b"\n")[0] if len(written) > OUTPUT_BYTES else written
+    lines = [line for line in kept.split(b"\n") if line]
     values: list[Any] = []
-    lines = written[:OUTPUT_BYTES].split(b"\n")
-    whole = len(written) <= OUTPUT_BYTES and len(lines) <= OUTPUTS + 1
-    dropped = [] if whole else [f"outputs beyond {OUTPUTS}, or {OUTPUT_BYTES:,} bytes"]
-    wrong = f"a value given to output() that is not JSON, or more than {DEPTH} deep"
-    for line in lines[:OUTPUTS] if whole else lines[:-1][:OUTPUTS]:
-        if not line:
-            continue
+    dropped: dict[str, None] = {}
+    if kept is not written or len(lines) > OUTPUTS:
+        dropped[f"outputs beyond {OUTPUTS}, or {OUTPUT_BYTES:,} bytes"] = None
+    for line in lines[:OUTPUTS]:
         try:
             value = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            value = None
-            fit = False
-        else:
-            fit = not deeper_than(value, DEPTH)
-        if fit:
+            if deeper_than(value, DEPTH):
+                raise ValueError("too deep")
             values.append(value)
-        elif wrong not in dropped:
-            dropped.append(wrong)
-    return values, dropped
+        except ValueError:
+            dropped[f"a value given to output() that is not JSON, or more than {DEPTH} deep"] = None
+    return values, list(dropped)
 
 
 def is_commonjs(code: str) -> bool:

@@ -22,13 +22,8 @@ class Program:
     ro_paths: tuple[str, ...] = ()
     exec_paths: tuple[str, ...] = ()
     """Read-only, too. A dynamically linked program also needs its loader: `interpreter.loaders()`."""
-    runtime: tuple[str, ...] = ()
-    """Real paths of single files, read and executed, which need not lie where they do outside: words of `argv` that
-    name one are changed to where it is."""
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
-    reserved_bytes: int = 0
-    """Memory on top of the limit that the runtime takes before the program has any."""
     finish: Callable[[Outcome], Outcome] = lambda outcome: outcome
     """What the runtime adds to an outcome, or takes out of it."""
 

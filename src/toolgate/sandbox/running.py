@@ -116,7 +116,7 @@ def _go(job: Job, program: Program | None) -> dict[str, Any]:
         "argv": list(program.argv) if program else [],
         "env": dict(program.env) if program else {},
         "cpu": limits.cpu_s,
-        "memory": limits.memory_bytes + (program.reserved_bytes if program else 0),
+        "memory": limits.memory_bytes,
         "processes": limits.processes,
         "files": limits.files,
         "disk": limits.disk_bytes,

@@ -17,7 +17,6 @@ class Shape:
     inodes: int
     read: tuple[str, ...]
     execute: tuple[str, ...]
-    runtime: tuple[str, ...]
     packages: tuple[str, ...]
     view: View | None
     processes: bool
@@ -33,7 +32,6 @@ class Shape:
             inodes=job.limits.inodes,
             read=interpreter.existing(given[0]),
             execute=interpreter.existing(given[1]),
-            runtime=program.runtime if program else (),
             packages=tuple(str(path.resolve()) for path in job.packages),
             view=job.view,
             processes=job.limits.processes > 1,
@@ -48,8 +46,7 @@ class Shape:
         }  # fmt: skip
         return {
             "kind": self.kind, "uid": uid, "place": place, "disk": self.disk, "inodes": self.inodes,
-            "read": list(self.read), "execute": list(self.execute),
-            "runtime": list(self.runtime), "packages": list(self.packages),
+            "read": list(self.read), "execute": list(self.execute), "packages": list(self.packages),
             "hide": list(interpreter.hidden()) if self.kind == "python" else [], "view": view,
             "processes": self.processes, "network": self.network, "off": sorted(self.off),
         }  # fmt: skip

@@ -54,8 +54,7 @@ def _serve(
     go = read_go(handles[0])
     os.dup2(handles[1], 0)
     os.close(handles[1])
-    argv = [walls.seen_as(order, mode, word) for word in go.argv]
-    go = replace(go, argv=argv, env=walls.environment(order, mode) | go.env)
+    go = replace(go, env=walls.environment(order, mode) | go.env)
     if order.has("rlimits"):
         rlimits.apply(go, order.kind, size=size, others=others)
     if order.kind != "python":

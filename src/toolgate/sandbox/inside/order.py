@@ -10,7 +10,7 @@ from typing import Any, Literal
 Mode = Literal["root", "userns", "landlock"]
 Kind = Literal["python", "javascript", "shell"]
 
-WORK, PROJECT, PACKAGES, RUNTIME, SCRAP = "/work", "/project", "/packages", "/runtime", ".tmp"
+WORK, PROJECT, PACKAGES, SCRAP = "/work", "/project", "/packages", ".tmp"
 """SCRAP is for temporary files, in the work directory; it does not come back."""
 PROXY_PORT = 3128
 ELSEWHERE = "/host"
@@ -56,8 +56,6 @@ class Order:
     inodes: int
     read: list[str]
     execute: list[str]
-    runtime: list[str]
-    """Single files to read and execute. They may lie anywhere, so they are shown in a directory of their own."""
     hide: list[str]
     packages: list[str]
     view: dict[str, Any] | None

@@ -25,7 +25,7 @@ from .kernel import (
     restrict_mount,
     unmount,
 )
-from .order import INSIDE_UID, PACKAGES, PROJECT, RUNTIME, SCRAP, WORK, Order, placed
+from .order import INSIDE_UID, PACKAGES, PROJECT, SCRAP, WORK, Order, placed
 
 _BASE = "/tmp"  # noqa: S108  Any directory would do: it is covered in this process's own namespace only.
 _TEMPORARY = "tmp"
@@ -41,7 +41,6 @@ def build(order: Order, uid: int) -> tuple[int, tuple[str, int]]:
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     binds = [(_source(path), placed(path)) for path in sorted({*order.read, *order.execute})]
     binds += [(_source(path), f"{PACKAGES}/{os.path.basename(path)}") for path in order.packages]
-    binds += [(_source(path), f"{RUNTIME}/{os.path.basename(path)}") for path in order.runtime]
     devices = [(_source(f"/dev/{name}"), f"/dev/{name}") for name in DEVICES]
     project = view.open_root(order.view) if order.view else None
     place = _source(order.place) if order.place else None

@@ -39,7 +39,7 @@ def _try(mode: Mode, place: str, uid: int) -> str:
     control, _other = socket.socketpair()
     nothing = os.open("/dev/null", os.O_RDWR)
     order = Order(
-        kind="python", uid=uid, place=place, disk=1 << 20, inodes=16, read=[], execute=[], runtime=[], hide=[],
+        kind="python", uid=uid, place=place, disk=1 << 20, inodes=16, read=[], execute=[], hide=[],
         packages=[], view=None, processes=False, network=mode != "landlock", off=[],
     )  # fmt: skip
     pid = Zygote(control, mode, False, 0).fork(order)

@@ -18,7 +18,7 @@ from .kernel import (
     prctl,
     unshare,
 )
-from .order import INSIDE_UID, PACKAGES, PROJECT, PROXY_PORT, RUNTIME, SCRAP, WORK, Mode, Order, placed
+from .order import INSIDE_UID, PACKAGES, PROJECT, PROXY_PORT, SCRAP, WORK, Mode, Order, placed
 
 _NAMESPACES = {
     "mounts": CLONE_NEWNS, "network": CLONE_NEWNET, "ipc": CLONE_NEWIPC, "host name": CLONE_NEWUTS,
@@ -82,12 +82,6 @@ def project_directory(order: Order, mode: Mode) -> str:
     return f"{order.place}.project" if _without_root(order, mode) else PROJECT
 
 
-def seen_as(order: Order, mode: Mode, path: str) -> str:
-    """A file of the runtime as a program finds it; any other word stays what it is."""
-    outside = path not in order.runtime or _without_root(order, mode)
-    return path if outside else f"{RUNTIME}/{os.path.basename(path)}"
-
-
 def _without_root(order: Order, mode: Mode) -> bool:
     return mode == "landlock" or not order.has("mounts")
 
@@ -136,7 +130,6 @@ def _rules(order: Order, mode: Mode) -> list[landlock.Rule]:
     work = work_directory(order, mode)
     rules = [(where(path, order, mode), landlock.READ) for path in order.read]
     rules += [(where(path, order, mode), landlock.READ | landlock.EXECUTE) for path in order.execute]
-    rules += [(seen_as(order, mode, path), landlock.READ | landlock.EXECUTE) for path in order.runtime]
     rules += [(f"/dev/{name}", landlock.READ_FILE) for name in root.DEVICES]
     rules += [("/dev/null", landlock.WRITE_FILE), (work, landlock.OWN)]
     if order.view:

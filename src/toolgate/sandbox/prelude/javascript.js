@@ -131,7 +131,7 @@ function relocate(text) {
 }
 
 function report(error) {
-  let text = relocate(inspect(error));
+  let text = relocate(inspect(error)).replaceAll(/, run again with the --allow-[\w-]+ flag/g, ", which programs do not have here");
   // Of a program that cannot be parsed Deno makes one message: what is wrong, the line, the place.
   const unparsed = /^TypeError: (SyntaxError: [^\n]*)[^]*?(\n +at [^\n]*program\.mjs[^\n]*)/.exec(text);
   if (unparsed) text = unparsed[1] + unparsed[2];
