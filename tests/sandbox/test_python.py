@@ -108,5 +108,6 @@ async def test_temporary_files_are_possible_and_do_not_come_back(sandbox: Remote
 
 
 async def test_a_file_that_was_left_open_is_written(sandbox: Remote) -> None:
-    outcome = await sandbox.python("f = open('a', 'w'); f.write('all of it')")
-    assert [one.content for one in outcome.left] == [b"all of it"], outcome
+    code = "f = open('a', 'w'); f.write('all')\nclass C: pass\nc = C(); c.c = c; c.f = open('b', 'w'); c.f.write('of it')"
+    outcome = await sandbox.python(code)
+    assert [one.content for one in outcome.left] == [b"all", b"of it"], outcome

@@ -113,8 +113,8 @@ def _finish(exit_code: int, namespace: dict[str, Any]) -> int:
     try:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
-        namespace.clear()  # files that were left open are written
-        gc.collect()
+        _write_open_files()
+        namespace.clear()
     except BaseException as error:
         _report(error)
     for stream in (sys.stdout, sys.stderr):
@@ -123,6 +123,16 @@ def _finish(exit_code: int, namespace: dict[str, Any]) -> int:
         except BaseException:
             exit_code = exit_code or 120
     return exit_code
+
+
+def _write_open_files() -> None:
+    """A program need not close its files; the objects of the zygote's own are not among these."""
+    for one in gc.get_objects():
+        if issubclass(type(one), io.TextIOWrapper | io.BufferedWriter | io.BufferedRandom):
+            try:
+                one.flush()
+            except (OSError, ValueError):  # closed, or not for writing
+                continue
 
 
 def _open_streams() -> None:
