@@ -147,6 +147,18 @@ async def test_a_program_gets_the_environment_it_was_given_and_no_other(
         assert not file.is_file() or b"s3cr3t-value-1234" not in file.read_bytes(), file
 
 
+async def test_a_program_gets_a_secret_of_the_vault_and_cannot_tell_it(place: Path) -> None:
+    spec = raw(place, env={"API_TOKEN": "${secret:TOKEN}"})
+    async with toolgate.open(place, config({"up": spec})) as gate:
+        missing = await gate.call("up.secret")
+        assert "no secret TOKEN in the vault" in missing.error.message
+    async with toolgate.open(place, config({"up": spec})) as gate:
+        await gate.set_secret("TOKEN", "v4ult-value-1234")
+        assert said(await gate.call("up.secret")) == "it is [secret:TOKEN]"
+    for file in (*place.rglob("*"), *Path(os.environ["TOOLGATE_STATE_DIR"]).rglob("*")):
+        assert not file.is_file() or b"v4ult-value-1234" not in file.read_bytes(), file
+
+
 async def test_secret_arguments_of_imported_tools_do_not_reach_the_ledger(place: Path) -> None:
     async with toolgate.open(place, config({"up": raw(place)}), "memory") as gate:
         await gate.call("up.write", {"text": "x", "password": "hunter2-hunter2"})

@@ -16,16 +16,16 @@ _FIX = (
 
 
 def check_change(redactor: Redactor, change: Change) -> None:
-    """Refuse markers that no file of the change held before, and names that hold a secret. An undo brings back what
-    was there."""
+    """Refuse markers that no file of the change held before, and new names that hold a secret. An undo brings back
+    what was there."""
+    if change.undoes:
+        return
     for file in change.files:
-        if redactor.redact(file.path.relative) != file.path.relative:
+        if file.before is None and redactor.redact(file.path.relative) != file.path.relative:
             raise BlockedContent(
                 "the name of a file would hold a secret of the vault", "choose another name",
                 data={"rule": "scan:vault-name"},
             )  # fmt: skip
-    if change.undoes:
-        return
     new: Counter[bytes] = Counter()
     for file in change.files:
         if file.kind == "file":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields, replace
 
 from toolgate.core.change import Change
@@ -11,11 +12,16 @@ from toolgate.core.errors import CallError
 from toolgate.core.ports import Redactor
 from toolgate.gate.flow import Broke, Done, Flow, Services
 
+_LONG = 500_000
+"""Microseconds after which secrets may have been set that the call's beginning did not know of."""
 _WORDS = tuple(item.name for item in fields(Trail))
 
 
 def redact(services: Services, flow: Flow) -> None:
     outcome = flow.outcome
+    if flow.duration_us > _LONG:
+        with suppress(CallError):  # it has run and must be settled; what was known stays masked
+            services.redactor.refresh()
     if isinstance(outcome, Done):
         flow.data = services.redactor.redact(outcome.value, flow.hidden)
     elif outcome is not None:

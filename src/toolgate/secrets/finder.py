@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from toolgate.secrets.forms import Needle, needles
-from toolgate.secrets.views import View, views
+from toolgate.secrets.views import View, is_plain, squeeze, views
 
 _GROUP = 4
 _FAR = 2 * _GROUP
@@ -41,6 +41,8 @@ class Finder:
 
     def spans(self, text: bytes) -> list[Span]:
         """Where values stand in it, in order and apart from one another."""
+        if is_plain(text) and not self._seen(squeeze(text)):
+            return []
         found: list[Span] = []
         for view in views(text, self._reach):
             seen = self._seen(view.text)

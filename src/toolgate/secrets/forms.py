@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from toolgate.secrets.views import squeeze
+from toolgate.secrets.views import readings, squeeze
 
 SHORTEST = 8
 """Characters, whitespace apart. A shorter value would mangle ordinary text."""
@@ -34,7 +34,7 @@ def needles(value: str) -> set[Needle]:
     """What to look for in a text that has been squeezed."""
     found: set[Needle] = set()
     for raw in _spellings(value):
-        found.add(Needle(squeeze(raw)))
+        found.update(Needle(text) for text in readings(squeeze(raw)) if len(text) >= SHORTEST)
         found.update(_base64(raw))
         found.update(_hex(raw))
     found.add(Needle(squeeze(value[::-1].encode())))

@@ -63,11 +63,15 @@ class VaultRedactor(NameMask):
 
 def cleaned(finder: Finder, value: Any) -> Any:
     """The value without what was found; the very same one where nothing was."""
+    if isinstance(value, str):  # by far the most usual
+        found = _marked(finder, [value.encode("utf-8", "surrogatepass")])
+        return value if found is None else found[0].decode("utf-8", "surrogatepass")
     try:
-        texts = list(_texts(value))
-        if not texts:
+        texts: list[bytes] = []
+        keys: list[bytes] = []
+        _gather(value, texts, keys)
+        if not texts and not keys:
             return value
-        keys = list(_keys(value))
         found = _marked(finder, texts)
         if found is None and (not keys or not finder.spans(b"\x1f".join(keys))):
             return value
@@ -76,36 +80,27 @@ def cleaned(finder: Finder, value: Any) -> Any:
         return TOO_DEEP
 
 
-def _texts(value: Any) -> Iterator[bytes]:
-    """Every text in it, in order, without the keys: a value that is broken over several of them is found too."""
+def _gather(value: Any, texts: list[bytes], keys: list[bytes]) -> None:
+    """Every text in it, in order, the keys apart: a value that is broken over several texts is found too."""
     if isinstance(value, str):
-        yield value.encode("utf-8", "surrogatepass")
+        texts.append(value.encode("utf-8", "surrogatepass"))
     elif isinstance(value, bytes):
-        yield value
+        texts.append(value)
     elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)
-    elif isinstance(value, int | float) and abs(value) >= _BIG:
-        yield str(value).encode()
-
-
-def _keys(value: Any) -> Iterator[bytes]:
-    if isinstance(value, Mapping):
         for key, item in value.items():
             if isinstance(key, str | bytes):
-                yield from _texts(key)
-            yield from _keys(item)
+                _gather(key, keys, keys)
+            _gather(item, texts, keys)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _keys(item)
+            _gather(item, texts, keys)
+    elif isinstance(value, int | float) and abs(value) >= _BIG:
+        texts.append(str(value).encode())
 
 
 def _marked(finder: Finder, texts: list[bytes]) -> list[bytes] | None:
     """The texts with markers in them; None where nothing was found."""
-    spans = finder.spans(texts[0] if len(texts) == 1 else b"\n".join(texts))
+    spans = finder.spans(b"\n".join(texts))
     if not spans:
         return None
     made, start, waiting = [], 0, iter(spans)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple, Protocol
@@ -41,6 +41,8 @@ _CONTROL = {
 _ENTITY = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 _WIDEST = 12
 """Of one escape."""
+_LINES = (b"\\n", b"\\r", b"\\t")
+_LINE = re.compile(rb"\\[nrt]")
 _CHUNK = 4096
 _BETWEEN = b"\x1f"
 _SIDE = re.compile(rb"^[ +-]", re.MULTILINE)
@@ -70,6 +72,26 @@ def _plain(match: re.Match[bytes]) -> bytes:
 
 def _character(code: int, match: re.Match[bytes]) -> bytes:
     return chr(code).encode("utf-8", "surrogatepass") if code <= 0x10FFFF else match.group()
+
+
+def readings(text: bytes) -> set[bytes]:
+    """What may become of a squeezed text when escapes are undone: those it has itself are undone with the others, all
+    of them or those of one kind, as often as escapes are undone at all."""
+    known, newest = {text}, {text}
+    for _ in range(ROUNDS):
+        made = {squeeze(_undone(each, signs)) for each in newest for signs in (*_SIGNS, b"".join(_SIGNS))}
+        newest = made - known
+        known |= newest
+    return known
+
+
+def _undone(text: bytes, signs: bytes) -> bytes:
+    return _ESCAPE.sub(lambda match: _plain(match) if match.group()[0] in signs else match.group(), text)
+
+
+def is_plain(text: bytes) -> bool:
+    """Whether squeezing it is all there is to do."""
+    return b"%" not in text and b"\\" not in text and b"&" not in text and b"@@ " not in text
 
 
 class View(Protocol):
@@ -119,16 +141,15 @@ class Piece(NamedTuple):
 
     start: int
     end: int
-    text: bytes
+    size: int
 
 
 class Pieced:
-    """Put together from pieces, each as it was or as something else."""
+    """Put together from pieces, each as it was or as something else. Which is worked out where it is asked for."""
 
-    def __init__(self, pieces: Iterable[Piece], below: View | None) -> None:
-        self._pieces = [piece for piece in pieces if piece.text]
-        self.text = b"".join(piece.text for piece in self._pieces)
-        self._below = below
+    def __init__(self, text: bytes, below: View | None, make: Callable[[], Iterator[Piece]]) -> None:
+        self.text = text
+        self._below, self._make = below, make
 
     def back(self, start: int, end: int) -> tuple[int, int]:
         start, end = self._at(start)[0], self._at(end - 1)[1]
@@ -137,32 +158,39 @@ class Pieced:
     def _at(self, index: int) -> tuple[int, int]:
         which = bisect_right(self._starts, index) - 1
         piece = self._pieces[which]
-        if len(piece.text) != piece.end - piece.start:
+        if piece.size != piece.end - piece.start:
             return piece.start, piece.end
         place = piece.start + index - self._starts[which]
         return place, place + 1
 
     @cached_property
+    def _pieces(self) -> list[Piece]:
+        return [piece for piece in self._make() if piece.size]
+
+    @cached_property
     def _starts(self) -> list[int]:
-        return [0, *accumulate(len(piece.text) for piece in self._pieces)][:-1]
+        return [0, *accumulate(piece.size for piece in self._pieces)][:-1]
 
 
 def views(text: bytes, reach: int) -> Iterator[View]:
-    """The text squeezed; a diff also without its margin; then what is around its escapes with these undone, as long as
-    there are any. `reach` is how far from an escape something can stand that it is part of."""
+    """The text squeezed; a diff also without its margin; a text with line breaks as JSON writes them without those; then
+    what is around its other escapes with all of them undone, as long as there are any. `reach` is how far from an escape
+    something can stand that it is part of."""
     view: View = Squeezed(text)
     yield view
     if text.startswith(b"@@ ") or b"\n@@ " in text:
-        margin = Pieced(_replaced(_SIDE, lambda match: b"", text), None)
+        margin = _replaced(_SIDE, lambda match: b"", text, None)
         yield Squeezed(margin.text, margin)
+    yield from _unbroken(view)
     for _ in range(ROUNDS):
         near = _near_escapes(view.text, reach)
         if not near:
             return
-        part = Pieced(_cut(view.text, near), view)
-        plain = Pieced(_replaced(_ESCAPE, _plain, part.text), part)
+        part = _cut(view, near)
+        plain = _replaced(_ESCAPE, _plain, part.text, part)
         view = Squeezed(plain.text, plain)
         yield view
+        yield from _unbroken(view)
 
 
 def _near_escapes(text: bytes, reach: int) -> list[tuple[int, int]]:
@@ -181,23 +209,43 @@ def _near_escapes(text: bytes, reach: int) -> list[tuple[int, int]]:
 def _escapes(text: bytes, sign: bytes) -> Iterator[int]:
     at = text.find(sign)
     while at >= 0:
-        if _ESCAPE.match(text, at):
+        match = _ESCAPE.match(text, at)
+        if match and match.group() not in _LINES:
             yield at
-        at = text.find(sign, at + 1)
+        at = text.find(sign, at + (2 if sign == b"\\" else 1))
 
 
-def _cut(text: bytes, near: list[tuple[int, int]]) -> Iterator[Piece]:
-    for start, end in near:
-        yield Piece(start, end, text[start:end])
-        yield Piece(end, end, _BETWEEN)
+def _unbroken(view: View) -> Iterator[Pieced]:
+    """Texts have so many of these that they are worth a quick look of their own."""
+    text = view.text
+    for line in _LINES:
+        text = text.replace(line, b"")
+    if len(text) < len(view.text):
+        yield Pieced(text, view, lambda: _pieces(_LINE, lambda match: b"", view.text))
+
+
+def _cut(view: View, near: list[tuple[int, int]]) -> Pieced:
+    def pieces() -> Iterator[Piece]:
+        for start, end in near:
+            yield Piece(start, end, end - start)
+            yield Piece(end, end, len(_BETWEEN))
+
+    text = view.text
+    return Pieced(b"".join(text[start:end] + _BETWEEN for start, end in near), view, pieces)
 
 
 def _replaced(
+    pattern: re.Pattern[bytes], made: Callable[[re.Match[bytes]], bytes], text: bytes, below: View | None
+) -> Pieced:
+    return Pieced(pattern.sub(made, text), below, lambda: _pieces(pattern, made, text))
+
+
+def _pieces(
     pattern: re.Pattern[bytes], made: Callable[[re.Match[bytes]], bytes], text: bytes
 ) -> Iterator[Piece]:
     at = 0
     for match in pattern.finditer(text):
-        yield Piece(at, match.start(), text[at : match.start()])
-        yield Piece(match.start(), match.end(), made(match))
+        yield Piece(at, match.start(), match.start() - at)
+        yield Piece(match.start(), match.end(), len(made(match)))
         at = match.end()
-    yield Piece(at, len(text), text[at:])
+    yield Piece(at, len(text), len(text) - at)

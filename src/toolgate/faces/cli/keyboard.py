@@ -48,3 +48,19 @@ def forget_typed(handle: int) -> None:
 def _wake(ready: asyncio.Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)
+
+
+def unseen(prompt: str) -> bytes:
+    """A line that is typed at the terminal of stdin without being shown there."""
+    handle = sys.stdin.fileno()
+    before = termios.tcgetattr(handle)
+    silent = [*before]
+    silent[3] &= ~termios.ECHO
+    sys.stderr.write(prompt)
+    sys.stderr.flush()
+    try:
+        termios.tcsetattr(handle, termios.TCSAFLUSH, silent)
+        return sys.stdin.buffer.readline().rstrip(b"\r\n")
+    finally:
+        termios.tcsetattr(handle, termios.TCSAFLUSH, before)
+        sys.stderr.write("\n")

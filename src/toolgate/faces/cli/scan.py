@@ -37,9 +37,9 @@ def scan(
 async def _scan(paths: list[str], root: Path | None) -> int:
     findings: list[Finding] = []
     skipped: list[tuple[str, str]] = []
-    scanner = ContentScanner()
     count = 0
     async with project.gate(root) as gate:
+        scanner = ContentScanner(gate.vault)
         files = gate.services.files
         assert isinstance(files, WorkspaceFiles)
         for given in paths:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 
 from toolgate.core.errors import Failed, InvalidArgs
 from toolgate.faces.cli import complete, options, project, speech
+from toolgate.faces.cli.keyboard import unseen
 from toolgate.secrecy import vault_of
 from toolgate.secrets.secret import LONGEST, Secret, check_name
 from toolgate.secrets.spelled import shown_forms
@@ -44,7 +44,7 @@ def set_(
 def _value(name: str) -> bytes:
     """Never from the command line, which every process can read."""
     if sys.stdin.isatty():
-        return getpass.getpass(f"value of {name} (not shown): ").encode("utf-8", "surrogateescape")
+        return unseen(f"value of {name} (not shown): ")
     value = sys.stdin.buffer.read(LONGEST + 3)
     if not value.strip():
         raise InvalidArgs(
