@@ -379,6 +379,27 @@ async def test_a_response_is_as_large_as_allowed_and_cut_so_that_it_shows() -> N
         assert (status, error(body)["code"]) == (413, "too_large")
 
 
+async def test_a_cut_response_shows_even_to_a_client_that_reads_until_the_end() -> None:
+    async with server(_endless) as place, open_way(place, limits=EgressLimits(response_bytes=100_000)) as way:
+        reader, writer = await asyncio.open_connection("127.0.0.1", way.port)
+        writer.write(lines(f"GET {place.url()} HTTP/1.0"))
+        with pytest.raises(ConnectionResetError):
+            await reader.read()
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+async def test_a_host_header_for_another_host_is_refused_and_the_right_one_is_written_anew() -> None:
+    async with server(echo) as place, open_way(place) as way:
+        for host in ("evil.test", API, f"{API}:1", f"x@{API}:{place.port}", "", f"{API}:{place.port}/"):
+            assert parsed(await way.say(lines(f"GET {place.url()} HTTP/1.1", f"Host: {host}")))[0] == 400
+        assert place.asked == []
+        got = await way.say(lines(f"GET {place.url()} HTTP/1.1", f"Host: API.EXAMPLE.test.:{place.port}"))
+        assert parsed(got)[0] == 400
+        assert place.asked[0].headers["host"] == f"{API}:{place.port}"
+
+
 async def test_all_responses_of_a_program_together_have_a_limit_and_so_has_what_it_sends() -> None:
     limits = EgressLimits(down_bytes=250_000, up_bytes=250_000)
     async with server(answer(b"x" * 100_000)) as place, open_way(place, limits=limits) as way:
@@ -530,6 +551,24 @@ async def test_nothing_is_left_when_a_program_ends_in_the_middle_of_everything()
             assert ended == ["the program ended first"] * 4
         gc.collect()
     await asyncio.sleep(0.05)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_nothing_is_left_at_whatever_moment_a_program_ends(steps: int) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        async with proxied([API]) as way:
+            clients = [socket.create_connection(("127.0.0.1", way.port)) for _ in range(4)]
+            for client in clients:
+                client.sendall(b"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n")
+            for _ in range(steps):
+                await asyncio.sleep(0)
+        for client in clients:
+            client.close()
+        gc.collect()
+    assert [str(each.message) for each in warned] == []
     assert len(os.listdir("/proc/self/fd")) == before
 
 

@@ -143,11 +143,11 @@ class Way:
             if then:
                 await asyncio.sleep(0.02)
                 writer.write(then)
-            got = b""
+            got = bytearray()
             with suppress(OSError):
                 while data := await asyncio.wait_for(reader.read(65536), 10):
                     got += data
-            return got
+            return bytes(got)
         finally:
             writer.close()
             with suppress(OSError):

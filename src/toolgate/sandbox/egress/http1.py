@@ -10,6 +10,8 @@ import asyncio
 import contextlib
 import json
 import re
+import socket
+import struct
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from typing import Any
@@ -159,6 +161,14 @@ class Wire:
         ]  # fmt: skip
         await self.write("\r\n".join(lines).encode() + body)
         return status
+
+    def cut(self) -> None:
+        """End it so that a part does not look like the whole: HTTP/1.0 has no other sign of that than a broken connection."""
+        if self.http.their_http_version == b"1.0":
+            with contextlib.suppress(OSError):  # it broke already
+                reset = struct.pack("ii", 1, 0)
+                self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+        self.writer.transport.abort()
 
     async def linger(self) -> None:
         """Take in what is still on its way, for a moment: closing at once would cut the answer off."""

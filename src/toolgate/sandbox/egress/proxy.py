@@ -7,6 +7,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import h11
 
@@ -68,7 +69,8 @@ class Proxy:
                     await slots.acquire()
                     client = await _accepted(listener)
                     self._spent.requests += 1
-                    connections.create_task(self._connection(client, slots, self.exhausted))
+                    task = connections.create_task(self._connection(client, slots, self.exhausted))
+                    task.add_done_callback(partial(_close, client))
                 # Whoever still does not stop is refused by the kernel, at no cost to us.
                 with contextlib.suppress(OSError):
                     listener.shutdown(socket.SHUT_RDWR)
@@ -80,7 +82,10 @@ class Proxy:
 
     async def _connection(self, client: socket.socket, slots: asyncio.Semaphore, crowded: bool) -> None:
         try:
-            streams = await asyncio.open_connection(sock=client, limit=self._limits.head_bytes)
+            try:
+                streams = await asyncio.open_connection(sock=client, limit=self._limits.head_bytes)
+            except OSError:
+                return
             attempt = Attempt(self._spent)
             program = Wire(h11.SERVER, streams, self._spent, attempt.send, "the program")
             try:
@@ -99,7 +104,7 @@ class Proxy:
             if error is None:
                 return
             if program.answered:
-                program.writer.transport.abort()  # a part must not look like the whole
+                program.cut()
             elif isinstance(error, Cancelled):
                 attempt.reason = error.message if attempt.method else ""
             else:
@@ -141,12 +146,30 @@ class Proxy:
         await (tunnel if ask.tunnel else forward)(ask, program, self._way, attempt)
 
 
+def _close(client: socket.socket, _: object) -> None:
+    """Also where the connection's task was cancelled before it began."""
+    client.close()
+
+
 async def _accepted(listener: socket.socket) -> socket.socket:
+    """The next connection. Nothing is awaited once it is taken, so none is lost when we are cancelled."""
     while True:
         try:
-            client, _ = await asyncio.get_running_loop().sock_accept(listener)
+            client, _ = listener.accept()
+        except BlockingIOError:
+            await _readable(listener)
         except OSError:
             # Out of descriptors, or the connection is gone already: neither is a reason to stop for good.
             await asyncio.sleep(_PAUSE_S)
         else:
+            client.setblocking(False)
             return client
+
+
+async def _readable(listener: socket.socket) -> None:
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(listener, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(listener)
