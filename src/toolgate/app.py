@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate import config as configuration
 from toolgate import plugins, trust
@@ -25,7 +25,6 @@ from toolgate.gate.cache import Cache
 from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.gate.gate import Pipeline
 from toolgate.gate.reconcile import reconcile_dead
-from toolgate.jobwiring import jobs_of
 from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
@@ -48,6 +47,9 @@ from toolgate.workspace.git.repositories import Repositories
 from toolgate.workspace.images import Images
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.outline.outline import Outliner
+
+if TYPE_CHECKING:
+    from toolgate.jobs.jobs import Jobs
 
 STATE = ".toolgate"
 
@@ -173,8 +175,8 @@ async def _assemble(
     live.ledger, live.services = ledger, services
     gate = Gate(setup.root, live, services, Pipeline(services), vault)
     stack.push_async_callback(gate.pipeline.refusals.close)
-    gate.jobs = jobs_of(gate, setup.config.jobs, backend)
-    stack.push_async_callback(gate.jobs.close)
+    gate.make_jobs = lambda: _jobs(setup, gate)
+    stack.push_async_callback(gate.close_jobs)
     ready = [*_history(setup, stack, services, live), *_programs(setup, stack, services, live, gate)]
     _register(setup, services, gate, ready, own, more)
     if setup.trusted and setup.config.servers:
@@ -222,6 +224,12 @@ def _vault(setup: Setup, backend: Backend) -> Vault | None:
 def _value(vault: Vault | None, name: str) -> str | None:
     secret = vault.get(name) if vault is not None else None
     return secret.value if secret is not None else None
+
+
+def _jobs(setup: Setup, gate: Gate) -> Jobs:
+    from toolgate.jobwiring import jobs_of
+
+    return jobs_of(gate, setup.config.jobs)
 
 
 def _owners(setup: Setup, backend: Backend) -> Owners:
@@ -345,7 +353,13 @@ def _programs(
     if not isinstance(files, WorkspaceFiles):
         return []  # nothing of an untrusted project runs
     made, kept = tools_of(
-        services, files, setup.local, stack, live.current, lambda: live.config.sandbox, gate.traces.add
+        services,
+        files,
+        setup.local,
+        stack,
+        live.current,
+        lambda: live.config.sandbox,
+        lambda execution: gate.traces.add(execution),
     )
 
     async def needed() -> frozenset[str]:
@@ -362,7 +376,7 @@ def _register(
     built_in = [
         *tools.toolset(services.registry, lambda who, tool: services.rules().outlook(who, tool)),
         *events.toolset(services.ledger),
-        *jobs.toolset(gate.jobs),
+        *jobs.toolset(lambda: gate.jobs),
         *system.toolset(gate.stores, setup.root, setup.local / "log" / "toolgate.jsonl", VERSION),
     ]
     if isinstance(services.files, WorkspaceFiles):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -30,7 +30,6 @@ from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.resolve import ResolveWork
 from toolgate.ledger.rotate import rotate
 from toolgate.ledger.state import Grant
-from toolgate.ledger.traces import Traces
 from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.policy.explain import Explanation
 from toolgate.policy.policy import Policy
@@ -44,6 +43,7 @@ from toolgate.workspace.files import WorkspaceFiles
 
 if TYPE_CHECKING:
     from toolgate.jobs.jobs import Jobs
+    from toolgate.ledger.traces import Traces
     from toolgate.upstream.servers import Servers
 
 
@@ -67,14 +67,8 @@ class Gate:
         """Other MCP servers behind this gate, where toolgate.yaml names any."""
         self.vault = vault
         """The project's secrets; None where it is not trusted or kept in memory."""
-        self.jobs: Jobs
-        """Long work and schedules; set when the gate is assembled."""
+        self.make_jobs: Callable[[], Jobs] | None = None
         self._policy = policy
-        kept = policy.config.traces
-        self.traces = Traces(
-            services.ledger.backend, services.ledger.clock, Keep(kept.days, kept.rows), kept.text_bytes
-        )
-        """The programs that were run: `add` stores one, in redacted words."""
 
     @property
     def policy(self) -> Policy:
@@ -242,10 +236,31 @@ class Gate:
         args = {"server": name, "tools": dict(tools), "by": by or whoami(), "channel": channel}
         return await self.call("servers.approve", args, persona=HUMAN)
 
+    # --- long work ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """Jobs and schedules. Loaded when somebody asks, because most gates never do."""
+        if self.make_jobs is None:
+            raise Unavailable("this gate was made without jobs", "open it with `toolgate.open`")
+        return self.make_jobs()
+
+    async def close_jobs(self) -> None:
+        if "jobs" in self.__dict__:
+            await self.jobs.close()
+
     # --- the record ---------------------------------------------------------------------------------------
 
     async def events(self, wanted: Filter | None = None) -> list[Row]:
         return await self.services.ledger.backend.rows(wanted or Filter(newest_first=True, limit=50))
+
+    @cached_property
+    def traces(self) -> Traces:
+        """The programs that were run: `add` stores one, in redacted words."""
+        from toolgate.ledger.traces import Traces
+
+        kept, ledger = self.config.traces, self.services.ledger
+        return Traces(ledger.backend, ledger.clock, Keep(kept.days, kept.rows), kept.text_bytes)
 
     async def stats(self, period: str = "1day", persona: str = "") -> dict[str, Any]:
         ledger = self.services.ledger

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Mapping
 from typing import Any
 
 from toolgate.config import JobsSpec
 from toolgate.core.errors import InvalidArgs, NotAllowed
+from toolgate.core.names import HUMAN
 from toolgate.core.result import Result
 from toolgate.facade import Gate
 from toolgate.gate.reconcile import reconcile_dead
@@ -14,7 +16,6 @@ from toolgate.jobs.hands import Progress
 from toolgate.jobs.jobs import Jobs
 from toolgate.jobs.place import Place
 from toolgate.ledger.claims import Claimed, claim_of
-from toolgate.storage.port import Backend
 from toolgate.storage.sqlite import SqliteBackend
 
 
@@ -42,8 +43,14 @@ class GateHands:
     async def reconcile(self) -> None:
         await reconcile_dead(self._gate.services)
 
+    def seal(self, text: str) -> str:
+        key = self._gate.services.ledger.keys.derived("jobs")
+        return hmac.new(key, text.encode(), "sha256").hexdigest()
+
     async def check(self, tool: str, args: Mapping[str, Any], persona: str) -> None:
         policy = self._gate.policy
+        if persona == HUMAN:
+            raise NotAllowed("a job runs when nobody is there, so it is never the human's", "name a persona")
         if persona not in policy.personas:
             raise NotAllowed(f"there is no persona {persona[:80]!r}", f"the personas are: {policy.listed()}")
         facts = await self._gate.facts(tool, args, persona)
@@ -54,8 +61,9 @@ class GateHands:
             )
 
 
-def jobs_of(gate: Gate, spec: JobsSpec, backend: Backend) -> Jobs:
+def jobs_of(gate: Gate, spec: JobsSpec) -> Jobs:
     """In the same PostgreSQL as the ledger, or beside its file; nowhere, if it is kept in memory."""
+    backend = gate.services.ledger.backend
     dsn = getattr(backend, "dsn", "")
     place = Place(dsn=dsn) if dsn else None
     if isinstance(backend, SqliteBackend):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, NotFound
@@ -15,9 +15,11 @@ from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger import export, stats
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.keys import Keys
-from toolgate.ledger.traces import Traces
 from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.storage.port import Backend, Filter, Head, Row
+
+if TYPE_CHECKING:
+    from toolgate.ledger.traces import Traces
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class Record:
     @property
     def traces(self) -> Traces:
         """The programs that were run, to read."""
+        from toolgate.ledger.traces import Traces
+
         return Traces(self.backend, self.clock)
 
     async def verify(self, checkpoints: Iterable[Checkpoint], progress: Progress | None = None) -> Report:

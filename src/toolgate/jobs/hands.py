@@ -31,6 +31,10 @@ class Hands(Protocol):
         """Settle what dead processes left running."""
         ...
 
+    def seal(self, text: str) -> str:
+        """A keyed hash: only a gate of this project can have made it."""
+        ...
+
     async def check(self, tool: str, args: Mapping[str, Any], persona: str) -> None:
         """Refuse now what could never run: an unknown tool or persona, wrong arguments, secrets in them."""
         ...

@@ -42,7 +42,7 @@ class Jobs:
             raise Unavailable(
                 "jobs outlive a process, and this ledger does not", "open the gate on a database"
             )
-        self._made = self._made or Store(self._place)
+        self._made = self._made or Store(self._place, self._hands.seal)
         return self._made
 
     async def close(self) -> None:

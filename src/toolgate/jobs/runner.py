@@ -25,6 +25,11 @@ LISTEN_S = 0.1
 """Nobody sends our workflows messages, so nothing is asked; but whoever stops waits for it."""
 GRACE_S = 5.0
 SWEEP_S = 3600.0
+FORGED = {
+    "code": "unavailable",
+    "message": "this job was not put there by a gate of this project, or was changed since",
+    "fix": "submit it again; and find out who writes to this database",
+}
 
 log = logging.getLogger("toolgate.jobs")
 
@@ -80,7 +85,6 @@ class Runner:
             raise SetupError("DBOS__CLOUD is set, which would open DBOS to its cloud", "unset it")
         from toolgate.jobs import flows
 
-        _take_over_log()
         DBOS(
             config={
                 "name": APP, "system_database_engine": self._store.engine(), "serializer": DBOSPortableJSONSerializer(),
@@ -111,6 +115,9 @@ class Runner:
         async def tell(news: Mapping[str, Any]) -> None:
             await asyncio.to_thread(self._store.tell, ident, news)
 
+        if not self._store.is_ours(ident, spec):
+            log.error("the job %s was not put there by a gate of this project; it is not run", ident)
+            return {"state": "failed", "error": FORGED}
         told = Spec.read(spec)
         course = Course(ident, told, self._hands, tell, self._slots, self._bridge)
         ended = await course.run(self._kinds.get(told.kind))
@@ -142,17 +149,3 @@ class Runner:
             except Exception:
                 log.exception("old jobs could not be forgotten")
             await asyncio.sleep(SWEEP_S)
-
-
-class _Forward(logging.Handler):
-    """What DBOS has to say goes where everything else goes, not to the terminal."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        log.log(record.levelno, "%s", record.getMessage(), exc_info=record.exc_info)
-
-
-def _take_over_log() -> None:
-    theirs = logging.getLogger("dbos")
-    if not any(isinstance(handler, _Forward) for handler in theirs.handlers):
-        theirs.addHandler(_Forward())
-    theirs.propagate = False

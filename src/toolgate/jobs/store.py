@@ -5,12 +5,16 @@ DBOS's own client does the writing, so there is one truth about a job. Everythin
 
 from __future__ import annotations
 
+import hmac
+import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from toolgate.core.canonical import canonical
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound
+from toolgate.jobs.engine_log import take_over
 from toolgate.jobs.job import Job, Schedule, Spec, State
 from toolgate.jobs.place import SCHEMA, Place, need_engine
 
@@ -27,13 +31,17 @@ POLL_S = 0.25
 MOST_AT_ONCE = 256
 """Jobs taken from the queue; most of them may be waiting for a human."""
 MILLI = 1000
+_SCHEDULED = re.compile(r"-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+]+$")
+"""What DBOS puts behind the name of a schedule."""
+Seal = Callable[[str], str]
 _OPEN = ("ENQUEUED", "DELAYED", "PENDING")
 _DONE = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
 
 
 class Store:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, seal: Seal) -> None:
         self.place = place
+        self._seal = seal
         self._opening = threading.Lock()
         self._engine: sqlalchemy.Engine | None = None
         self._client: DBOSClient | None = None
@@ -56,6 +64,7 @@ class Store:
     def make(self) -> DBOSClient:
         """The client; the tables are made if they are not there."""
         need_engine()
+        take_over()
         with self._opening:
             if not self._ready:
                 self.place.create()
@@ -72,6 +81,7 @@ class Store:
             if not self.place.dsn and not self.place.exists():
                 return None
             need_engine()
+            take_over()
             self._engine = self._engine or self.place.connect()
             if not self.place.exists(self._engine):
                 return None
@@ -104,8 +114,18 @@ class Store:
                 "workflow_name": JOB, "queue_name": QUEUE, "workflow_id": ident, "app_version": VERSION,
                 "authenticated_user": spec.persona, "workflow_id_reuse_policy": "reject",
             },
-            spec.stored(),
+            self._sealed(ident, spec),
         )  # fmt: skip
+
+    def _sealed(self, name: str, spec: Spec) -> dict[str, Any]:
+        stored = spec.stored()
+        return stored | {"seal": self._seal(f"{name} {canonical(stored)}")}
+
+    def is_ours(self, ident: str, stored: Mapping[str, Any]) -> bool:
+        """Whether a gate of this project put it there: whoever can only write the database cannot have anything run."""
+        plain = {name: value for name, value in stored.items() if name != "seal"}
+        name = _SCHEDULED.sub("", ident).removeprefix("sched-") if ident.startswith("sched-") else ident
+        return hmac.compare_digest(str(stored.get("seal")), self._seal(f"{name} {canonical(plain)}"))
 
     def jobs(self, *, limit: int, persona: str = "", open_only: bool = False) -> list[Job]:
         """Newest first. Those of schedules have no user on record, so a persona's are picked here."""
@@ -167,7 +187,11 @@ class Store:
                 f"there is a schedule {name!r} already", f"`toolgate jobs unschedule {name}` removes it"
             )
         client.create_schedule(
-            schedule_name=name, workflow_name=TICK, schedule=cron, context=spec.stored(), queue_name=QUEUE
+            schedule_name=name,
+            workflow_name=TICK,
+            schedule=cron,
+            context=self._sealed(name, spec),
+            queue_name=QUEUE,
         )
 
     def schedules(self) -> list[Schedule]:

@@ -6,7 +6,6 @@ It is kept beside the journal and not under its chain, because its rows may be t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from toolgate.core.clock import SECOND
@@ -36,16 +35,14 @@ class ExecutionRow(NamedTuple):
     llm_reasoning: str
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(NamedTuple):
     """How much stays: whatever is older or more than this goes with the next row."""
 
     days: int = 30
     rows: int = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Executions:
+class Executions(NamedTuple):
     """Which rows are wanted, newest first; empty fields do not restrict."""
 
     since: int = 0

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from toolgate.core.context import Context
 from toolgate.core.tool import Tool, tool
-from toolgate.jobs.jobs import Jobs
+
+if TYPE_CHECKING:
+    from toolgate.jobs.jobs import Jobs
 
 
-def toolset(jobs: Jobs) -> list[Tool]:
+def toolset(jobs: Callable[[], Jobs]) -> list[Tool]:
     @tool("jobs.list", reads=["ledger"])
     async def list_jobs(
         ctx: Context, limit: Annotated[int, Field(ge=1, le=200)] = 20, open_only: bool = False
     ) -> list[dict[str, Any]]:
         """Your own jobs, newest first: what, state, progress. `open_only` leaves out those that have ended."""
-        found = await jobs.find(ctx.persona, limit, open_only)
+        found = await jobs().find(ctx.persona, limit, open_only)
         return [job.shown(whole=False) for job in found]
 
     @tool("jobs.status", reads=["ledger"])
@@ -25,6 +28,6 @@ def toolset(jobs: Jobs) -> list[Tool]:
         ctx: Context, job: Annotated[str, Field(min_length=1, max_length=200)]
     ) -> dict[str, Any]:
         """How one of your own jobs stands, and once it has ended its result or error."""
-        return (await jobs.get(job, ctx.persona)).shown()
+        return (await jobs().get(job, ctx.persona)).shown()
 
     return [list_jobs, status]

@@ -188,3 +188,19 @@ async def test_programs_come_page_by_page_and_a_persona_sees_its_own(here: House
     assert {row["persona"] for row in own["executions"]} == {"helper"}
     assert foreign["executions"] == []
     assert numbers["total"] == 3
+
+
+async def test_a_persona_sees_its_own_jobs_and_only_the_human_cancels(here: House) -> None:
+    mine, other = [
+        await here.gate.jobs.submit("call", {"tool": "system.ping"}, persona)
+        for persona in ("helper", "other")
+    ]
+    async with here.client("helper") as client:
+        assert [job["job"] for job in (await client.get("/api/v1/jobs")).json()["jobs"]] == [mine]
+        assert (await client.get(f"/api/v1/jobs/{mine}")).json()["args"] == {"tool": "system.ping"}
+        assert (await client.get(f"/api/v1/jobs/{other}")).status_code == 404
+        assert (await client.post(f"/api/v1/jobs/{mine}/cancel")).status_code == 403
+    async with here.client("human") as client:
+        assert len((await client.get("/api/v1/jobs")).json()["jobs"]) == 2
+        assert (await client.post(f"/api/v1/jobs/{other}/cancel")).json()["state"] == "cancelled"
+        assert (await client.post(f"/api/v1/jobs/{other}/cancel")).status_code == 409

@@ -34,6 +34,10 @@ PUBLIC = {
 }
 """Open to whoever can reach the server."""
 FOR_PERSONAS = {
+    ("GET", "/api/v1/executions"),
+    ("GET", "/api/v1/executions/summary"),
+    ("GET", "/api/v1/jobs"),
+    ("GET", "/api/v1/jobs/{ident}"),
     ("POST", "/api/v1/calls"),
     ("GET", "/api/v1/calls/{ident}"),
     ("GET", "/api/v1/tools"),

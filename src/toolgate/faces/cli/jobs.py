@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from toolgate.core.clock import SECOND
-from toolgate.core.errors import InvalidArgs, NotFound
+from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
 from toolgate.facade import Gate
 from toolgate.faces.cli import arguments, idents, options, project, speech
 from toolgate.faces.cli.serverwords import ago
@@ -250,6 +250,10 @@ async def _run(root: Any) -> None:
             await asyncio.wait((stop, lost), return_when=asyncio.FIRST_COMPLETED)
         finally:
             stop.cancel()
+        if lost.done():
+            raise Unavailable(
+                "the database no longer knows this process as the one that runs jobs", "start it again"
+            )
     speech.note("stopped")
 
 

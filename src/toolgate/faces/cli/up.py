@@ -21,7 +21,6 @@ from toolgate.facade import Gate
 from toolgate.faces.cli import options, project, sample, speech
 from toolgate.faces.cli.token import of_project
 from toolgate.faces.tokens import Tokens
-from toolgate.jobs.place import need_engine
 
 app = options.family()
 
@@ -124,6 +123,8 @@ async def _serve(asked: Asked, guide: Guided | None) -> None:
             mcp = any(getattr(route, "path", "") == "/mcp" for route in application.routes)
             guiding: list[asyncio.Task[None]] = []
             if setup.config.jobs.run:
+                from toolgate.jobs.place import need_engine
+
                 need_engine()
                 guiding.append(asyncio.create_task(gate.jobs.stand_by()))
 

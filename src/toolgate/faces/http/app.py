@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolgate.facade import Gate
 from toolgate.faces.http import login, problems
-from toolgate.faces.http.api import calls, consent, control, health, record, stream
+from toolgate.faces.http.api import calls, consent, control, health, jobs, record, stream
 from toolgate.faces.http.auth import anyone, human, persona_by_token
 from toolgate.faces.http.guard import Guard
 from toolgate.faces.http.problems import Json
@@ -62,6 +62,8 @@ def api() -> APIRouter:
     made.include_router(record.router, dependencies=[Depends(anyone)])
     made.include_router(stream.router, dependencies=[Depends(anyone)])
     made.include_router(health.router, dependencies=[Depends(anyone)])
+    made.include_router(jobs.router, dependencies=[Depends(anyone)])
+    made.include_router(jobs.human_router, dependencies=[Depends(human)])
     made.include_router(consent.router, dependencies=[Depends(human)])
     made.include_router(control.router, dependencies=[Depends(human)])
     return made
