@@ -13,6 +13,7 @@ from typing import Any
 from toolgate.core.errors import NotAllowed, Unavailable
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
+from toolgate.ledger.needed import images_needed
 from toolgate.ledger.traces import Execution
 from toolgate.policy.policy import Policy
 from toolgate.sandbox.job import Language, Limits, Sandbox
@@ -54,8 +55,7 @@ def tools_of(
     policy: Callable[[], Policy],
     spec: Callable[[], SandboxSpec],
     trace: Callable[[Execution], Awaitable[Any]],
-) -> tuple[list[Tool], Proposals]:
-    """The tools, and the proposals whose contents must be kept."""
+) -> list[Tool]:
     kept = Proposals(state / "proposals", files, services.ledger.clock.now)
     redactor = services.redactor
     assert isinstance(redactor, VaultRedactor)
@@ -74,7 +74,12 @@ def tools_of(
         limits=lambda language, seconds: _limits(spec(), language, seconds),
         trace=trace,
     )
-    return programs.toolset(means, services.ledger), kept
+
+    async def needed() -> frozenset[str]:
+        return await images_needed(services.ledger) | await files.run(kept.needed)
+
+    files.needed = needed  # the contents of proposals stay as long as they do
+    return programs.toolset(means, services.ledger)
 
 
 def _limits(spec: SandboxSpec, language: Language, seconds: float) -> Limits:
