@@ -28,7 +28,6 @@ from toolgate.gate.reconcile import reconcile_dead
 from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
-from toolgate.ledger.needed import images_needed
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
 from toolgate.live import LivePolicy, consent_settings
 from toolgate.logs import log_to
@@ -352,15 +351,7 @@ def _programs(
     files = services.files
     if not isinstance(files, WorkspaceFiles):
         return []  # nothing of an untrusted project runs
-    made, kept = tools_of(
-        services, files, setup.local, stack, live.current, lambda: live.config.sandbox, gate
-    )
-
-    async def needed() -> frozenset[str]:
-        return await images_needed(services.ledger) | await files.run(kept.needed)
-
-    files.needed = needed
-    return made
+    return tools_of(services, files, setup.local, stack, live.current, lambda: live.config.sandbox, gate)
 
 
 def _register(

@@ -34,7 +34,11 @@ CONFIG: dict[str, Any] = {
     "scan": {"hidden": "allow"},  # odd names must be stopped by the mounts, or be harmless; not by a question
     "default_persona": "thief",
     "personas": {
-        "thief": {"phase": "collaborate", "allow": ["fs.*", "code.*"], "mounts": ["project", "scratch", "garden"]},
+        "thief": {
+            "phase": "collaborate",
+            "allow": ["fs.*", "code.*"],
+            "mounts": ["project", "scratch", "garden"],
+        },
         "poor": {"phase": "collaborate", "allow": ["fs.*", "code.*"], "mounts": ["project", "scratch"]},
     },
     "mounts": {"garden": {"path": "garden", "hidden": ["private/**", "private"]}},
@@ -96,7 +100,11 @@ async def test_every_text_that_a_tool_about_files_takes_is_known_to_this_suite(p
         assert [
             (tool.name, text) for tool in tools for text in texts_of(tool) if (tool.name, text) not in known
         ] == []
-        assert {tool.name for tool in tools if not names_of(tool)} == {"code.show", "events.artifacts", "exec.apply"}
+        assert {tool.name for tool in tools if not names_of(tool)} == {
+            "code.show",
+            "events.artifacts",
+            "exec.apply",
+        }
         every = ways(gate.services.registry)
         assert len({way.tool for way in every}) >= 21
         assert len({*OUTWARDS, *ODD, *TRAPS, *SHUT, *INNER_PATHS}) * len(every) >= 6000

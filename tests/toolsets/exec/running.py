@@ -27,7 +27,12 @@ SANDBOX: dict[str, Any] = {}
 VIEWING = {
     "policy": {
         "rules": [
-            {"name": "views", "persona": "*", "tools": ["exec.python", "exec.shell"], "decision": "allow"}
+            {
+                "name": "views",
+                "persona": "*",
+                "tools": ["exec.python", "exec.javascript", "exec.shell"],
+                "decision": "allow",
+            }
         ]
     }
 }

@@ -230,3 +230,38 @@ async def test_the_facade_of_the_documents_runs_code_and_says_how_a_run_stands(r
             code(await gate.call("code.execute", {"script": ".env", "language": "python"})) == "not_allowed"
         )
         assert code(await gate.call("code.execute", {})) == "invalid_args"
+
+
+async def test_javascript_runs_as_python_does(root: Path) -> None:
+    async with opened(root, human=False, policy=POLICY | VIEWING) as (gate, _):
+        program = (
+            "console.log(await Promise.resolve(1)); output({a: 2}); Deno.writeTextFileSync('x.txt', 'left');"
+        )
+        found = good(await gate.call("exec.javascript", {"code": program}))
+        assert (found["stdout"], found["output"], found["exit_code"]) == ("1\n", {"a": 2}, 0), found["stderr"]
+        assert [file["name"] for file in found["files"]] == ["x.txt"]
+        facade = good(
+            await gate.call("code", {"action": "execute", "code": "module.exports = 1; console.log(4)"})
+        )
+        assert (facade["success"], facade["result"]) == (True, 1)
+        edit = (
+            "Deno.writeTextFileSync('/project/a.txt', Deno.readTextFileSync('/project/a.txt').toUpperCase());"
+        )
+        changed = good(await gate.call("exec.javascript", {"code": edit, "project": "overlay"}, wait=False))
+        assert changed["exit_code"] == 0, changed["stderr"]
+        assert "+ONE" in changed["proposal"]["diff"]
+
+
+async def test_a_shell_runs_what_is_in_the_project_and_changes_only_its_copy(root: Path) -> None:
+    (root / "build.sh").write_text("#!/bin/sh\necho built > out.txt\ncp build.sh again.sh && ./again.sh\n")
+    (root / "build.sh").chmod(0o755)
+    async with opened(root, human=False, policy=POLICY | VIEWING) as (gate, _):
+        args = {
+            "script": "cd $PROJECT && sed -i 's/cp .*//' build.sh && ./build.sh && cat .env",
+            "project": "overlay",
+        }
+        found = good(await gate.call("exec.shell", args, wait=False))
+        assert found["exit_code"] == 1, found["stderr"]
+        assert ".env" in found["stderr"]
+        assert [file["path"] for file in found["proposal"]["files"]] == ["build.sh", "out.txt"]
+        assert not (root / "out.txt").exists()

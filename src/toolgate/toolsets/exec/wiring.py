@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from toolgate.core.errors import NotAllowed, Unavailable
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
+from toolgate.ledger.needed import images_needed
 from toolgate.policy.policy import Policy
 from toolgate.sandbox.job import Language, Limits, Sandbox
 from toolgate.sandboxspec import SandboxSpec
@@ -68,8 +69,7 @@ def tools_of(
     policy: Callable[[], Policy],
     spec: Callable[[], SandboxSpec],
     around: Around,
-) -> tuple[list[Tool], Proposals]:
-    """The tools, and the proposals whose contents must be kept."""
+) -> list[Tool]:
     kept = Proposals(state / "proposals", files, services.ledger.clock.now)
     redactor = services.redactor
     assert isinstance(redactor, VaultRedactor)
@@ -90,7 +90,12 @@ def tools_of(
         jobs=lambda: around.jobs,
         held=lambda data: _names_in(redactor.vault, data),
     )
-    return programs.toolset(means, services.ledger), kept
+
+    async def needed() -> frozenset[str]:
+        return await images_needed(services.ledger) | await files.run(kept.needed)
+
+    files.needed = needed  # the contents of proposals stay as long as they do
+    return programs.toolset(means, services.ledger)
 
 
 def _limits(spec: SandboxSpec, language: Language, seconds: float) -> Limits:

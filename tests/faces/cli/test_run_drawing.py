@@ -1,0 +1,81 @@
+"""What `toolgate call exec.python` prints: the program's own words first, then what came of it."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from typing import Any
+
+import pytest
+
+from toolgate.faces.cli import rendering, speech
+
+RAN: dict[str, Any] = {
+    "stdout": "one\ntwo\n", "stderr": "oh \x1b[31m\n", "exit_code": 3, "limit": None, "output": 1, "outputs": [1],
+    "files": [{"name": "x.csv", "path": "scratch:exec/c_1/x.csv", "size": 3, "hash": "sha256:00"}],
+    "requests": [
+        {"method": "GET", "url": "https://a.example/", "allowed": True, "status": 200, "reason": ""},
+        {"method": "GET", "url": "https://b.example/", "allowed": False, "status": 0, "reason": "not granted"},
+    ],
+    "proposal": {
+        "execution": "x_1", "files": [{"path": "a"}], "diff": "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2", "state": "pending",
+        "event_id": None, "error": {"code": "pending", "message": "a human must approve", "fix": "call exec.apply"},
+    },
+    "warnings": ["line 1: it prints a secret"], "duration_ms": 12.4, "memory": 3 << 20,
+}  # fmt: skip
+PLAIN = """\
+one
+two
+oh ⟨U+001B⟩[31m
+output: 1
+left: scratch:exec/c_1/x.csv (3 bytes)
+asked: GET https://a.example/ → 200
+asked: GET https://b.example/ → refused: not granted
+warning: line 1: it prints a secret
+proposal pending: 1 change
+--- a/a
++++ b/a
+@@ -1 +1 @@
+-1
++2
+pending: a human must approve
+fix: call exec.apply
+"""
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _people(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speech, "mode", speech.Mode())
+
+
+def test_a_pipe_gets_what_the_program_printed_and_plain_lines_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", pipe)
+    assert rendering.show("exec.python", RAN)
+    assert pipe.getvalue() == PLAIN
+
+
+def test_a_person_sees_how_it_ended_and_no_escape_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert rendering.show("exec.shell", RAN | {"limit": "memory"})
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
+    assert "exit 3 · limit: memory · 12 ms · 3 MiB" in shown
+    assert "oh ⟨U+001B⟩[31m" in shown
+
+
+def test_what_was_applied_can_be_taken_back_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", pipe)
+    applied = RAN["proposal"] | {"state": "applied", "event_id": 7, "error": None}
+    assert rendering.show("exec.python", RAN | {"proposal": applied})
+    assert "proposal applied: 1 change" in pipe.getvalue()
+    assert pipe.getvalue().endswith("toolgate undo 7 takes it back\n")
