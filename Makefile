@@ -33,7 +33,7 @@ up: $(STAMP)
 
 test: $(STAMP) $(NODE_STAMP)
 	@tests/e2e/get-browser.sh
-	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

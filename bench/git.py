@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import subprocess
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,9 @@ from bench.run import Run
 
 BAR = 0.35
 CODE = {".py", ".c", ".h", ".cc", ".cpp", ".js", ".ts", ".go", ".rs", ".java", ".rb", ".php", ".cs", ".kt"}
+ASKED = 20
+COMMITS, LINES = 100, 300
+"""A deep file has at least as many."""
 FILES = 800
 DEEP = tuple(f"src/lib/part{number % 8}/core/deep{number}.py" for number in range(16))
 """Each is asked about once, so that nothing of an answer is known before; the commit-graph is."""
@@ -33,7 +35,12 @@ async def git(run: Run) -> list[Line]:
     real = run.clone("git-repository")
     if real is not None:
         commits = int(_say(real, "rev-list", "--count", "HEAD"))
-        lines += await _measure(run, real, deepest(real), f"a real repository of {commits:,} commits")
+        lines += await _measure(
+            run,
+            real,
+            deepest(real),
+            f"a real repository of {commits:,} commits, files with at least {COMMITS} of them and {LINES} lines whose last {ASKED} reach furthest down",
+        )
     commits = run.count(20_000, 5_000)
     run.tell(f"making a repository of {commits:,} commits")
     root = run.folder("git")
@@ -43,7 +50,7 @@ async def git(run: Run) -> list[Line]:
 
 async def _measure(run: Run, root: Path, deep: Sequence[str], about: str) -> list[Line]:
     asked: list[tuple[str, str, dict[str, Any], tuple[str, ...]]] = [
-        ("`code.log`", "code.log", {}, ("log", "-20", "--format=fuller", "--numstat")),
+        ("`code.log`", "code.log", {}, ("log", f"-{ASKED}", "--format=fuller", "--numstat")),
         ("`code.blame`", "code.blame", {}, ("blame", "--porcelain")),
         ("`code.blame` of 41 lines", "code.blame", {"start_line": 50, "end_line": 90}, ("blame", "--porcelain", "-L50,90")),
     ]  # fmt: skip
@@ -110,12 +117,17 @@ def _say(root: Path, *args: str) -> str:
 
 
 def deepest(root: Path) -> list[str]:
-    """The files that most commits were about, and that are there now."""
-    named = Counter(_say(root, "log", "--format=", "--name-only", "-n30000").splitlines())
+    """Large files that many commits were about, the newest of them lying furthest down: what `git` has to walk for."""
+    commits = _say(root, "log", "--format=%x00", "--name-only", "-n30000").split("\0")
+    touched: dict[str, list[int]] = {}
+    for depth, commit in enumerate(commits):
+        for name in commit.split("\n"):
+            touched.setdefault(name, []).append(depth)
+    known = [name for name, at in touched.items() if len(at) >= COMMITS and (root / name).suffix in CODE]
     large = [
-        name for name, _ in named.most_common(400) if (root / name).suffix in CODE and (root / name).is_file()
+        name for name in known if (root / name).is_file() and (root / name).read_bytes().count(b"\n") >= LINES
     ]
-    return [name for name in large if (root / name).read_bytes().count(b"\n") >= 100][: len(DEEP)]
+    return sorted(large, key=lambda name: -touched[name][ASKED - 1])[: len(DEEP)]
 
 
 def make(root: Path, commits: int) -> None:

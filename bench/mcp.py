@@ -1,8 +1,8 @@
 """The MCP server on stdio: from its start to its first answer, and calls one after another, beside bare servers.
 
-The official SDK's low-level server is always measured. Others are if the environment names their commands:
-TOOLGATE_BENCH_FASTMCP (a tool `code.read` that takes `path`) and TOOLGATE_BENCH_NPM (the npm filesystem server,
-without its directory, which is added).
+The official SDK's two servers are always measured. Others are if the environment names them: TOOLGATE_BENCH_FASTMCP
+is a Python that has the package `fastmcp`, TOOLGATE_BENCH_NPM the command of the npm filesystem server without its
+directory, which is added.
 """
 
 from __future__ import annotations
@@ -143,10 +143,20 @@ def _measure_turns(run: Run, everybody: list[Peer], root: Path, environment: dic
 
 
 def _peers(root: Path) -> list[Peer]:
-    peer = str(Path(__file__).with_name("mcp_peer.py"))
-    found = [Peer("the SDK's low-level server", [sys.executable, "-P", peer], rate_bar=0.8, start_bar=1.1)]
-    if command := os.environ.get("TOOLGATE_BENCH_FASTMCP"):
-        found.append(Peer("FastMCP", shlex.split(command), rate_bar=1.4))
+    def script(name: str) -> list[str]:
+        return ["-P", str(Path(__file__).with_name(name))]
+
+    found = [
+        Peer(
+            "the SDK's low-level server",
+            [sys.executable, *script("mcp_peer.py")],
+            rate_bar=0.8,
+            start_bar=1.1,
+        ),
+        Peer("the SDK's high-level server", [sys.executable, *script("mcp_high_peer.py")], rate_bar=1.4),
+    ]
+    if python := os.environ.get("TOOLGATE_BENCH_FASTMCP"):
+        found.append(Peer("FastMCP", [python, *script("mcp_fast_peer.py")], rate_bar=1.4))
     if command := os.environ.get("TOOLGATE_BENCH_NPM"):
         found.append(
             Peer("the npm filesystem server", [*shlex.split(command), str(root)], tool="read_text_file")

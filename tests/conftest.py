@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,16 @@ from servers.postgres import Server, running_postgres
 settings.register_profile("same", derandomize=True, database=None)
 settings.register_profile("explore", derandomize=False)
 settings.load_profile("explore" if os.environ.get("TOOLGATE_EXPLORE") else "same")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What a test printed or logged may hold broken characters on purpose; a worker could not hand that on."""
+    report = yield
+    report.sections = [
+        (name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections
+    ]
+    return report
 
 
 @pytest.fixture(autouse=True)

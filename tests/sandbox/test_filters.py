@@ -79,7 +79,7 @@ def test_every_call_that_is_not_named_is_refused(both: tuple[str, Arch]) -> None
     kind, arch = both
     code = assembled(kind, arch)
     named = {arch.calls[name] for name in filters.names(KINDS[kind]) if name in arch.calls}
-    by_arguments = {"clone", "socket", "socketpair", "ioctl", "prctl", "prlimit64", "kill", "tgkill"}
+    by_arguments = {"clone", "socket", "socketpair", "ioctl", "fcntl", "prctl", "prlimit64", "kill", "tgkill"}
     decided = {arch.calls[name] for name in (*by_arguments, "rt_sigqueueinfo", "rt_tgsigqueueinfo")}
     for number in range(600):
         allowed = verdict(code, arch.audit, number) == bpf.ALLOW
@@ -134,6 +134,15 @@ def test_without_a_namespace_only_itself_can_be_signalled(arch: Arch) -> None:
         for pid in (0, 1, 4243, 0xFFFFFFFF, 2**64 - 1):
             assert verdict(code, arch.audit, arch.calls[name], pid) != bpf.ALLOW
     assert verdict(code, arch.audit, arch.calls["tkill"], 4242) != bpf.ALLOW
+
+
+def test_nobody_is_signalled_through_a_handle(both: tuple[str, Arch]) -> None:
+    kind, arch = both
+    code = assembled(kind, arch)
+    for command in range(2000):
+        allowed = verdict(code, arch.audit, arch.calls["fcntl"], 3, command) == bpf.ALLOW
+        assert not (allowed and command in (8, 10, 15, 1024, 1026))
+        assert allowed or command not in (1, 2, 3, 4, 6, 1030)
 
 
 @given(st.sets(st.integers(0, 700), max_size=80))

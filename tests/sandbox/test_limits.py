@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from sandbox import as_user
 from sandbox.remote import Remote
 from toolgate.core.errors import InvalidArgs, Unavailable
 from toolgate.sandbox.job import Job, Limits, View
@@ -97,3 +101,31 @@ async def test_without_namespaces_processes_network_and_views_are_refused(narrow
     ]:
         with pytest.raises(Unavailable, match="needs namespaces"):
             await narrow.run(job, egress=network)
+
+
+async def test_without_namespaces_the_users_own_files_cannot_be_marked(narrow: Remote) -> None:
+    """Landlock does not see modes, times and attributes; the program runs as the user whose files these are."""
+    directory = Path(tempfile.mkdtemp(dir="/tmp"))
+    victim = directory / "victim"
+    victim.write_text("x")
+    for path in (directory, victim):
+        if os.geteuid() == 0:
+            os.chown(path, as_user.USER, as_user.USER)
+        path.chmod(0o700 if path == directory else 0o600)
+    before = victim.stat()
+    code = (
+        "import os, shutil\n"
+        f"for act in (lambda: os.chmod({str(victim)!r}, 0o777), lambda: os.utime({str(victim)!r}, (1, 1)),\n"
+        f"            lambda: os.chown({str(victim)!r}, -1, 0), lambda: os.setxattr({str(victim)!r}, 'user.a', b'1'),\n"
+        f"            lambda: os.truncate({str(victim)!r}, 0), lambda: os.remove({str(victim)!r})):\n"
+        "    try: act()\n"
+        "    except OSError: pass\n"
+        "open('a', 'w').write('copied'); shutil.copy2('a', 'b'); shutil.copytree('.', 'c', ignore=shutil.ignore_patterns('c', '.tmp')); print(open('b').read())\n"
+    )
+    outcome = await narrow.python(code)
+    after = victim.stat()
+    shutil.rmtree(directory)
+    assert (outcome.stdout, outcome.exit_code) == (b"copied\n", 0), outcome
+    assert (after.st_mode, after.st_mtime_ns, after.st_uid, after.st_size) == (
+        before.st_mode, before.st_mtime_ns, before.st_uid, before.st_size,
+    )  # fmt: skip

@@ -114,7 +114,7 @@ def test_user_numbers_are_high_fit_what_is_mapped_and_are_not_given_twice(tmp_pa
     block = uids.Uids(200_000, 3)
     taken = [block.take() for _ in range(3)]
     assert len(set(taken)) == 3
-    with pytest.raises(OSError, match="every user number"):
+    with pytest.raises(Unavailable, match="every user number"):
         block.take()
     block.give_back(taken[1])
     assert block.take() == taken[1]

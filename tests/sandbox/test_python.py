@@ -105,3 +105,9 @@ async def test_temporary_files_are_possible_and_do_not_come_back(sandbox: Remote
     code = "import tempfile\nwith tempfile.NamedTemporaryFile(delete=False) as f: f.write(b'x')\nopen('kept', 'w').write('y')"
     outcome = await sandbox.python(code)
     assert outcome.left == (Left("kept", b"y", 0o644),), outcome
+
+
+async def test_a_file_that_was_left_open_is_written(sandbox: Remote) -> None:
+    code = "f = open('a', 'w'); f.write('all')\nclass C: pass\nc = C(); c.c = c; c.f = open('b', 'w'); c.f.write('of it')"
+    outcome = await sandbox.python(code)
+    assert [one.content for one in outcome.left] == [b"all", b"of it"], outcome

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+
 from sandbox.remote import Remote
 from toolgate.sandbox.job import Job, Limits
 
@@ -66,6 +70,14 @@ async def test_another_runtime_runs_code_from_its_input(sandbox: Remote) -> None
     code = "const x = await Promise.resolve(20); console.log(x + 22)"
     outcome = await sandbox.run(Job("javascript", code, limits=Limits(memory_bytes=1 << 30)))
     assert (outcome.stdout, outcome.exit_code) == (b"42\n", 0), outcome
+
+
+async def test_a_program_may_lie_where_the_new_root_has_something_of_its_own(sandbox: Remote) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        os.chmod(directory, 0o755)
+        program = shutil.copy("/bin/echo", directory)
+        outcome = await sandbox.run(Job("javascript", argv=(program, "hello")))
+    assert outcome.stdout == b"hello\n", outcome
 
 
 async def test_another_runtime_is_held_by_the_same_limits(sandbox: Remote) -> None:

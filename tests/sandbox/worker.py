@@ -53,7 +53,10 @@ class Door:
 
 
 def runtime(job: Job, networked: bool) -> Program:
-    """A large program from elsewhere, linked dynamically, with threads and a compiler: Deno, as a stranger to us."""
+    """A large program from elsewhere, linked dynamically, with threads and a compiler: Deno, as a stranger to us.
+    Or whatever the job names."""
+    if job.argv:
+        return Program(job.argv, interpreter.libraries(), (job.argv[0], *interpreter.loaders()))
     binary = os.path.realpath(find_deno_bin())
     flags = (
         "--no-prompt",

@@ -285,6 +285,24 @@ class Noted(Event):
 
 
 @dataclass(slots=True, kw_only=True)
+class Requested(Event):
+    """A program in the sandbox asked for something on the network, and was let through or not."""
+
+    kind: ClassVar[str] = "requested"
+    method: str
+    url: str
+    allowed: bool
+    status: int = 0
+    reason: str = ""
+    """Why it was refused or failed."""
+    address: str = ""
+    sent: int = 0
+    received: int = 0
+    injected: list[str] = field(default_factory=list)
+    """Names of the secrets that were put in on the way."""
+
+
+@dataclass(slots=True, kw_only=True)
 class Paused(Event):
     """Everything a persona does (or everybody) stops at once."""
 
@@ -321,7 +339,7 @@ class Rotated(Event):
 
 EVENTS: tuple[type[Event], ...] = (
     Asked, Approved, Refused, Expired, Granted, Revoked, Denied, Rejected, Limited, Flood, Started, Committed,
-    Failed, Unknown, Resolved, Undone, Noted, Paused, Resumed, Configured, Rotated,
+    Failed, Unknown, Resolved, Undone, Noted, Requested, Paused, Resumed, Configured, Rotated,
 )  # fmt: skip
 BY_KIND: dict[str, type[Event]] = {event.kind: event for event in EVENTS}
 SETTLED = frozenset({"committed", "failed", "unknown"})

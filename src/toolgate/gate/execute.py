@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import time
 from contextlib import nullcontext
@@ -11,7 +12,19 @@ from toolgate.core.errors import CallError, Cancelled, Code, Conflict, Failed, T
 from toolgate.core.evidence import spoil
 from toolgate.core.finding import recorded
 from toolgate.gate.deadline import Deadline, Late
-from toolgate.gate.flow import Broke, Done, Flow, Lost, Outcome, Services, arguments, invoke, tell
+from toolgate.gate.flow import (
+    Broke,
+    Done,
+    Flow,
+    Lost,
+    Outcome,
+    Services,
+    arguments,
+    in_thread,
+    invoke,
+    tell,
+    with_context,
+)
 from toolgate.gate.reconcile import what_happened
 from toolgate.gate.serve import Serving
 
@@ -36,9 +49,10 @@ async def execute(services: Services, flow: Flow) -> None:
     running: asyncio.Future[object] | None = None
     try:
         with serving.gathering() if serving is not None else _NOTHING, Deadline(seconds):
-            if _unstoppable(flow):
-                running = asyncio.ensure_future(_run(services, flow))
+            running = _unstoppable(services, flow)
             value = await (_run(services, flow) if running is None else asyncio.shield(running))
+            if running is not None and inspect.isawaitable(value):
+                value = await value
     except Late:
         late = TimedOut(f"{tool.name} did not finish in {seconds:g} s", "ask for less, or allow more time")
         flow.outcome = await _settle_doubt(services, flow, late, running)
@@ -60,11 +74,14 @@ async def execute(services: Services, flow: Flow) -> None:
         services.cache.forget_unproven()
 
 
-def _unstoppable(flow: Flow) -> bool:
+def _unstoppable(services: Services, flow: Flow) -> asyncio.Future[object] | None:
     """A file change or a blocking function goes on in its thread whatever we do: never cancelled midway."""
     assert flow.tool is not None
     assert flow.call is not None
-    return flow.tool.blocks or flow.call.change is not None
+    assert flow.args is not None
+    if flow.call.change is not None:
+        return asyncio.ensure_future(_run(services, flow))
+    return in_thread(flow, flow.tool.run, **arguments(flow.args)) if flow.tool.blocks else None
 
 
 async def _run(services: Services, flow: Flow) -> object:
@@ -73,9 +90,7 @@ async def _run(services: Services, flow: Flow) -> object:
     assert flow.args is not None
     change = flow.call.change
     if change is None:
-        if flow.tool.blocks or flow.tool.wants:
-            return await invoke(flow, flow.tool.run, **arguments(flow.args))
-        return await flow.tool.run(**arguments(flow.args))
+        return await flow.tool.run(**with_context(flow, flow.tool.run, arguments(flow.args)))
     if services.files is not None:
         await services.files.keep(change)
     return await invoke(flow, flow.tool.run, change)
@@ -134,7 +149,8 @@ async def _settle_doubt(
 async def _finished(services: Services, flow: Flow, running: asyncio.Future[object]) -> Outcome:
     """It came to its end after all, only late: what it returned or raised is what happened."""
     try:
-        return Done(_dump(flow, running.result()))
+        value = running.result()
+        return Done(_dump(flow, await value if inspect.isawaitable(value) else value))
     except Exception as error:
         return await _raised(services, flow, error)
 

@@ -8,7 +8,9 @@ import logging
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -187,14 +189,23 @@ Stage = Callable[[Services, Flow], Any]
 
 async def invoke(flow: Flow, function: Handler, *values: Any, **named: Any) -> Any:
     """Call one of a tool's functions: with its Context if it wants one, in a thread if it blocks."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*values, **with_context(flow, function, named))
+    value = await in_thread(flow, function, *values, **named)
+    return await value if inspect.isawaitable(value) else value
+
+
+def in_thread(flow: Flow, function: Handler, *values: Any, **named: Any) -> asyncio.Future[Any]:
+    """What a blocking function returns, which may still be awaitable."""
+    named = with_context(flow, function, named)
+    call = partial(copy_context().run, function, *values, **named)
+    return asyncio.get_running_loop().run_in_executor(None, call)
+
+
+def with_context(flow: Flow, function: Handler, named: dict[str, Any]) -> dict[str, Any]:
     assert flow.tool is not None
     wanted = flow.tool.wants.get(function)
-    if wanted:
-        named[wanted] = flow.context()
-    if inspect.iscoroutinefunction(function):
-        return await function(*values, **named)
-    value = await asyncio.to_thread(function, *values, **named)
-    return await value if inspect.isawaitable(value) else value
+    return {**named, wanted: flow.context()} if wanted else named
 
 
 def tell(flow: Flow, services: Services, message: str, *values: object) -> None:

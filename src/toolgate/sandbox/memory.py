@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+
+_NOT_EXECUTABLE = 0x8
+"""What is handed to a program as data must not become one that it executes."""
 
 
 def file(content: bytes) -> int:
     """A handle of a file that nobody can change any more."""
-    handle = os.memfd_create("given", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    handle = _create(os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         rest = memoryview(content)
         while rest:
@@ -20,3 +24,12 @@ def file(content: bytes) -> int:
         os.close(handle)
         raise
     return handle
+
+
+def _create(flags: int) -> int:
+    try:
+        return os.memfd_create("given", flags | _NOT_EXECUTABLE)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return os.memfd_create("given", flags)  # a kernel before 6.3

@@ -87,9 +87,11 @@ class Pool:
             return await self._attempt(shape)
         except ConnectionError:  # somebody killed the zygote
             pass
+        except OSError as error:
+            raise Unavailable(f"the sandbox cannot start a process: {error}", "try again later") from error
         try:
             return await self._attempt(shape)
-        except ConnectionError as error:
+        except OSError as error:
             raise Unavailable(f"the sandbox dies at once: {error}", "see `toolgate doctor`") from error
 
     async def _attempt(self, shape: Shape) -> Prepared:

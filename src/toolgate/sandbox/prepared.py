@@ -44,12 +44,7 @@ class Prepared:
             theirs.close()
         os.set_blocking(self.out, False)
         os.set_blocking(self.err, False)
-        try:
-            self.pid = await self.birth.started
-        except OSError as error:
-            if isinstance(error, ConnectionError):
-                raise
-            raise Unavailable(f"the sandbox cannot start a process: {error}", "try again later") from error
+        self.pid = await self.birth.started
         word, handles = await asyncio.wait_for(self._ready(), SECONDS)
         if not word:
             raise ConnectionError("the process ended before its walls stood")

@@ -6,6 +6,8 @@ import os
 import random
 from pathlib import Path
 
+from toolgate.core.errors import Unavailable
+
 BLOCK = 1024
 _LOWEST = 100_000
 """Below are people, services and, usually, the ranges that are given to containers."""
@@ -26,7 +28,7 @@ class Uids:
     def take(self) -> int:
         """The one that has been free for the longest time."""
         if not self._free:
-            raise OSError("every user number of this block runs a job")
+            raise Unavailable("every user number of this block runs a program", "wait until some have ended")
         return self._free.pop(0)
 
     def give_back(self, uid: int) -> None:

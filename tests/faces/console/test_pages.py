@@ -109,7 +109,9 @@ async def test_an_approval_form_counts_only_for_the_call_it_was_made_for(here: H
         )
         assert forged.status_code == 403
     assert len(await here.gate.approvals()) == 2
-    assert any("CSRF" in line for line in await here.refusals())
+    refusals = await here.refusals()
+    assert any("CSRF" in line for line in refusals)
+    assert sum("made for another call" in line for line in refusals) == 3
 
 
 async def test_no_persona_opens_a_page_or_answers(here: House) -> None:

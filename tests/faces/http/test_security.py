@@ -346,3 +346,12 @@ def test_a_host_is_read_without_its_port_and_only_then() -> None:
     assert {header: host_of(header) for header in named} == named
     for strange in ("127.0.0.1:80:90", "127.0.0.1:x", "evil@127.0.0.1:80", "", ":80", "127.0.0.1.:80"):
         assert host_of(strange) not in LOOPBACK, strange
+
+
+async def test_who_has_no_business_with_the_mcp_server_is_refused_and_recorded(here: House) -> None:
+    async with here.client() as nobody, here.client("human") as human:
+        assert (await nobody.post("/mcp", json={})).status_code == 401
+        assert (await human.post("/mcp", json={})).status_code == 403
+    refusals = await here.refusals()
+    assert any("a persona's token is needed" in line for line in refusals)
+    assert any("the human's token is for the console" in line for line in refusals)

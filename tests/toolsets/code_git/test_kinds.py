@@ -134,6 +134,8 @@ async def test_a_repository_within_the_project_is_found_by_its_paths(origin: Rep
     async with history(origin.root) as gate:
         [commit] = (await data(gate, "code.log", path="vendor/inner/x"))["commits"]
         assert commit["files_changed"] == ["x"]
+        assert "left_out" not in commit
+        [commit] = (await data(gate, "code.log", path="vendor/inner"))["commits"]
         assert commit["left_out"] == "1 file that may not be shown"
         assert (await data(gate, "code.blame", path="vendor/inner/x"))["total_lines"] == 1
         assert await refused(gate, "code.diff", paths=["a", "vendor/inner/x"]) == "invalid_args"

@@ -37,12 +37,12 @@ async def test_commits_come_newest_first_with_files_and_numbers(repo: Repo) -> N
         assert found["summary"] == "8 commits by 1 author"
 
 
-async def test_of_a_path_all_files_are_named_and_its_own_lines_counted(repo: Repo) -> None:
+async def test_of_a_path_its_own_files_are_named_and_their_lines_counted(repo: Repo) -> None:
     async with history(repo.root) as gate:
         found = await data(gate, "code.log", path="f1")
         assert [commit["hash"] for commit in found["commits"]] == hashes(repo, "--", "f1")
         for commit in found["commits"]:
-            assert {"all", "f1"} <= set(commit["files_changed"])
+            assert commit["files_changed"] == ["f1"]
             added, removed, _ = repo.git("show", "--format=", "--numstat", commit["hash"], "--", "f1").split()
             assert commit["stats"] == {"insertions": int(added), "deletions": int(removed)}
 

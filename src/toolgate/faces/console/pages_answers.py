@@ -28,7 +28,7 @@ def add(pages: APIRouter, console: Console) -> None:
         asked = alike([await still_open(console, ident) for ident in dict.fromkeys(given.get("id", []))])
         shown_to = set(given.get("digest", []))
         for question in asked:
-            _same(question, question.digest if question.digest in shown_to else "")
+            await _same(console, question, question.digest if question.digest in shown_to else "")
         word, reason = _word((given.get("answer") or [""])[-1]), (given.get("reason") or [""])[-1]
         for question in asked:
             await _answer(console, who, question.id, word, reason, None)
@@ -41,7 +41,7 @@ def add(pages: APIRouter, console: Console) -> None:
         given = await form(request)
         asked = await console.gate.services.desk.question(ident)
         if asked is not None:
-            _same(asked, given.get("digest", ""))
+            await _same(console, asked, given.get("digest", ""))
         scope = granting.scope_of(given, asked) if answer == "grant" and asked is not None else None
         word: Word = "deny" if answer == "refuse" else "approve"
         late: CallError | None = None
@@ -54,9 +54,10 @@ def add(pages: APIRouter, console: Console) -> None:
         return console.part(who, "part_question.html", **await shown(console, ident, trouble=late))
 
 
-def _same(question: Question, digest: str) -> None:
+async def _same(console: Console, question: Question, digest: str) -> None:
     """The answer is to what was shown: the form carries its digest."""
     if not hmac.compare_digest(digest.encode(), question.digest.encode()):
+        await console.site.refused(f"an answer to {question.id} came with a form made for another call")
         raise Conflict("the form was made for another call", "reload the page and look again")
 
 

@@ -94,7 +94,11 @@ def mcp_application(site: Site) -> ASGIApp | None:
     except ModuleNotFoundError:
         return None
     made: Any = import_module("toolgate.faces.mcp.http").application(
-        site.gate, partial(persona_by_token, site), console=site.address, hosts=site.hosts
+        site.gate,
+        partial(persona_by_token, site),
+        console=site.address,
+        hosts=site.hosts,
+        refused=site.refused,
     )
     if hasattr(made, "close"):
         site.closers.append(made.close)

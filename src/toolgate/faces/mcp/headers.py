@@ -57,12 +57,12 @@ def check_place(found: Headers, hosts: frozenset[str], origins: frozenset[str]) 
     if found.twice("host") or (
         _name(host) not in LOOPBACK and host not in hosts and _name(host) not in hosts
     ):
-        raise HttpError(421, _refusal(f"the host {host[:100]!r} is not served here"))
+        raise HttpError(421, refusal(f"the host {host[:100]!r} is not served here"))
     origin = found.get("origin")
     if origin is None or origin in origins:
         return
     if found.twice("origin") or origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
-        raise HttpError(403, _refusal(f"the origin {origin[:100]!r} may not call this"))
+        raise HttpError(403, refusal(f"the origin {origin[:100]!r} may not call this"))
 
 
 def _name(host: str) -> str:
@@ -73,9 +73,9 @@ def _name(host: str) -> str:
 def check_post(found: Headers) -> None:
     kind = (found.get("content-type") or "").split(";")[0].strip().lower()
     if kind != "application/json":
-        raise HttpError(415, _refusal("send application/json"))
+        raise HttpError(415, refusal("send application/json"))
     if not found.accepts("application/json"):
-        raise HttpError(406, _refusal("accept application/json and text/event-stream"))
+        raise HttpError(406, refusal("accept application/json and text/event-stream"))
 
 
 def check_version(found: Headers) -> None:
@@ -116,5 +116,5 @@ def _decoded(value: str | None) -> str | None:
         return None
 
 
-def _refusal(text: str) -> Message:
+def refusal(text: str) -> Message:
     return RpcError(INVALID_REQUEST, f"Invalid request: {text}").as_message(None)

@@ -13,7 +13,7 @@ from typing import Any
 from toolgate.core.names import HUMAN
 from toolgate.facade import Gate
 from toolgate.faces.mcp import headers, jsonrpc
-from toolgate.faces.mcp.headers import Headers, HttpError
+from toolgate.faces.mcp.headers import Headers, HttpError, refusal
 from toolgate.faces.mcp.jsonrpc import Message, Notification, Request, RpcError, classify, id_of
 from toolgate.faces.mcp.protocol import HANDSHAKE, VERSION_KEY, Connection
 from toolgate.faces.mcp.server import Options, Server
@@ -21,14 +21,18 @@ from toolgate.faces.mcp.sessions import Session, Sessions
 from toolgate.faces.mcp.streaming import Outbox, Receive, SendEvent, plain, stream
 
 Scope = MutableMapping[str, Any]
+Refused = Callable[[str], Awaitable[None]]
+"""Told of each request by somebody who may not make it."""
 Authenticate = Callable[[Scope], "str | Awaitable[str | None] | None"]
 
 
 def application(
-    gate: Gate, authenticate: Authenticate, *, console: str = "", hosts: Iterable[str] = (), origins: Iterable[str] = ()
+    gate: Gate, authenticate: Authenticate, *, console: str = "", hosts: Iterable[str] = (),
+    origins: Iterable[str] = (), refused: Refused | None = None,
 ) -> McpApp:  # fmt: skip
     """For a site that mounts it at /mcp; `console` is where a human can answer in a browser."""
-    return McpApp(Server(gate, Options(console=console)), authenticate, hosts=hosts, origins=origins)
+    server = Server(gate, Options(console=console))
+    return McpApp(server, authenticate, hosts=hosts, origins=origins, refused=refused)
 
 
 class McpApp:
@@ -36,9 +40,10 @@ class McpApp:
 
     def __init__(
         self, server: Server, authenticate: Authenticate, *, hosts: Iterable[str] = (), origins: Iterable[str] = (),
-        max_bytes: int = jsonrpc.MAX_BYTES,
+        max_bytes: int = jsonrpc.MAX_BYTES, refused: Refused | None = None,
     ) -> None:  # fmt: skip
         self.server = server
+        self._refused = refused
         self.sessions = Sessions(server)
         self._authenticate = authenticate
         self._hosts, self._origins = frozenset(hosts), frozenset(origins)
@@ -54,6 +59,9 @@ class McpApp:
             persona = await self._persona(scope)
             await self._route(scope["method"], persona, found, receive, send)
         except HttpError as error:
+            if self._refused is not None and error.status in (401, 403):
+                said = (error.body or {}).get("error", {}).get("message", "")
+                await self._refused(f"an MCP request was refused: {said}")
             await plain(send, error.status, error.body, error.headers)
 
     async def close(self) -> None:
@@ -66,10 +74,10 @@ class McpApp:
         said = self._authenticate(scope)
         persona = await said if inspect.isawaitable(said) else said
         if not persona:
-            raise HttpError(401, _refusal("a persona's token is needed: Authorization: Bearer …"), _CHALLENGE)
+            raise HttpError(401, refusal("a persona's token is needed: Authorization: Bearer …"), _CHALLENGE)
         if persona == HUMAN:  # an agent with the human's token would answer its own questions
             raise HttpError(
-                403, _refusal("the human's token is for the console; give the client a persona's token")
+                403, refusal("the human's token is for the console; give the client a persona's token")
             )
         return persona
 
@@ -92,7 +100,7 @@ class McpApp:
         else:
             raise HttpError(
                 405,
-                _refusal("this is done with POST"),
+                refusal("this is done with POST"),
                 ((b"allow", b"GET, POST, DELETE" if old else b"POST"),),
             )
 
@@ -109,10 +117,10 @@ class McpApp:
     def _session(self, persona: str, found: Headers) -> Session:
         ident = found.get("mcp-session-id")
         if ident is None:
-            raise HttpError(400, _refusal("the header Mcp-Session-Id is missing; begin with `initialize`"))
+            raise HttpError(400, refusal("the header Mcp-Session-Id is missing; begin with `initialize`"))
         session = self.sessions.find(ident, persona)
         if session is None:
-            raise HttpError(404, _refusal("there is no such session; begin again with `initialize`"))
+            raise HttpError(404, refusal("there is no such session; begin again with `initialize`"))
         return session
 
     async def _handshake_post(
@@ -190,7 +198,7 @@ async def _read(found: Headers, receive: Receive, limit: int) -> bytes:
     while True:
         event = await receive()
         if event["type"] == "http.disconnect":
-            raise HttpError(400, _refusal("the request ended early"))
+            raise HttpError(400, refusal("the request ended early"))
         part = event.get("body", b"")
         size += len(part)
         if size > limit:
@@ -201,11 +209,7 @@ async def _read(found: Headers, receive: Receive, limit: int) -> bytes:
 
 
 def _too_large(limit: int) -> HttpError:
-    return HttpError(413, _refusal(f"the message is larger than {limit:,} bytes"))
-
-
-def _refusal(text: str) -> Message:
-    return RpcError(jsonrpc.INVALID_REQUEST, f"Invalid request: {text}").as_message(None)
+    return HttpError(413, refusal(f"the message is larger than {limit:,} bytes"))
 
 
 def _drop(message: Message) -> None:

@@ -20,10 +20,12 @@ FILES = """
 read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range lseek open openat openat2 creat
 stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 getdents getdents64 getcwd chdir fchdir
 mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat readlink readlinkat
-chmod fchmod fchmodat fchmodat2 truncate ftruncate fallocate fadvise64 readahead fsync fdatasync sync_file_range flock
-utime utimes futimesat utimensat umask copy_file_range sendfile dup dup2 dup3 fcntl pipe pipe2
-getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr cachestat
+fchmod truncate ftruncate fallocate fadvise64 readahead fsync fdatasync sync_file_range flock
+umask copy_file_range sendfile dup dup2 dup3 pipe pipe2 fgetxattr flistxattr cachestat
 """
+MARKS = "chmod fchmodat fchmodat2 utime utimes futimesat utimensat"
+ATTRIBUTES = "getxattr lgetxattr listxattr llistxattr"
+"""What is done to a file by its name and Landlock does not see: only where there is a root of its own."""
 MEMORY = """
 mmap munmap mprotect mremap madvise brk msync mincore membarrier mseal pkey_alloc pkey_free pkey_mprotect
 map_shadow_stack get_mempolicy
@@ -41,18 +43,20 @@ getpid gettid getppid getuid geteuid getgid getegid getresuid getresgid getgroup
 sysinfo getrusage getrlimit getcpu getpriority sched_yield sched_getaffinity sched_getparam sched_getscheduler
 sched_get_priority_max sched_get_priority_min sched_rr_get_interval getrandom exit exit_group restart_syscall
 rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigsuspend rt_sigtimedwait sigaltstack
-futex futex_waitv futex_wake futex_wait futex_requeue set_robust_list get_robust_list set_tid_address rseq arch_prctl
+futex futex_waitv futex_wake futex_wait futex_requeue set_robust_list set_tid_address rseq arch_prctl
 wait4 waitid
 """
 NETWORK = "bind connect accept accept4 listen setsockopt"
 PROCESSES = "fork vfork setsid setpgid setpriority sched_setaffinity sched_setscheduler sched_setparam"
 EXEC = "execve"
-RUNTIME = "memfd_create sched_setaffinity"
+RUNTIME = "memfd_create"
 """What V8 wants besides."""
 
 _THREAD, _NAMESPACES = 0x10000, 0x7E020080
 _TERMINAL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: nothing that a terminal would take as typed."""
+_FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1027, 1030, 1031, 1032, 1033, 1034)
+"""Copies, flags, locks, sizes of pipes, seals; not who is signalled about a handle, and with which signal."""
 _PRCTL = (3, 15, 16, 21, 23, 39, 0x53564D41)
 """Get dumpable, set and get name, get seccomp, read bounding set, get no_new_privs, name a mapping."""
 _REFUSED = bpf.fail(errno.EPERM)
@@ -75,6 +79,7 @@ def names(permits: Permits) -> list[str]:
     wanted = [FILES, MEMORY, TIME, EVENTS, ITSELF]
     wanted += [NETWORK] * permits.network + [PROCESSES] * permits.processes
     wanted += [EXEC] * permits.execute + [RUNTIME] * permits.runtime
+    wanted += [MARKS, ATTRIBUTES] * (not permits.alone)
     wanted += ["kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo"] * (not permits.alone)
     return " ".join(wanted).split()
 
@@ -112,11 +117,21 @@ def _conditional(permits: Permits, calls: dict[str, int]) -> list[bpf.Instructio
     found += bpf.rule(calls["socket"], _socket() if permits.network else [bpf.give(bpf.fail(errno.EACCES))])
     found += bpf.rule(calls["socketpair"], _socketpair())
     found += bpf.rule(calls["ioctl"], bpf.allow_only(1, _TERMINAL, bpf.fail(errno.ENOTTY)))
+    found += bpf.rule(calls["fcntl"], bpf.allow_only(1, _FCNTL, _REFUSED))
     found += bpf.rule(calls["prctl"], bpf.allow_only(0, _PRCTL, _REFUSED))
     found += bpf.rule(calls["prlimit64"], bpf.allow_only(0, (0,), _REFUSED))
-    if permits.alone:
-        for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
-            found += bpf.rule(calls[name], bpf.allow_only(0, (permits.alone,), _REFUSED))
+    return found + (_alone(permits.alone, calls) if permits.alone else [])
+
+
+def _alone(pid: int, calls: dict[str, int]) -> list[bpf.Instruction]:
+    """Beside the user's own processes and files: it signals nobody else, and marks nothing by its name."""
+    found = []
+    for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
+        found += bpf.rule(calls[name], bpf.allow_only(0, (pid,), _REFUSED))
+    # Whoever copies a file copies its mode and times: it is told that this was done, and nothing happens.
+    answers = dict.fromkeys(MARKS.split(), 0) | dict.fromkeys(ATTRIBUTES.split(), errno.ENOTSUP)
+    for name, answer in answers.items():
+        found += bpf.rule(calls[name], [bpf.give(bpf.fail(answer))]) if name in calls else []
     return found
 
 

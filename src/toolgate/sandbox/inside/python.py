@@ -6,6 +6,7 @@ import ast
 import asyncio
 import atexit
 import builtins
+import gc
 import importlib
 import inspect
 import io
@@ -43,7 +44,7 @@ def prepare(link: Link, packages: list[str]) -> dict[str, Any]:
 def run(code: str, namespace: dict[str, Any]) -> int:
     """The exit code."""
     linecache.cache[NAME] = (len(code), None, code.splitlines(keepends=True), NAME)
-    return _finish(_guarded(code, namespace))
+    return _finish(_guarded(code, namespace), namespace)
 
 
 def relocate(where: Callable[[str], str]) -> None:
@@ -107,11 +108,13 @@ def _only_own(shown: traceback.TracebackException) -> None:
         waiting += [one.__cause__, one.__context__, *(one.exceptions or ())]
 
 
-def _finish(exit_code: int) -> int:
+def _finish(exit_code: int, namespace: dict[str, Any]) -> int:
     """As the interpreter does at its end: other threads, then what was registered, then what is still buffered."""
     try:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
+        _write_open_files()
+        namespace.clear()
     except BaseException as error:
         _report(error)
     for stream in (sys.stdout, sys.stderr):
@@ -120,6 +123,16 @@ def _finish(exit_code: int) -> int:
         except BaseException:
             exit_code = exit_code or 120
     return exit_code
+
+
+def _write_open_files() -> None:
+    """A program need not close its files; the objects of the zygote's own are not among these."""
+    for one in gc.get_objects():
+        if issubclass(type(one), io.TextIOWrapper | io.BufferedWriter | io.BufferedRandom):
+            try:
+                one.flush()
+            except (OSError, ValueError):  # closed, or not for writing
+                continue
 
 
 def _open_streams() -> None:

@@ -37,7 +37,7 @@ def become(go: Go, kind: Kind) -> int:
 def _script(go: Go) -> str:
     """A file and not an argument: arguments are short, and every user of the machine can see them."""
     path = f"{go.env['TMPDIR']}/script"
-    with open(path, "w") as stream:
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as stream:
         stream.write(go.code)
     return path
 

@@ -21,7 +21,6 @@ MAX_REVISION = 400
 _COMPARE = (
     "--no-ext-diff", "--no-textconv", "--no-color", "--no-abbrev", "--raw", "--numstat", "-M", "--submodule=short",
 )  # fmt: skip
-_NAMES = ("--no-color", "--no-abbrev", "--raw", "-M100%", "--submodule=short")
 _START = re.compile(rb"^commit ([0-9a-f]{40,64})$", re.M)
 
 
@@ -97,14 +96,11 @@ async def log(
 ) -> tuple[list[Entry], bool]:
     """Newest first, and whether there are more than were asked for. A merge is compared with its first parent.
 
-    Lines are counted in what was asked for: all of 20 large commits takes git ten times as long as finding them.
+    Of a path, the files are those below it, as git has it: all the files of 20 large commits take ten times as long
+    as finding them. A diff is of the whole commit, because half of a rename would show what a blocked name held.
     """
-    counted: dict[str, bytes] = {}
-    if wanted.patch or not wanted.path:
-        output = await _printed(view, tip, wanted, *_COMPARE, *_patch(wanted), "--full-diff")
-    else:
-        output = await _printed(view, tip, wanted, *_NAMES, "--full-diff")
-        counted = await _counts(view, [oid for oid, _ in _parts(output.data)], wanted.path)
+    whole = ("-p", f"-U{wanted.context}", "--full-diff") if wanted.patch else ()
+    output = await _printed(view, tip, wanted, *_COMPARE, *whole)
     parts = list(_parts(output.data))
     more = len(parts) > wanted.limit or not output.whole
     parts = parts[: wanted.limit]
@@ -112,7 +108,6 @@ async def log(
     entries = []
     for index, ((oid, data), commit) in enumerate(zip(parts, found, strict=True)):
         changed = parse(data, visible, whole=output.whole or index < len(parts) - 1)
-        _count(changed, parse(counted.get(oid, b""), visible))
         entries.append(Entry(read_commit(oid, commit.content if commit else b""), changed))
     return entries, more
 
@@ -125,26 +120,6 @@ async def _printed(view: View, tip: str, wanted: Wanted, *how: str) -> Output:
         f"-n{wanted.limit + 1}", *filters, tip, "--", *([wanted.path] if wanted.path else []),
         seconds=LOG_SECONDS, cap=OUTPUT_CAP,
     )  # fmt: skip
-
-
-async def _counts(view: View, commits: Sequence[str], path: str) -> dict[str, bytes]:
-    """What each of these commits changed below one path: they are known, so nothing is searched for."""
-    output = await view.git(
-        "diff-tree", "--stdin", "--format=commit %H", "-r", "--root", "--diff-merges=first-parent", *_COMPARE, "--", path,
-        seconds=LOG_SECONDS, cap=OUTPUT_CAP, stdin="".join(f"{oid}\n" for oid in commits).encode(),
-    )  # fmt: skip
-    return dict(_parts(output.data))
-
-
-def _patch(wanted: Wanted) -> tuple[str, ...]:
-    return ("-p", f"-U{wanted.context}") if wanted.patch else ()
-
-
-def _count(changed: Changed, own: Changed) -> None:
-    counts = {file.path: file for file in own.files}
-    for file in changed.files:
-        if (known := counts.get(file.path)) is not None:
-            file.insertions, file.deletions, file.binary = known.insertions, known.deletions, known.binary
 
 
 async def show(view: View, commit: Commit, visible: Visible) -> Changed:

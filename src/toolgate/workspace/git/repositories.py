@@ -20,6 +20,7 @@ from toolgate.workspace.mounts import Mounts
 
 MOST_OPEN = 32
 """Each holds a process; a tree full of repositories must not hold as many."""
+MOST_KNOWN = 20_000
 
 
 @dataclass(slots=True)
@@ -28,6 +29,9 @@ class Repository:
     batch: Batch
     graph: Graph
     rules: Callable[[], Mapping[str, MountRules]]
+    _judged: MountRules | None = None
+    _directories: dict[str, bool] = field(default_factory=dict)
+    """Which directories those rules show."""
 
     @property
     def place(self) -> Place:
@@ -36,7 +40,22 @@ class Repository:
     def visible(self, path: str) -> bool:
         """Whether the mount's rules let a path of the repository be shown, at whatever revision."""
         rules = self.rules().get(self.place.mount.name)
-        return rules is not None and rules.refuse(self.place.mount_path(path), False) is None
+        if rules is None:
+            return False
+        above, _, name = path.rpartition("/")
+        if above and path.isascii() and "/." not in f"/{path}" and rules.plain(name):
+            # one commit may touch thousands of files in few directories, where only the names differ
+            return self._shown(rules, above)
+        return rules.refuse(self.place.mount_path(path), False) is None
+
+    def _shown(self, rules: MountRules, directory: str) -> bool:
+        if self._judged is not rules or len(self._directories) >= MOST_KNOWN:
+            self._judged, self._directories = rules, {}
+        shown = self._directories.get(directory)
+        if shown is None:
+            shown = rules.refuse(self.place.mount_path(directory), False) is None
+            self._directories[directory] = shown
+        return shown
 
     async def close(self) -> None:
         await self.graph.close()

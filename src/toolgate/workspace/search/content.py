@@ -32,15 +32,17 @@ class Matcher:
         self._regex: Any = re2.compile(made.source, options)
         self._ascii_only = made.ascii_only
 
-    def check(self, data: bytes) -> None:
+    def agrees(self, data: bytes) -> bool:
+        """Whether rg finds the same in all of it."""
         if data.isascii():
-            return
+            return True
         if self._ascii_only:
-            raise Unequal
+            return False
         try:
             data.decode()
         except UnicodeDecodeError:
-            raise Unequal from None
+            return False
+        return True
 
     def hits(self, data: bytes) -> Iterator[tuple[Hit, int, int]]:
         """Every matching line, with where it begins and ends."""
@@ -76,21 +78,31 @@ def matcher(pattern: str, case_sensitive: bool) -> Matcher | None:
 
 
 def search_content(
-    matched: Matcher, data: bytes, file: str, query: Query, room: int
+    matched: Matcher, data: bytes, file: str, query: Query, room: int, told: int = -1
 ) -> tuple[list[Match], int]:
-    """The first matches of one file, as many as there is room for, and how many lines match in all."""
+    """The first matches of one file, as many as there is room for, and how many lines match in all.
+
+    `told` is how many rg has counted. Where the two agree on ASCII alone, they agree on lines that are; and if those
+    are as many as rg has found, there is no other.
+    """
     if data.startswith(_MARKS):
         raise Unequal  # before looking for NUL: UTF-16 is full of them, and rg reads it
     if b"\0" in data:
         return [], 0  # binary
-    matched.check(data)
+    whole = matched.agrees(data)
+    if not whole and told < 0:
+        raise Unequal
     found: list[Match] = []
     total = 0
     for hit, first, last in matched.hits(data):
+        if not whole and not data[first:last].isascii():
+            continue
         total += 1
         if len(found) < room:
             lines = _Around(data, hit.line, first, last)
             found.append(make_match(file, hit, lines.at, query.context_lines))
+    if not whole and total != told:
+        raise Unequal
     return found, total
 
 

@@ -3,11 +3,15 @@ again by the Selection."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from toolgate.policy.globs import Glob, PathGlob
+from toolgate.policy.globtext import expand
 from toolgate.policy.hard import ALWAYS_BLOCKED, BLOCKED
 from toolgate.workspace.search.selection import Selection
+
+_NOT_WITHIN = set("/,{}\\")
+"""What would mean something else among alternatives."""
 
 
 def options(selection: Selection) -> list[str]:
@@ -15,11 +19,12 @@ def options(selection: Selection) -> list[str]:
     rules = selection.rules
     wanted = globs(selection.files.texts) if selection.files is not None else ["*"]
     dots = rules.dotfiles
-    shown = [*_entered(_texts(dots.ways)), *globs([*_texts(dots.names), *_texts(dots.paths)])]
+    listed = (one for text in [*_texts(dots.names), *_texts(dots.paths)] for one in expand(text))
+    shown = [*_entered(_texts(dots.ways)), *_joined(globs(listed), _is_wild)]
     said = [*wanted, "!.*", *shown, *_not(globs(selection.excluded.texts))]
     opened = globs(way for glob in rules.unblock for way in _ways(glob.text))
     blocked = [
-        *_not(globs(BLOCKED)),
+        *_not(_joined(globs(one for text in BLOCKED for one in expand(text)))),
         *opened,
         f"!{ALWAYS_BLOCKED}",
         *_not(globs(_hidden(selection))),
@@ -52,6 +57,22 @@ def _entered(ways: Iterable[str]) -> list[str]:
         if way.startswith(".") or "/." in way:
             found.append(f"!/{way}/**")
     return found
+
+
+def _joined(found: list[str], which: Callable[[str], bool] = lambda glob: True) -> list[str]:
+    """Names at any depth as one glob of alternatives. rg looks up a plain name in a table, but tries every pattern on
+    every file it comes to, and what ignores case is a pattern."""
+    together = [
+        glob for glob in found if glob.startswith("**/") and not set(glob[3:]) & _NOT_WITHIN and which(glob)
+    ]
+    if len(together) < 2:
+        return found
+    rest = [glob for glob in found if glob not in together]
+    return [*rest, f"**/{{{','.join(glob[3:] for glob in together)}}}"]
+
+
+def _is_wild(glob: str) -> bool:
+    return bool(set(glob[3:]) & set("*?["))
 
 
 def _texts(compiled: Iterable[Glob | PathGlob]) -> list[str]:

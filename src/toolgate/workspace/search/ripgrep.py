@@ -107,7 +107,7 @@ class Ripgrep:
                 batch.append(ordered[at])
                 room -= counts[ordered[at]]
                 at += 1
-            found, whole = self._lines(start, batch)
+            found, whole = self._lines(start, {name: counts[name] for name in batch})
             complete = complete and whole
             for name in batch:
                 seen = found.get(name, [])
@@ -123,7 +123,7 @@ class Ripgrep:
         cut = not complete or total > len(matches)
         return Found(matches, total, searched, cut, len(matched), most_in)
 
-    def _lines(self, start: Start, names: list[str]) -> tuple[dict[str, list[Match]], bool]:
+    def _lines(self, start: Start, told: dict[str, int]) -> tuple[dict[str, list[Match]], bool]:
         """The matches of some files: here where RE2 may answer, else from rg, which is given the open handles.
 
         And whether that is all: rg says every place in a line, and a line of megabytes may have millions.
@@ -132,12 +132,12 @@ class Ripgrep:
         whole = True
         with ExitStack() as stack:
             report = Report(self.query)
-            for name in names:
+            for name, count in told.items():
                 with suppress(CallError, OSError):
                     handle = open_file(start.root, name, name, follow=False)
                     stack.callback(os.close, handle)
                     try:
-                        found[name] = self._here(handle, start.shown(name))
+                        found[name] = self._here(handle, start.shown(name), count)
                     except (Unequal, TooMuch):
                         report.expect(handle, name, start.shown(name))
             if report.handles:
@@ -146,12 +146,12 @@ class Ripgrep:
                 found |= report.matches
         return found, whole
 
-    def _here(self, handle: int, shown: str) -> list[Match]:
+    def _here(self, handle: int, shown: str, told: int) -> list[Match]:
         size = os.fstat(handle).st_size
         if self.matcher is None or size > MAX_BYTES:
             raise TooMuch
         data = read_up_to(handle, MAX_BYTES, size)
-        return search_content(self.matcher, data, shown, self.query, self.query.max_matches)[0]
+        return search_content(self.matcher, data, shown, self.query, self.query.max_matches, told)[0]
 
 
 def _where(starts: list[Start]) -> list[str]:
