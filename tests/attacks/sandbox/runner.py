@@ -100,8 +100,7 @@ class Runner:
         }
 
 
-async def main(mode: Any, off: list[str], names: list[str]) -> dict[str, Any]:
-    scene = Scene()
+async def main(mode: Any, off: list[str], names: list[str], scene: Scene) -> dict[str, Any]:
     host = Host(mode, walls=Walls(frozenset(off)))
     runner = Runner(host, scene)
     ticking = asyncio.ensure_future(runner.tick())
@@ -111,19 +110,27 @@ async def main(mode: Any, off: list[str], names: list[str]) -> dict[str, Any]:
         async with limit:
             return name, await runner.attack(ATTACKS[name])
 
-    await host.run(Job("python", "pass"))
-    handles = len(os.listdir("/proc/self/fd"))
-    found = dict(await asyncio.gather(*map(one, names)))
-    grown = len(os.listdir("/proc/self/fd")) - handles
-    ticking.cancel()
-    await host.close()
-    behind = [f"{each.pid} {' '.join(each.cmdline())[:200]}" for each in scene.zygotes()]
-    scene.close()
-    return {"mode": host.mode, "attacks": found, "handles": grown, "behind": behind, "memory": psutil.Process().memory_info().rss}
+    try:
+        await host.run(Job("python", "pass"))
+        handles = len(os.listdir("/proc/self/fd"))
+        found = dict(await asyncio.gather(*map(one, names)))
+        grown = len(os.listdir("/proc/self/fd")) - handles
+    finally:
+        ticking.cancel()
+        await host.close()
+    return {"attacks": found, "handles": grown, "behind": scene.left_behind()}
+
+
+def run(mode: str, off: list[str], names: list[str]) -> dict[str, Any]:
+    scene = Scene()
+    try:
+        return asyncio.run(main(mode, off, names, scene))
+    finally:
+        scene.close()
 
 
 if __name__ == "__main__":
-    signal.alarm(300)  # whatever happens, this ends
+    signal.alarm(150)  # whatever happens, this ends
     if int(sys.argv[2]):
         as_user.become(int(sys.argv[2]))
-    print(json.dumps(asyncio.run(main(sys.argv[1], sys.argv[3:], json.load(sys.stdin)))))
+    print(json.dumps(run(sys.argv[1], sys.argv[3:], json.load(sys.stdin))))

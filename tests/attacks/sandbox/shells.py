@@ -16,7 +16,7 @@ SHELLS = [
     shell("leave its directory", "cd /root && ls && echo BREACH; cd /home && ls; cd /var && ls && echo BREACH; ls /proc/1/root/var && echo BREACH; echo held", "mounts", "landlock"),
     shell("kill the host and the victim", "kill -9 $VICTIM $HOST" + _OR, "processes", "landlock", "seccomp"),
     shell("kill everything", "kill -9 -1; echo held", "processes", "landlock", "seccomp", ends=("killed", "any")),
-    shell("see the machine's processes", "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; done 2>/dev/null | grep -q python && echo BREACH || echo held", "processes", "landlock"),
+    shell("see the machine's processes", "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; done 2>/dev/null | grep -q 'time.sleep(600)' && echo BREACH || echo held", "processes", "landlock"),
     shell("read the environment of the host", "cat /proc/$HOST/environ /proc/$PPID/environ" + _OR, "processes", "landlock"),
     shell("connect with bash", "bash -c \"echo x > /dev/tcp/127.0.0.1/$TCP\"" + _OR, "seccomp", "network", "landlock"),
     shell("send with bash", "bash -c \"echo x > /dev/udp/127.0.0.1/$UDP\"" + _OR, "seccomp", "network"),

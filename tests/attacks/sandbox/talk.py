@@ -13,7 +13,7 @@ TALK = [
     Attack("half a line, without end", _LINE + _NO_READ % "send(b'x' * 65536)", ("line limits",), ends=("requests",), limits={"wall_s": 2.0}),
     Attack("half a line, and wait", _LINE + "send(b'{\"op\":')\ntime.sleep(100)", ("host limits",), ends=("time",), limits={"wall_s": 0.5}),
     Attack("one enormous line", _LINE + "try: send(b'{\"op\":\"output\",\"data\":\"' + b'x' * (4 << 20) + b'\"}\\n')\nexcept OSError: pass\ntime.sleep(100)", ("line limits",), ends=("requests",), limits={"wall_s": 2.0}),
-    Attack("nothing but line ends", _LINE + _NO_READ % "send(b'\\n' * 4096)", ("line limits",), ends=("requests",), limits={"wall_s": 2.0}),
+    Attack("nothing but line ends", _LINE + _NO_READ % "send(b'\\n' * 4096)", ("line limits",), ends=("requests", "time"), limits={"wall_s": 2.0}),
     Attack("JSON ten thousand levels deep", _LINE + "send(b'[' * 100_000 + b']' * 100_000 + b'\\n')\nanswer = json.loads(line.recv(9999))\nsend(b'{\"op\":\"output\",\"data\":' + b'[' * 200 + b']' * 200 + b'}\\n')\nanswer2 = json.loads(line.recv(9999))\nheld() if 'error' in answer and 'error' in answer2 else won()", ("line limits",)),
     Attack("not UTF-8, NaN, twice the same key, half a pair of surrogates, numbers without end",
            _LINE + "for each in (b'\\xff\\xfe', b'{\"op\":\"output\",\"data\":NaN}', b'{\"op\":\"output\",\"data\":Infinity}', b'\\x00', b'{\"a\":\"\\\\ud800\"}', b'[]', b'1', b'null', b'{\"op\":\"output\",\"data\":' + b'9' * 5000 + b'}', b'{\"op\":{},\"op\":[]}'):\n"
