@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,14 @@ from toolgate.sandbox.walls import Walls
 AT_ONCE = 3
 WALL_S = 8.0
 _TOOLS = (Path(__file__).parent / "tools.py").read_text()
+
+
+def prepared(language: str, code: str, given: Mapping[str, Any]) -> str:
+    """The program with what its attacker knows in front."""
+    if language == "shell":
+        return "".join(f"{name}='{value}'\n" for name, value in given.items()) + code
+    named = "".join(f"{name} = {value!r}\n" for name, value in given.items())
+    return f"{_TOOLS}\nCALLS = {here().calls!r}\n{named}{code}"
 
 
 class Echo:
@@ -64,7 +73,7 @@ class Runner:
 
     async def _run(self, one: Attack, code: str) -> dict[str, Any]:
         limits = Limits(**({"wall_s": WALL_S, "processes": 8 if self._may_fork(one) else 1} | dict(one.limits)))
-        job = Job(one.language, self._prepared(one, code), stdin=one.stdin, limits=limits)
+        job = Job(one.language, prepared(one.language, code, self.given), stdin=one.stdin, limits=limits)
         begun = time.monotonic()
         try:
             outcome = await self.host.run(job, broker=Echo() if one.broker else None)
@@ -74,12 +83,6 @@ class Runner:
 
     def _may_fork(self, one: Attack) -> bool:
         return one.language == "shell" and self.host.mode != "landlock"
-
-    def _prepared(self, one: Attack, code: str) -> str:
-        if one.language == "shell":
-            return "".join(f"{name}='{value}'\n" for name, value in self.given.items()) + code
-        named = "".join(f"{name} = {value!r}\n" for name, value in self.given.items())
-        return f"{_TOOLS}\nCALLS = {here().calls!r}\n{named}{code}"
 
     def _report(self, outcome: Outcome) -> dict[str, Any]:
         everything = [outcome.stdout, outcome.stderr, repr(outcome.outputs).encode(), repr(outcome.dropped).encode()]
