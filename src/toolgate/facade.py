@@ -257,6 +257,7 @@ class Gate:
     def traces(self) -> Traces:
         """The programs that were run: `add` stores one, in redacted words."""
         from toolgate.ledger.traces import Traces
+        from toolgate.storage.executions import Keep
 
         kept, ledger = self.config.traces, self.services.ledger
         return Traces(ledger.backend, ledger.clock, Keep(kept.days, kept.rows), kept.text_bytes)

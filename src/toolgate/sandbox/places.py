@@ -77,13 +77,24 @@ def sweep() -> None:
 
 
 async def watch(place: str, disk: int, inodes: int, stop: Callable[[Limit], None]) -> None:
-    """Nobody counts for a directory: look again and again."""
+    """Nobody counts for a directory: look again and again.
+
+    Files that have no name any more are not seen; when half of what was free is gone, it is stopped on suspicion.
+    """
+    floor = _free(place) // 2
     while True:
         limit = await asyncio.to_thread(_beyond, place, disk, inodes)
+        if limit is None and _free(place) < floor:
+            limit = "disk"
         if limit is not None:
             stop(limit)
             return
         await asyncio.sleep(WATCH_S)
+
+
+def _free(place: str) -> int:
+    found = os.statvfs(place)
+    return found.f_bavail * found.f_frsize
 
 
 def _beyond(place: str, disk: int, inodes: int) -> Limit | None:

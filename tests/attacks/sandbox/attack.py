@@ -67,5 +67,6 @@ class Attack:
             raise ValueError(f"{self.name!r} is stopped by nothing that is there: {sorted(unknown)}")
 
 
-def shell(name: str, code: str, *stopped_by: str, **more: Any) -> Attack:
-    return Attack(name, code, stopped_by, language="shell", **more)
+def shell(name: str, code: str, *stopped_by: str, ends: tuple[str, ...] = (), **more: Any) -> Attack:
+    """A script; where it may start nothing, it may also end at the first program it wants to start."""
+    return Attack(name, code, stopped_by, language="shell", ends=(*ends, "processes", "exit 2"), **more)

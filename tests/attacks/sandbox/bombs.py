@@ -20,10 +20,10 @@ BOMBS = [
     Attack("start threads without end",
            "import threading, time\nstop = threading.Event()\nn = 0\ntry:\n    while n < 2000: threading.Thread(target=stop.wait, daemon=True).start(); n += 1\nexcept RuntimeError: held(n)\nelse: won(n)\nstop.set()\nos._exit(0)", ("rlimits",)),
     Attack("fork without end", "n = 0\nwhile n < 1000:\n    try: pid = os.fork()\n    except OSError: break\n    n += 1\n    if pid == 0: os._exit(0)\nwon(n) if n else held()", ("seccomp", "rlimits")),
-    Attack("spin for ever", "while True: pass", ("rlimits", "host limits"), limits={"cpu_s": 1, "wall_s": 4}, ends=("cpu",)),
+    Attack("spin for ever", "while True: pass", ("rlimits", "host limits"), limits={"cpu_s": 1, "wall_s": 4}, ends=("cpu", "time", "processes")),
     Attack("sleep for ever", "import time\ntime.sleep(1000)", ("host limits",), limits={"wall_s": 0.5}, ends=("time",)),
     Attack("time out before it has begun", "import time\ntime.sleep(1000)", ("host limits",), limits={"wall_s": 0.0005}, ends=("time",)),
-    Attack("spin in many threads, to count more time than there is", "import threading, hashlib\nfor _ in range(8): threading.Thread(target=lambda: [hashlib.sha256(bytes(1 << 20)) for _ in range(10 ** 6)], daemon=True).start()\nwhile True: pass", ("rlimits",), limits={"cpu_s": 1, "wall_s": 4}, ends=("cpu",)),
+    Attack("spin in many threads, to count more time than there is", "import threading, hashlib\nfor _ in range(8): threading.Thread(target=lambda: [hashlib.sha256(bytes(1 << 20)) for _ in range(10 ** 6)], daemon=True).start()\nwhile True: pass", ("rlimits",), limits={"cpu_s": 1, "wall_s": 4}, ends=("cpu", "time", "processes")),
     Attack("fill the disk with one file", "with open('f', 'wb') as stream:\n    try:\n        for _ in range(200): stream.write(bytes(1 << 20)); stream.flush()\n    except OSError as error: held(error.errno)\n    else: won()", ("rlimits", "mounts"), limits={"disk_bytes": 16 << 20}, ends=("disk",)),
     Attack("fill the disk with many files",
            "written = 0\ntry:\n    for n in range(64):\n        with open(f'f{n}', 'wb', buffering=0) as stream: written += stream.write(bytes(8 << 20))\nexcept OSError: held(written)\n"
@@ -50,7 +50,7 @@ BOMBS = [
     Attack("end from a thread while the others run", "import threading, time\nthreading.Thread(target=lambda: os._exit(9)).start()\ntime.sleep(1000)", ("own process",), ends=("exit 9",)),
     Attack("become a daemon (double fork, setsid)",
            "refused(os.setsid)\ndef trick():\n    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0:\n            import time; time.sleep(100)\n        os._exit(0)\nrefused(trick)", ("seccomp", "processes")),
-    Attack("queue signals and timers until the kernel has no memory", "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [34])\nn = 0\ntry:\n    for n in range(200_000): call('timer_create', 1, None, space(8))\nexcept OSError: pass\nheld(n)", ("rlimits",), limits={"wall_s": 4}),
+    Attack("queue signals and timers until the kernel has no memory", "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [34])\nn = 0\ntry:\n    for n in range(20_000): call('timer_create', 1, None, space(8))\nexcept OSError: pass\nheld(n) if n < 2000 else won(n)", ("rlimits",)),
     Attack("fill pipes and sockets with what nobody reads",
            "import fcntl, socket\nkept, total = [], 0\ntry:\n    while True:\n        a, b = os.pipe(); kept += [a, b]; os.set_blocking(b, False)\n        try: fcntl.fcntl(b, 1031, 1 << 20)\n        except OSError: pass\n        total += os.write(b, bytes(1 << 20))\nexcept OSError: pass\nwon(total) if total > 32 << 20 else held(total)", ("rlimits", "seccomp")),
 ]  # fmt: skip

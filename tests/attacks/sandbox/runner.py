@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,14 @@ from toolgate.sandbox.walls import Walls
 AT_ONCE = 3
 WALL_S = 8.0
 _TOOLS = (Path(__file__).parent / "tools.py").read_text()
+
+
+def prepared(language: str, code: str, given: Mapping[str, Any]) -> str:
+    """The program with what its attacker knows in front."""
+    if language == "shell":
+        return "".join(f"{name}='{value}'\n" for name, value in given.items()) + code
+    named = "".join(f"{name} = {value!r}\n" for name, value in given.items())
+    return f"{_TOOLS}\nCALLS = {here().calls!r}\n{named}{code}"
 
 
 class Echo:
@@ -70,7 +79,7 @@ class Runner:
         limits = Limits(
             **({"wall_s": WALL_S, "processes": 8 if self._may_fork(one) else 1} | dict(one.limits))
         )
-        job = Job(one.language, self._prepared(one, code), stdin=one.stdin, limits=limits)
+        job = Job(one.language, prepared(one.language, code, self.given), stdin=one.stdin, limits=limits)
         begun = time.monotonic()
         try:
             outcome = await self.host.run(job, broker=Echo() if one.broker else None)
@@ -80,12 +89,6 @@ class Runner:
 
     def _may_fork(self, one: Attack) -> bool:
         return one.language == "shell" and self.host.mode != "landlock"
-
-    def _prepared(self, one: Attack, code: str) -> str:
-        if one.language == "shell":
-            return "".join(f"{name}='{value}'\n" for name, value in self.given.items()) + code
-        named = "".join(f"{name} = {value!r}\n" for name, value in self.given.items())
-        return f"{_TOOLS}\nCALLS = {here().calls!r}\n{named}{code}"
 
     def _report(self, outcome: Outcome) -> dict[str, Any]:
         everything = [
@@ -111,8 +114,7 @@ class Runner:
         }
 
 
-async def main(mode: Any, off: list[str], names: list[str]) -> dict[str, Any]:
-    scene = Scene()
+async def main(mode: Any, off: list[str], names: list[str], scene: Scene) -> dict[str, Any]:
     host = Host(mode, walls=Walls(frozenset(off)))
     runner = Runner(host, scene)
     ticking = asyncio.ensure_future(runner.tick())
@@ -122,25 +124,27 @@ async def main(mode: Any, off: list[str], names: list[str]) -> dict[str, Any]:
         async with limit:
             return name, await runner.attack(ATTACKS[name])
 
-    await host.run(Job("python", "pass"))
-    handles = len(os.listdir("/proc/self/fd"))
-    found = dict(await asyncio.gather(*map(one, names)))
-    grown = len(os.listdir("/proc/self/fd")) - handles
-    ticking.cancel()
-    await host.close()
-    behind = [f"{each.pid} {' '.join(each.cmdline())[:200]}" for each in scene.zygotes()]
-    scene.close()
-    return {
-        "mode": host.mode,
-        "attacks": found,
-        "handles": grown,
-        "behind": behind,
-        "memory": psutil.Process().memory_info().rss,
-    }
+    try:
+        await host.run(Job("python", "pass"))
+        handles = len(os.listdir("/proc/self/fd"))
+        found = dict(await asyncio.gather(*map(one, names)))
+        grown = len(os.listdir("/proc/self/fd")) - handles
+    finally:
+        ticking.cancel()
+        await host.close()
+    return {"attacks": found, "handles": grown, "behind": scene.left_behind()}
+
+
+def run(mode: str, off: list[str], names: list[str]) -> dict[str, Any]:
+    scene = Scene()
+    try:
+        return asyncio.run(main(mode, off, names, scene))
+    finally:
+        scene.close()
 
 
 if __name__ == "__main__":
-    signal.alarm(300)  # whatever happens, this ends
+    signal.alarm(150)  # whatever happens, this ends
     if int(sys.argv[2]):
         as_user.become(int(sys.argv[2]))
-    print(json.dumps(asyncio.run(main(sys.argv[1], sys.argv[3:], json.load(sys.stdin)))))
+    print(json.dumps(run(sys.argv[1], sys.argv[3:], json.load(sys.stdin))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +73,24 @@ class Scene:
             found += [f"something reached the {name} socket"] * _reached(getattr(self, name))
         return found
 
-    def zygotes(self) -> list[psutil.Process]:
-        return [each for each in psutil.Process().children(recursive=True) if each.pid != self.victim.pid]
+    def left_behind(self) -> list[str]:
+        """Processes that are still there when the sandbox is closed, which what is dying may take a moment to leave."""
+        deadline = time.monotonic() + 2
+        while found := self._others():
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.02)
+        return found
+
+    def _others(self) -> list[str]:
+        found = []
+        for each in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error, ChildProcessError):
+                if each.status() == "zombie":
+                    os.waitpid(each.pid, os.WNOHANG)
+                elif each.pid != self.victim.pid:
+                    found.append(f"{each.pid} {' '.join(each.cmdline())[:200]}")
+        return found
 
     def close(self) -> None:
         self.victim.kill()
@@ -107,7 +125,10 @@ class Scene:
         code = "import sys, time; print('up', flush=True); time.sleep(600)"
         env = {"VICTIM_SECRET": self.secret, "PATH": "/usr/bin:/bin"}
         victim = subprocess.Popen(
-            [sys.executable, "-S", "-c", code, self.secret], env=env, stdout=subprocess.PIPE
+            [sys.executable, "-S", "-c", code, self.secret],
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         assert victim.stdout is not None
         victim.stdout.readline()

@@ -7,6 +7,10 @@ from .attack import NAMESPACES, shell
 _OR = " && echo BREACH || echo held"
 
 SHELLS = [
+    shell("read a file without starting anything", "while read -r x; do echo \"BREACH $x\"; done < \"$CANARY\"; while read -r x; do echo \"BREACH $x\"; done < /proc/$HOST/environ; echo held", "mounts", "landlock"),
+    shell("write without starting anything", "{ echo x; } >> \"$CANARY\" && echo BREACH; { echo x; } > \"$OPEN/new\" && echo BREACH; echo held", "mounts", "landlock"),
+    shell("become another program, which changes a file's mode", "exec chmod 777 \"$CANARY\"", "mounts", "seccomp", ends=("any",)),
+    shell("become another program, which reads a file", "exec cat \"$CANARY\" \"$PRIVATE\" /etc/shadow", "mounts", "landlock", ends=("exit 1",)),
     shell("read a file of the user's", "cat \"$CANARY\"" + _OR, "mounts", "landlock"),
     shell("write into an open directory", "(echo x > \"$OPEN/new\")" + _OR, "mounts", "landlock"),
     shell("change a file's mode", "chmod 777 \"$CANARY\"; echo held", "mounts", "seccomp"),
@@ -16,7 +20,7 @@ SHELLS = [
     shell("leave its directory", "cd /root && ls && echo BREACH; cd /home && ls; cd /var && ls && echo BREACH; ls /proc/1/root/var && echo BREACH; echo held", "mounts", "landlock"),
     shell("kill the host and the victim", "kill -9 $VICTIM $HOST" + _OR, "processes", "landlock", "seccomp"),
     shell("kill everything", "kill -9 -1; echo held", "processes", "landlock", "seccomp", ends=("killed", "any")),
-    shell("see the machine's processes", "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; done 2>/dev/null | grep -q python && echo BREACH || echo held", "processes", "landlock"),
+    shell("see the machine's processes", "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; done 2>/dev/null | grep -q 'time[.]sleep(600)' && echo BREACH || echo held", "processes", "landlock"),
     shell("read the environment of the host", "cat /proc/$HOST/environ /proc/$PPID/environ" + _OR, "processes", "landlock"),
     shell("connect with bash", "bash -c \"echo x > /dev/tcp/127.0.0.1/$TCP\"" + _OR, "seccomp", "network", "landlock"),
     shell("send with bash", "bash -c \"echo x > /dev/udp/127.0.0.1/$UDP\"" + _OR, "seccomp", "network"),

@@ -20,12 +20,12 @@ FILES = """
 read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range lseek open openat openat2 creat
 stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 getdents getdents64 getcwd chdir fchdir
 mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat readlink readlinkat
-fchmod truncate ftruncate fallocate fadvise64 readahead fsync fdatasync sync_file_range flock
+truncate ftruncate fadvise64 readahead fsync fdatasync sync_file_range flock
 umask copy_file_range sendfile dup dup2 dup3 pipe pipe2 fgetxattr flistxattr cachestat
 """
-MARKS = "chmod fchmodat fchmodat2 utime utimes futimesat utimensat"
+MARKS = "chmod fchmod fchmodat fchmodat2 utime utimes futimesat utimensat"
 ATTRIBUTES = "getxattr lgetxattr listxattr llistxattr"
-"""What is done to a file by its name and Landlock does not see: only where there is a root of its own."""
+"""What is done to a file by its name, or through a handle for reading, and Landlock does not see: only where there is a root of its own."""
 MEMORY = """
 mmap munmap mprotect mremap madvise brk msync mincore membarrier mseal pkey_alloc pkey_free pkey_mprotect
 map_shadow_stack get_mempolicy
@@ -36,7 +36,7 @@ timer_create timer_settime timer_gettime timer_getoverrun timer_delete timerfd_c
 """
 EVENTS = """
 poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2
-signalfd signalfd4 sendto sendmsg sendmmsg recvfrom recvmsg recvmmsg shutdown getsockopt getsockname getpeername
+signalfd signalfd4 shutdown getsockopt getsockname getpeername
 """
 ITSELF = """
 getpid gettid getppid getuid geteuid getgid getegid getresuid getresgid getgroups getpgrp getpgid getsid capget uname
@@ -55,10 +55,13 @@ RUNTIME = "memfd_create"
 _THREAD, _NAMESPACES = 0x10000, 0x7E020080
 _TERMINAL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: nothing that a terminal would take as typed."""
-_FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1027, 1030, 1031, 1032, 1033, 1034)
-"""Copies, flags, locks, sizes of pipes, seals; not who is signalled about a handle, and with which signal."""
+_FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032, 1033, 1034)
+"""Copies, flags, locks, seals; not larger pipes, nor leases, nor who is signalled about a handle, and with which signal."""
 _PRCTL = (3, 15, 16, 21, 23, 39, 0x53564D41)
 """Get dumpable, set and get name, get seccomp, read bounding set, get no_new_privs, name a mapping."""
+_FLAGS = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3, "recvfrom": 3, "recvmsg": 2, "recvmmsg": 3}
+"""Which argument they are. Urgent data on a local socket serves nobody but who attacks the kernel, or the reader."""
+_URGENT = 1
 _REFUSED = bpf.fail(errno.EPERM)
 
 
@@ -79,7 +82,7 @@ def names(permits: Permits) -> list[str]:
     wanted = [FILES, MEMORY, TIME, EVENTS, ITSELF]
     wanted += [NETWORK] * permits.network + [PROCESSES] * permits.processes
     wanted += [EXEC] * permits.execute + [RUNTIME] * permits.runtime
-    wanted += [MARKS, ATTRIBUTES] * (not permits.alone)
+    wanted += [MARKS, ATTRIBUTES, "fallocate"] * (not permits.alone)
     wanted += ["kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo"] * (not permits.alone)
     return " ".join(wanted).split()
 
@@ -120,6 +123,9 @@ def _conditional(permits: Permits, calls: dict[str, int]) -> list[bpf.Instructio
     found += bpf.rule(calls["fcntl"], bpf.allow_only(1, _FCNTL, _REFUSED))
     found += bpf.rule(calls["prctl"], bpf.allow_only(0, _PRCTL, _REFUSED))
     found += bpf.rule(calls["prlimit64"], bpf.allow_only(0, (0,), _REFUSED))
+    for name, index in _FLAGS.items():
+        body = [bpf.argument(index), bpf.if_any_bit(_URGENT, 1), bpf.give(bpf.ALLOW), bpf.give(_REFUSED)]
+        found += bpf.rule(calls[name], body)
     return found + (_alone(permits.alone, calls) if permits.alone else [])
 
 
@@ -130,6 +136,9 @@ def _alone(pid: int, calls: dict[str, int]) -> list[bpf.Instruction]:
         found += bpf.rule(calls[name], bpf.allow_only(0, (pid,), _REFUSED))
     # Whoever copies a file copies its mode and times: it is told that this was done, and nothing happens.
     answers = dict.fromkeys(MARKS.split(), 0) | dict.fromkeys(ATTRIBUTES.split(), errno.ENOTSUP)
+    answers["fallocate"] = (
+        errno.EOPNOTSUPP
+    )  # disk is taken by writing only, which is slow enough to be watched
     for name, answer in answers.items():
         found += bpf.rule(calls[name], [bpf.give(bpf.fail(answer))]) if name in calls else []
     return found

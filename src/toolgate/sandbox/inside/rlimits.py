@@ -11,6 +11,8 @@ THREADS = 64
 """For a program that may start no process: threads count as processes."""
 _CODE_RANGE = 640 << 20
 """What V8 sets aside for code before it runs any: counted, though hardly any of it is ever used."""
+_SIGNALS = 1024
+"""Queued signals and timers: the kernel keeps them, and counts them for the user."""
 _SPARE = 256
 """Where programs run as the user: threads that he may start elsewhere before a program can start none."""
 
@@ -25,6 +27,7 @@ def apply(go: Go, kind: Kind, *, size: int, others: int) -> None:
     _lower(resource.RLIMIT_CPU, go.cpu)
     _lower(resource.RLIMIT_NOFILE, go.files)
     _lower(resource.RLIMIT_FSIZE, go.disk)
+    _lower(resource.RLIMIT_SIGPENDING, _SIGNALS)
     for each in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
         _lower(each, 0)
     for each in (resource.RLIMIT_NICE, resource.RLIMIT_RTPRIO):

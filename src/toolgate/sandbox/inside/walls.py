@@ -33,6 +33,8 @@ def separate(order: Order, mode: Mode) -> tuple[int, tuple[str, int], socket.soc
     listener = None
     if mode != "landlock":
         unshare(sum(flag for layer, flag in _NAMESPACES.items() if order.has(layer)))
+        if order.has("host name"):
+            socket.sethostname("sandbox")
         if order.network:
             listener = _listen()
     work, shown = _enter_root(order, mode)

@@ -1,0 +1,54 @@
+"""Each layer is needed: without it, and with all others, an attack gets through that otherwise fails."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+from typing import Any
+
+import pytest
+
+from toolgate.sandbox.inside.order import LAYERS
+
+from .ablations import ABLATIONS, Ablation
+from .hosts import command, environment, modes
+
+_TRIED = [each for each in ABLATIONS if each.mode in modes()]
+
+
+@cache
+def both(mode: str) -> dict[str, Any]:
+    """What each attack of a mode said with all layers and without its own."""
+    done = subprocess.run(
+        command("attacks.sandbox.ablate", mode),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd="/",
+        env=environment(),
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("one", _TRIED, ids=lambda one: f"{one.layer}: {one.name}, {one.mode}")
+def test_only_this_layer_stops_it(one: Ablation) -> None:
+    with_all, without = both(one.mode)[f"{one.layer}: {one.name}"]
+    assert not with_all["breach"], with_all
+    assert without["breach"], without
+
+
+def test_every_layer_that_can_be_left_out_is_shown() -> None:
+    assert {each.layer for each in ABLATIONS} == LAYERS
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
+def test_a_zygote_that_was_not_started_for_it_leaves_no_layer_out() -> None:
+    source = (environment()["PYTHONPATH"], "attacks.sandbox.ablate", "refusal")
+    done = subprocess.run(
+        command(*source[1:]), capture_output=True, text=True, timeout=60, cwd="/", env=environment()
+    )
+    assert "this zygote leaves no layer out" in done.stdout, done

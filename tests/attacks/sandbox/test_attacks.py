@@ -1,0 +1,51 @@
+"""Every attack of the table fails in every mode, and the host is none the worse for it.
+
+One host for each mode, in a process of its own: as root, and as an unprivileged user with and without namespaces.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from .attack import LAYERS
+from .hosts import faults, modes, run
+from .table import ATTACKS, SECTIONS
+
+HANDLES = 60
+"""What the processes that are kept ready hold; a leak would be a hundred times as much."""
+_ROWS = [
+    pytest.param(mode, name, id=f"{mode}: {name}")
+    for mode in modes()
+    for name, attack in ATTACKS.items()
+    if mode in attack.modes
+]
+
+
+@cache
+def everything(mode: str) -> dict[str, Any]:
+    return run(mode, [name for name, attack in ATTACKS.items() if mode in attack.modes])
+
+
+@pytest.mark.parametrize(("mode", "name"), _ROWS)
+def test_it_is_stopped(mode: str, name: str) -> None:
+    report = everything(mode)["attacks"][name]
+    assert not faults(ATTACKS[name], report), report
+
+
+@pytest.mark.parametrize("mode", modes())
+def test_nothing_is_left_behind(mode: str) -> None:
+    found = everything(mode)
+    assert found["behind"] == []
+    assert found["handles"] < HANDLES
+
+
+def test_there_are_enough_of_them_and_every_layer_stops_some() -> None:
+    languages = [attack.language for attack in ATTACKS.values()]
+    assert languages.count("python") >= 80
+    assert languages.count("shell") >= 15
+    stopping = {layer for attack in ATTACKS.values() for layer in attack.stopped_by}
+    assert stopping == set(LAYERS)
+    assert all(SECTIONS.values())
