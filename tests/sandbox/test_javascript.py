@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolgate.core.errors import Unavailable
 from toolgate.sandbox import javascript
@@ -75,26 +77,27 @@ async def host() -> AsyncIterator[Host]:
 
 
 async def run(host: Host, code: str, **more: Any) -> Outcome:
-    given = {key: more.pop(key) for key in ("egress", "broker") if key in more}
-    return await host.run(Job("javascript", code, **more), **given)
+    doors = {key: more.pop(key) for key in ("egress", "broker") if key in more}
+    return await host.run(Job("javascript", code, **more), **doors)
 
 
 async def test_a_module_runs_with_top_level_await_input_output_and_files(host: Host) -> None:
     code = """
 import { join } from "node:path";
+import fs from "fs";
 const text = await new Response(Deno.stdin.readable).text();
 console.log(text.toUpperCase(), join("a", "b"), import.meta.main);
 console.error("aside");
 output({ deep: [1, { a: null }] });
 output("second");
 await sleep(5);
-Deno.writeTextFileSync("made.txt", "by deno");
+fs.writeFileSync("made.txt", "by node");
 """
     outcome = await run(host, code, stdin=b"from outside")
     assert (outcome.stdout, outcome.stderr) == (b"FROM OUTSIDE a/b true\n", b"aside\n")
     assert (outcome.exit_code, outcome.limit) == (0, None)
     assert outcome.outputs == ({"deep": [1, {"a": None}]}, "second")
-    assert outcome.left == (Left("made.txt", b"by deno", 0o644),)
+    assert outcome.left == (Left("made.txt", b"by node", 0o644),)
 
 
 ERRORS = [
@@ -108,6 +111,7 @@ ERRORS = [
     ("never", "await new Promise(() => {})", "error: Top-level await promise never resolved\n"),
     ("snippet", "const p = require('path'); null.x", "const p = require('path'); null.x\n                                ^\n    at Object.default (file:///work/program.mjs:1:33)\n"),
     ("snippet that is none", "module.exports = ;", "module.exports = ;\n                 ^\n    at file:///work/program.mjs:1:18\n"),
+    ("missing import", "\nimport x from './nothing.mjs'", "Module not found \"file:///work/nothing.mjs\".\nimport x from './nothing.mjs'\n              ^\n    at file:///work/program.mjs:2:15\n"),
     ("remote import", "import 'https://deno.land/x.ts'", "file:///work/program.mjs:1"),
 ]  # fmt: skip
 
@@ -286,11 +290,11 @@ async def test_the_project_can_be_read_where_there_is_a_view(host: Host, tmp_pat
 
 
 def test_what_comes_back_as_output_cannot_hurt_the_host() -> None:
-    given = javascript.Given("", {}, False)
+    made = javascript.Given("", {}, False)
 
     def finish(*lines: bytes) -> Outcome:
-        left = (Left(given.outputs, b"\n".join(lines)), Left("own", b""))
-        return given.finish(Outcome(b"", b"", 0, left=left))
+        left = (Left(made.outputs, b"\n".join(lines)), Left("own", b""))
+        return made.finish(Outcome(b"", b"", 0, left=left))
 
     odd = finish(
         b"1",
@@ -311,6 +315,26 @@ def test_what_comes_back_as_output_cannot_hurt_the_host() -> None:
     large = finish(b"2", b'"%s"' % (b"x" * (1 << 20)), b"3")
     assert (large.outputs, len(large.dropped)) == ((2,), 1)
     assert finish(*[b"1"] * 100, b"").dropped == ()
+
+
+@given(st.text(max_size=300), st.sampled_from(["", "import.meta.main", "require('x')", "#!/x\n", "\ufeff"]))
+def test_a_program_keeps_its_lines_and_arrives_whole(text: str, part: str) -> None:
+    code = part + text
+    made = javascript.Given(code, {}, False, b"input")
+    stream = made.stream()
+    size = int(stream[:10])
+    assert stream[10 + size :] == b"input"
+    arrived = json.loads(stream[10 : 10 + size])["code"]
+    assert len(arrived.split("\n")) == len(code.split("\n"))
+    assert len(arrived) == len(code.removeprefix("\ufeff"))
+
+
+@given(st.lists(st.binary(max_size=40) | st.sampled_from([b"[" * 70, b"{}", b"1e999", b"\xff", b'"\0"'])))
+def test_whatever_is_in_the_file_of_outputs_the_host_goes_on(lines: list[bytes]) -> None:
+    made = javascript.Given("", {}, False)
+    outcome = made.finish(Outcome(b"", b"", 0, left=(Left(made.outputs, b"\n".join(lines)),)))
+    json.dumps(outcome.outputs)
+    assert outcome.left == ()
 
 
 def test_without_deno_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

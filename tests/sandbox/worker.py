@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from sandbox import opened
-from toolgate.sandbox import pool
+from toolgate.sandbox import interpreter, javascript, pool
 from toolgate.sandbox.host import Host
-from toolgate.sandbox.job import Request
+from toolgate.sandbox.job import Broker, Job, Request
+from toolgate.sandbox.program import Program
 from toolgate.sandbox.walls import Walls
 
 
@@ -48,6 +49,13 @@ class Door:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
         await writer.drain()
         writer.close()
+
+
+def runtime(job: Job, networked: bool, broker: Broker | None) -> Program:
+    """Deno, or whatever program the job names."""
+    if job.argv:
+        return Program(job.argv, interpreter.libraries(), (job.argv[0], *interpreter.loaders()))
+    return javascript.program(job, networked, broker)
 
 
 async def serve(control: socket.socket, host: Host) -> None:
@@ -93,8 +101,8 @@ async def carry_out(request: dict[str, Any], host: Host) -> Any:
 
 async def main(handle: str, mode: Any, *off: str) -> None:
     pool.JOBS = 100  # so that zygotes are replaced while a test looks
-    programs = {"javascript": opened.program} if "deno" in off else {}
-    host = Host(mode, programs=programs, walls=Walls(frozenset(off) - {"deno"}))
+    run = opened.program if "deno" in off else runtime
+    host = Host(mode, programs={"javascript": run}, walls=Walls(frozenset(off) - {"deno"}))
     await serve(socket.socket(fileno=int(handle)), host)
 
 

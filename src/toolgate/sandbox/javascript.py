@@ -30,6 +30,16 @@ _ES_SYNTAX = re.compile(r"^\s*(?:import\b(?!\s*[.(])|export\b)", re.MULTILINE)
 _COMMONJS_SYNTAX = re.compile(r"\bmodule\.exports\b|\bexports\.[A-Za-z_$]|\brequire\s*[.(]")
 _LAST_WORDS = re.compile(rb"\n*<--- Last few GCs --->.*|\n*#\n# Fatal.*", re.DOTALL)
 _NEVER = re.compile(rb"(error: Top-level await promise never resolved\n).*\Z", re.DOTALL)
+_BUILT_IN = """
+assert assert/strict async_hooks buffer child_process console constants crypto dgram diagnostics_channel dns dns/promises
+events fs fs/promises http http2 https module net os path path/posix perf_hooks process punycode querystring readline
+readline/promises stream stream/consumers stream/promises stream/web string_decoder timers timers/promises tls tty url
+util util/types v8 vm worker_threads zlib
+"""
+_BARE_NAMES = "data:application/json," + json.dumps(
+    {"imports": {name: f"node:{name}" for name in _BUILT_IN.split()}}
+)
+"""Modules built into Node by their old names. Deno's own way to them is shut together with packages, by --no-npm."""
 _HEAP_SHARE = 0.75
 """Of a program's memory for V8's heap; the rest is for what is not on it: buffers, code, stacks."""
 
@@ -78,6 +88,7 @@ def command(deno: str, job: Job, networked: bool) -> list[str]:
         "--cached-only",
         "--deny-import",
         "--ignore-env",  # every variable is undefined, instead of an error in whatever looks for one
+        f"--import-map={_BARE_NAMES}",
         f"--v8-flags=--max-old-space-size={heap}",
         f"--allow-read={','.join(reads)}",
         f"--allow-write={','.join(writes)}",

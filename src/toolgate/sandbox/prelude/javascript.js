@@ -130,13 +130,21 @@ function relocate(text) {
   return given.wrapped ? text.replaceAll(/(program\.mjs:1:)(\d+)/g, moved) : text;
 }
 
+const OURS = new RegExp(`\\n *at [^\\n]*${import.meta.url.replaceAll(/[.$]/g, "\\$&")}[^\\n]*`, "g");
+
+// As Deno says it, in words that help here.
+function plainly(text) {
+  return relocate(text)
+    .replaceAll(/, run again with the --allow-[\w-]+ flag/g, ", which programs do not have here")
+    .replace(/ \{\n  code: "ERR_MODULE_NOT_FOUND"\n\}/, "");
+}
+
 function report(error) {
-  let text = relocate(inspect(error)).replaceAll(/, run again with the --allow-[\w-]+ flag/g, ", which programs do not have here");
+  let text = plainly(inspect(error));
   // Of a program that cannot be parsed Deno makes one message: what is wrong, the line, the place.
   const unparsed = /^TypeError: (SyntaxError: [^\n]*)[^]*?(\n +at [^\n]*program\.mjs[^\n]*)/.exec(text);
   if (unparsed) text = unparsed[1] + unparsed[2];
-  const ours = new RegExp(`\\n *at [^\\n]*${import.meta.url.replaceAll(/[.$]/g, "\\$&")}[^\\n]*`, "g");
-  const [head, ...frames] = text.replaceAll(ours, "").split(/\n(?= +at )/);
+  const [head, ...frames] = text.replaceAll(OURS, "").split(/\n(?= +at )/);
   print(stderr, `error: Uncaught ${head}\n${excerpt(text)}${frames.map((frame) => frame + "\n").join("")}`);
   Deno.exit(1);
 }
