@@ -80,6 +80,7 @@ def test_every_call_that_is_not_named_is_refused(both: tuple[str, Arch]) -> None
     code = assembled(kind, arch)
     named = {arch.calls[name] for name in filters.names(KINDS[kind]) if name in arch.calls}
     by_arguments = {"clone", "socket", "socketpair", "ioctl", "fcntl", "prctl", "prlimit64", "kill", "tgkill"}
+    by_arguments |= {"sendto", "sendmsg", "sendmmsg", "recvfrom", "recvmsg", "recvmmsg"}
     decided = {arch.calls[name] for name in (*by_arguments, "rt_sigqueueinfo", "rt_tgsigqueueinfo")}
     for number in range(600):
         allowed = verdict(code, arch.audit, number) == bpf.ALLOW
