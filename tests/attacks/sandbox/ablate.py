@@ -52,7 +52,11 @@ async def attempt(one: Ablation, off: frozenset[str], scene: Scene, given: dict[
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
     said = outcome.stdout.decode("latin-1")
-    return {"breach": "BREACH" in said or bool(behind), "stdout": said, "stderr": outcome.stderr.decode("latin-1")[-2000:]}
+    return {
+        "breach": "BREACH" in said or bool(behind),
+        "stdout": said,
+        "stderr": outcome.stderr.decode("latin-1")[-2000:],
+    }
 
 
 def _argv(process: psutil.Process) -> list[str]:

@@ -76,4 +76,6 @@ _REACH = [
     Attack("fetch a page with the library", "import urllib.request\nrefused(urllib.request.urlopen, f'http://127.0.0.1:{TCP}/', timeout=2)", ("seccomp", "network", "landlock")),
     Attack("open a connection without a socket call (io_uring)", "refused(call, 'io_uring_setup', 8, space(120))", ("seccomp", "rlimits")),
 ]  # fmt: skip
-SOCKETS = [Attack(f"open a socket of {name}", code, ("seccomp",), modes=ALL) for name, code in _FAMILIES] + _REACH
+SOCKETS = [
+    Attack(f"open a socket of {name}", code, ("seccomp",), modes=ALL) for name, code in _FAMILIES
+] + _REACH

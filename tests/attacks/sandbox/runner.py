@@ -69,10 +69,16 @@ class Runner:
             second = await self._run(one, one.then)
             second["leaked"] |= report["leaked"]
             report = second
-        return report | {"harm": self.scene.harm(), "lag": self.lag, "memory": psutil.Process().memory_info().rss}
+        return report | {
+            "harm": self.scene.harm(),
+            "lag": self.lag,
+            "memory": psutil.Process().memory_info().rss,
+        }
 
     async def _run(self, one: Attack, code: str) -> dict[str, Any]:
-        limits = Limits(**({"wall_s": WALL_S, "processes": 8 if self._may_fork(one) else 1} | dict(one.limits)))
+        limits = Limits(
+            **({"wall_s": WALL_S, "processes": 8 if self._may_fork(one) else 1} | dict(one.limits))
+        )
         job = Job(one.language, prepared(one.language, code, self.given), stdin=one.stdin, limits=limits)
         begun = time.monotonic()
         try:
@@ -85,7 +91,12 @@ class Runner:
         return one.language == "shell" and self.host.mode != "landlock"
 
     def _report(self, outcome: Outcome) -> dict[str, Any]:
-        everything = [outcome.stdout, outcome.stderr, repr(outcome.outputs).encode(), repr(outcome.dropped).encode()]
+        everything = [
+            outcome.stdout,
+            outcome.stderr,
+            repr(outcome.outputs).encode(),
+            repr(outcome.dropped).encode(),
+        ]
         everything += [part for left in outcome.left for part in (left.content, left.path.encode())]
         secret = self.scene.secret.encode()
         return {

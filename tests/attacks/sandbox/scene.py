@@ -66,7 +66,9 @@ class Scene:
 
     def harm(self) -> list[str]:
         """What a program has done out here, in words."""
-        found = [f"{name} is not as it was" for name, was in self._before.items() if self._state()[name] != was]
+        found = [
+            f"{name} is not as it was" for name, was in self._before.items() if self._state()[name] != was
+        ]
         for name in ("tcp", "tcp6", "udp", "named", "datagram", "abstract"):
             found += [f"something reached the {name} socket"] * _reached(getattr(self, name))
         return found
@@ -122,7 +124,12 @@ class Scene:
     def _start_victim(self) -> subprocess.Popen[bytes]:
         code = "import sys, time; print('up', flush=True); time.sleep(600)"
         env = {"VICTIM_SECRET": self.secret, "PATH": "/usr/bin:/bin"}
-        victim = subprocess.Popen([sys.executable, "-S", "-c", code, self.secret], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        victim = subprocess.Popen(
+            [sys.executable, "-S", "-c", code, self.secret],
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         assert victim.stdout is not None
         victim.stdout.readline()
         victim.stdout.close()
@@ -131,7 +138,11 @@ class Scene:
     def _state(self) -> dict[str, Any]:
         def file(path: Path) -> Any:
             status = path.stat()
-            return (path.read_bytes() if path.is_file() else sorted(os.listdir(path)), status.st_mode, status.st_mtime_ns)
+            return (
+                path.read_bytes() if path.is_file() else sorted(os.listdir(path)),
+                status.st_mode,
+                status.st_mtime_ns,
+            )
 
         try:
             alive = psutil.Process(self.victim.pid).status() in ("sleeping", "running")

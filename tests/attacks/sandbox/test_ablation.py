@@ -22,7 +22,12 @@ _TRIED = [each for each in ABLATIONS if each.mode in modes()]
 def both(mode: str) -> dict[str, Any]:
     """What each attack of a mode said with all layers and without its own."""
     done = subprocess.run(
-        command("attacks.sandbox.ablate", mode), capture_output=True, text=True, timeout=120, cwd="/", env=environment()
+        command("attacks.sandbox.ablate", mode),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd="/",
+        env=environment(),
     )
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout)
@@ -43,5 +48,7 @@ def test_every_layer_that_can_be_left_out_is_shown() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 def test_a_zygote_that_was_not_started_for_it_leaves_no_layer_out() -> None:
     source = (environment()["PYTHONPATH"], "attacks.sandbox.ablate", "refusal")
-    done = subprocess.run(command(*source[1:]), capture_output=True, text=True, timeout=60, cwd="/", env=environment())
+    done = subprocess.run(
+        command(*source[1:]), capture_output=True, text=True, timeout=60, cwd="/", env=environment()
+    )
     assert "this zygote leaves no layer out" in done.stdout, done

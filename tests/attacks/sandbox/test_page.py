@@ -31,7 +31,10 @@ def page() -> str:
     lines = [_HEAD, "| layer | what it is |", "|---|---|"]
     lines += [f"| {name} | {what} |" for name, what in LAYERS.items()]
     lines += ["", "## One layer alone", ""]
-    lines += ["With this one layer left out, and all others standing, the attack gets through (`tests/attacks/sandbox/test_ablation.py`).", ""]
+    lines += [
+        "With this one layer left out, and all others standing, the attack gets through (`tests/attacks/sandbox/test_ablation.py`).",
+        "",
+    ]
     lines += ["| layer | attack | mode |", "|---|---|---|"]
     lines += [f"| {each.layer} | {each.name} | {each.mode} |" for each in ABLATIONS]
     lines += ["", *(f"- **{layer}** {why}" for layer, why in REDUNDANT.items())]

@@ -136,7 +136,9 @@ def _alone(pid: int, calls: dict[str, int]) -> list[bpf.Instruction]:
         found += bpf.rule(calls[name], bpf.allow_only(0, (pid,), _REFUSED))
     # Whoever copies a file copies its mode and times: it is told that this was done, and nothing happens.
     answers = dict.fromkeys(MARKS.split(), 0) | dict.fromkeys(ATTRIBUTES.split(), errno.ENOTSUP)
-    answers["fallocate"] = errno.EOPNOTSUPP  # disk is taken by writing only, which is slow enough to be watched
+    answers["fallocate"] = (
+        errno.EOPNOTSUPP
+    )  # disk is taken by writing only, which is slow enough to be watched
     for name, answer in answers.items():
         found += bpf.rule(calls[name], [bpf.give(bpf.fail(answer))]) if name in calls else []
     return found
