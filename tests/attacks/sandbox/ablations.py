@@ -45,6 +45,9 @@ ABLATIONS = [
     Ablation("seccomp", "make a user namespace", "userns", "refused(call, 'unshare', 0x10000000)"),
     Ablation("seccomp", "open a socket of the kernel's (AF_NETLINK)", "root", "import socket\nrefused(socket.socket, 16, 3, 0)"),
     Ablation("seccomp", "change the mode of a file of the user's", "landlock", "import stat\ntry: os.chmod(CANARY, 0o640)\nexcept OSError: pass\nwon() if os.stat(CANARY).st_mode & 0o777 == 0o640 else held()"),
+    Ablation("seccomp", "change the mode of a library of the user's, through a handle for reading", "landlock", "handle = os.open(BASE + '/given/program', os.O_RDONLY)\ntry: os.fchmod(handle, 0o711)\nexcept OSError: pass\nwon() if os.fstat(handle).st_mode & 0o777 == 0o711 else held()", package=True),
+    Ablation("seccomp", "hold up whoever writes a library of the user's, with a lease", "landlock", "import fcntl\nrefused(fcntl.fcntl, os.open(BASE + '/given/program', os.O_RDONLY), 1024, 0)", package=True),
+    Ablation("seccomp", "send urgent data to the host", "landlock", "import socket\nrefused(socket.socket(fileno=os.dup(3)).send, b'x', socket.MSG_OOB)"),
     Ablation("ipc", "share memory with other programs (with seccomp left out, too)", "root", "refused(call, 'shmget', KEY, 4096, 0)", also_off=("seccomp",)),
 ]  # fmt: skip
 
