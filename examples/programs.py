@@ -35,7 +35,7 @@ async def main() -> None:
         print("still:", one(), end="")
 
         await gate.answer(proposal["question"], "approve")
-        applied = await gate.call("exec.apply", {"execution": proposal["execution"]})
+        applied = await gate.call("fs.apply", {"execution": proposal["execution"]})
         print("now:", one(), end="")
         await gate.undo(applied.meta.event_id or 0)
         print("again:", one(), end="")

@@ -22,7 +22,7 @@ TEXTS = {
     ("fs.write", "content"), ("fs.write", "if_match"), ("fs.append", "text"), ("fs.edit", "find"), ("fs.edit", "replace"),
     ("fs.save", "content"), ("fs.search", "pattern"), ("code.search", "pattern"), ("code.list", "sort_by"), ("code.diff", "view"),
     ("code.log", "since"), ("code.log", "until"), ("code.log", "author"), ("code.log", "grep"),
-    ("events.artifacts", "conversation"), ("exec.apply", "execution"),
+    ("events.artifacts", "conversation"), ("fs.apply", "execution"),
 }  # fmt: skip
 """Texts that name nothing."""
 GIVEN: dict[str, dict[str, Any]] = {

@@ -103,7 +103,7 @@ async def test_every_text_that_a_tool_about_files_takes_is_known_to_this_suite(p
         assert {tool.name for tool in tools if not names_of(tool)} == {
             "code.show",
             "events.artifacts",
-            "exec.apply",
+            "fs.apply",
         }
         every = ways(gate.services.registry)
         assert len({way.tool for way in every}) >= 21

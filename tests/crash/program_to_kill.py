@@ -26,7 +26,7 @@ class Deadly:
     name = "deadly"
 
     async def ask(self, question: Question) -> None:
-        assert question.tool == "exec.apply"
+        assert question.tool == "fs.apply"
         os.kill(os.getpid(), signal.SIGKILL)
 
 

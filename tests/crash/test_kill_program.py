@@ -41,9 +41,9 @@ async def test_a_proposal_outlives_its_process_and_nothing_is_applied_until_it_i
     async with toolgate.open(project, CONFIG, keys=KEYS) as gate:
         assert [row.kind for row in await gate.events()][:3] == ["asked", "committed", "started"]
         (question,) = await gate.approvals()
-        assert (question.tool, "+new" in question.preview) == ("exec.apply", True)
+        assert (question.tool, "+new" in question.preview) == ("fs.apply", True)
         await gate.answer(question.id, "approve")
-        applied = await gate.call("exec.apply", question.args, wait=False)
+        applied = await gate.call("fs.apply", question.args, wait=False)
         assert applied.ok, applied.error
         assert ((project / "a.txt").read_text(), (project / "made.txt").read_text()) == ("new", "made")
         assert (await gate.undo(applied.meta.event_id or 0)).ok

@@ -185,7 +185,7 @@ def test_a_program_gives_the_same_and_its_change_waits_for_an_approval(face: Fac
     assert (proposal["state"], "+bye" in proposal["diff"]) == ("pending", True)
     assert (root / "a.txt").read_text() == "hello\n"
     assert face.answer(proposal["question"], "approve") == {"ok": True}
-    applied = face.call("exec.apply", {"execution": proposal["execution"]})
+    applied = face.call("fs.apply", {"execution": proposal["execution"]})
     assert applied["data"]["files"][0]["path"] == "a.txt"
     assert (root / "a.txt").read_text() == "bye\n"
     assert face.undo(applied["meta"]["event_id"])["ok"]

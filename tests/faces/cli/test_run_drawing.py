@@ -20,7 +20,7 @@ RAN: dict[str, Any] = {
     ],
     "proposal": {
         "execution": "x_1", "files": [{"path": "a"}], "diff": "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2", "state": "pending",
-        "event_id": None, "error": {"code": "pending", "message": "a human must approve", "fix": "call exec.apply"},
+        "event_id": None, "error": {"code": "pending", "message": "a human must approve", "fix": "call fs.apply"},
     },
     "warnings": ["line 1: it prints a secret"], "duration_ms": 12.4, "memory": 3 << 20,
 }  # fmt: skip
@@ -40,7 +40,7 @@ proposal pending: 1 change
 -1
 +2
 pending: a human must approve
-fix: call exec.apply
+fix: call fs.apply
 """
 
 

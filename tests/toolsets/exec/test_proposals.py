@@ -53,7 +53,7 @@ async def changed(gate: toolgate.Gate, program: str, **more: Any) -> dict[str, A
 
 async def test_three_edited_files_are_one_patch_that_is_applied_and_undone(root: Path, mode: str) -> None:
     before = tree(root)
-    async with opened(root, Approve("exec.python"), Approve("exec.apply")) as (gate, script):
+    async with opened(root, Approve("exec.python"), Approve("fs.apply")) as (gate, script):
         found = good(await gate.call("exec.python", {"code": THREE, "project": "overlay"}))
         proposal = found["proposal"]
         assert (proposal["state"], proposal["diff"], proposal["error"]) == ("applied", DIFF, None)
@@ -72,7 +72,7 @@ async def test_three_edited_files_are_one_patch_that_is_applied_and_undone(root:
 
 async def test_a_refused_patch_leaves_the_project_untouched_and_the_run_as_it_was(root: Path) -> None:
     before = tree(root)
-    async with opened(root, Approve("exec.python"), Refuse("exec.apply", "not like this")) as (gate, _):
+    async with opened(root, Approve("exec.python"), Refuse("fs.apply", "not like this")) as (gate, _):
         found = good(await gate.call("exec.python", {"code": THREE, "project": "overlay"}))
         assert found["proposal"]["state"] == "refused"
         assert "not like this" in found["proposal"]["error"]["message"]
@@ -87,14 +87,14 @@ async def test_a_caller_that_cannot_wait_applies_it_after_the_approval(root: Pat
         proposal = found["proposal"]
         assert (proposal["state"], proposal["error"]["code"]) == ("pending", "pending")
         apply = {"execution": proposal["execution"]}
-        again = await gate.call("exec.apply", apply, wait=False)
+        again = await gate.call("fs.apply", apply, wait=False)
         assert again.data["question"] == proposal["question"]
         await gate.answer(proposal["question"], "approve")
-        assert (await gate.call("exec.apply", apply, persona="other", wait=False)).error.code == "not_found"  # type: ignore[union-attr]
-        applied = good(await gate.call("exec.apply", apply, wait=False))
+        assert (await gate.call("fs.apply", apply, persona="other", wait=False)).error.code == "not_found"  # type: ignore[union-attr]
+        applied = good(await gate.call("fs.apply", apply, wait=False))
         assert [file["path"] for file in applied["files"]] == ["a.txt", "b.txt", "src/app.py"]
         assert tree(root)["b.txt"] == "BEE\n"
-        assert code(await gate.call("exec.apply", apply, wait=False)) == "conflict"
+        assert code(await gate.call("fs.apply", apply, wait=False)) == "conflict"
 
 
 async def test_the_same_change_is_the_same_proposal_and_a_key_repeats_nothing(root: Path) -> None:
@@ -179,7 +179,7 @@ async def test_an_edit_between_the_question_and_its_answer_is_a_conflict(root: P
         proposal = (await changed(gate, "open('a.txt', 'w').write('mine')", wait=False))["proposal"]
         await gate.answer(proposal["question"], "approve")
         (root / "a.txt").write_text("theirs\n")
-        late = await gate.call("exec.apply", {"execution": proposal["execution"]}, wait=False)
+        late = await gate.call("fs.apply", {"execution": proposal["execution"]}, wait=False)
         assert code(late) == "conflict"
         assert (root / "a.txt").read_text() == "theirs\n"
 
@@ -197,7 +197,7 @@ os.chmod('src/app.py', 0o755)
 os.mkdir('empty')
 os.utime('src/app.py')
 """
-    async with opened(root, Approve("exec.apply"), policy=FREE) as (gate, _):
+    async with opened(root, Approve("fs.apply"), policy=FREE) as (gate, _):
         proposal = (await changed(gate, program))["proposal"]
         assert proposal["state"] == "applied", proposal
         assert "binary" in proposal["diff"]
@@ -219,7 +219,7 @@ os.utime('src/app.py')
 
 async def test_a_directory_made_anew_holds_only_what_the_program_put_there(root: Path, mode: str) -> None:
     (root / "src/server.key").unlink()
-    async with opened(root, Approve("exec.apply"), policy=FREE) as (gate, _):
+    async with opened(root, Approve("fs.apply"), policy=FREE) as (gate, _):
         program = "import shutil\nshutil.rmtree('src')\nos.mkdir('src')\nopen('src/only.txt', 'w').write('x')\nos.remove('b.txt')\nos.mkdir('b.txt')\nopen('b.txt/in', 'w').write('y')"
         proposal = (await changed(gate, program))["proposal"]
         assert proposal["state"] == "applied", proposal
@@ -255,7 +255,7 @@ async def test_a_view_to_read_cannot_be_written(root: Path, mode: str) -> None:
 
 
 async def test_links_and_special_files_are_left_out_and_named(root: Path, mode: str) -> None:
-    async with opened(root, Approve("exec.apply"), policy=FREE) as (gate, _):
+    async with opened(root, Approve("fs.apply"), policy=FREE) as (gate, _):
         program = "os.symlink('/etc/passwd', 'link')\nos.symlink('a.txt', 'src/near')\nopen('c.txt', 'w').write('x')"
         found = await changed(gate, program)
         assert found["proposal"]["state"] == "applied"
@@ -274,7 +274,7 @@ async def test_a_program_that_was_stopped_proposes_nothing(root: Path) -> None:
 
 
 async def test_a_secret_that_a_program_would_write_is_found_as_in_any_write(root: Path) -> None:
-    async with opened(root, Refuse("exec.apply"), policy=FREE) as (gate, script):
+    async with opened(root, Refuse("fs.apply"), policy=FREE) as (gate, script):
         key = "AKIA" + "Z7Q3" * 4
         await changed(gate, f"open('a.txt', 'w').write('aws = \"{key}\"')")
         (question,) = script.seen
@@ -291,15 +291,12 @@ async def test_a_kept_proposal_that_was_tampered_with_is_not_applied(root: Path)
         body = json.loads(kept.read_text())
         body["manifest"][0]["path"] = "project:b.txt"
         kept.write_text(json.dumps(body))
-        assert (
-            code(await gate.call("exec.apply", {"execution": proposal["execution"]}, wait=False)) == "failed"
-        )
+        assert code(await gate.call("fs.apply", {"execution": proposal["execution"]}, wait=False)) == "failed"
         kept.unlink()
         assert (
-            code(await gate.call("exec.apply", {"execution": proposal["execution"]}, wait=False))
-            == "not_found"
+            code(await gate.call("fs.apply", {"execution": proposal["execution"]}, wait=False)) == "not_found"
         )
-        assert code(await gate.call("exec.apply", {"execution": "../../x"}, wait=False)) == "invalid_args"
+        assert code(await gate.call("fs.apply", {"execution": "../../x"}, wait=False)) == "invalid_args"
         assert tree(root) == before
 
 

@@ -1,4 +1,4 @@
-"""`exec.apply`: what a program changed in its view of the project becomes real, as any other write.
+"""`fs.apply`: what a program changed in its view of the project becomes real, as any other write.
 
 Planned from the kept proposal, so what is shown, scanned, approved and written is what the program left. It is called by
 itself after a program that changed something; its state is told in that program's result.
@@ -21,7 +21,7 @@ from toolgate.core.tool import Tool, tool
 from toolgate.toolsets.exec.kept import Proposals
 from toolgate.workspace.files import WorkspaceFiles
 
-NAME = "exec.apply"
+NAME = "fs.apply"
 Ident = Annotated[str, Field(pattern=r"^x_[0-9a-f]{32}$", description="`proposal.execution` of a result.")]
 
 
