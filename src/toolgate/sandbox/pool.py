@@ -32,14 +32,14 @@ class Pool:
         self._ready: list[Prepared] = []
         self._out: set[Prepared] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._refilling: set[asyncio.Task[None]] = set()
+        self._latest: Shape | None = None
+        self._refilling: asyncio.Task[None] | None = None
         self._none_out = asyncio.Event()
         self._starting = asyncio.Lock()
         self._closed = False
 
     async def take(self, shape: Shape) -> Prepared:
-        for one in [one for one in self._ready if one.shape == shape]:
-            self._ready.remove(one)
+        while (one := self._ready_one(shape)) is not None:
             if one.alive:
                 return one
             await self.release(one)
@@ -51,20 +51,20 @@ class Pool:
 
     def refill(self, shape: Shape) -> None:
         """In the background; the program that was asked for does not wait for the next one."""
-        if self.warm and not self._closed:
-            self._refilling.add(task := asyncio.ensure_future(self._refill(shape)))
-            task.add_done_callback(self._refilling.discard)
+        self._latest = shape
+        if self.warm and not self._closed and (self._refilling is None or self._refilling.done()):
+            self._refilling = asyncio.ensure_future(self._refill())
 
     async def close(self) -> None:
         self._closed = True
-        for task in self._refilling:
-            task.cancel()
-        await asyncio.gather(*self._refilling, return_exceptions=True)
+        if self._refilling is not None:
+            self._refilling.cancel()
+            await asyncio.gather(self._refilling, return_exceptions=True)
         zygotes = {one.zygote for one in self._out} | ({self.zygote} if self.zygote else set())
         for zygote in zygotes:
             await zygote.close()
-        for one in self._ready:
-            await self.release(one)
+        while self._ready:
+            await self.release(self._ready.pop())
         if self._out:  # their programs ended with the zygote: whoever runs them is about to notice
             self._none_out.clear()
             await self._none_out.wait()
@@ -72,11 +72,18 @@ class Pool:
         if self.places is not None:
             await asyncio.to_thread(self.places.close)
 
-    async def _refill(self, shape: Shape) -> None:
-        ready = sum(one.shape == shape for one in self._ready)
+    def _ready_one(self, shape: Shape) -> Prepared | None:
+        found = next((one for one in self._ready if one.shape == shape), None)
+        if found is not None:
+            self._ready.remove(found)
+        return found
+
+    async def _refill(self) -> None:
+        """Of what was asked for last."""
         try:
-            for _ in range(self.warm - ready):
-                self._ready.append(await self._prepare(shape))
+            while self._latest and sum(one.shape == self._latest for one in self._ready) < self.warm:
+                one = await self._prepare(self._latest)
+                self._ready.append(one)
         except (Unavailable, OSError):
             return  # whoever needs one will hear of it
         while len(self._ready) > self.warm:
@@ -123,16 +130,17 @@ class Pool:
                 return old
             self.zygote = await Zygote.start(self.mode, self.ablation)
         if old is not None:
-            await self._retire(old)
+            self._retire(old)
         return self.zygote
 
-    async def _retire(self, zygote: Zygote) -> None:
-        """It starts nothing any more; it goes with the last program it started."""
-        for one in [one for one in self._ready if one.zygote is zygote]:
+    def _retire(self, zygote: Zygote) -> None:
+        """It starts nothing any more; it goes with the last program it started. Nobody waits for that."""
+        stale = [one for one in self._ready if one.zygote is zygote]
+        for one in stale:
             self._ready.remove(one)
-            await self.release(one)
+            self._in_background(_end(one))
         if not any(one.zygote is zygote for one in self._out):
-            await zygote.close()
+            self._in_background(zygote.close())
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         self._tasks.add(task := asyncio.ensure_future(work))
