@@ -34,7 +34,7 @@ def test_the_commands_of_the_readme_run_in_order_in_an_empty_directory(tmp_path:
     environment["PYTHONPATH"] = source
     (console,) = blocks(read("README.md"), "console")
     commands = [line.removeprefix("$ ") for line in console.splitlines() if line.startswith("$ ")]
-    assert len(commands) == 6
+    assert len(commands) == 7
     for command in commands:
         program, *args = shlex.split(command, comments=True)
         assert program == "toolgate"

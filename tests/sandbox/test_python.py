@@ -111,3 +111,13 @@ async def test_a_file_that_was_left_open_is_written(sandbox: Remote) -> None:
     code = "f = open('a', 'w'); f.write('all')\nclass C: pass\nc = C(); c.c = c; c.f = open('b', 'w'); c.f.write('of it')"
     outcome = await sandbox.python(code)
     assert [one.content for one in outcome.left] == [b"all", b"of it"], outcome
+
+
+async def test_many_threads_can_work_at_once_within_the_memory_it_has(sandbox: Remote) -> None:
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\nimport hashlib, time\n"
+        "def work(n):\n    time.sleep(0.05)\n    return hashlib.sha256(bytes(1 << 20)).digest()\n"
+        "with ThreadPoolExecutor(32) as pool: print(len(list(pool.map(work, range(64)))))"
+    )
+    outcome = await sandbox.python(code)
+    assert outcome.stdout == b"64\n", outcome

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
 import socket
 from collections.abc import Callable
@@ -111,10 +112,16 @@ class Prepared:
         if self.pid < 0:
             self.line.close()  # it has started, or is about to: it ends when it finds nobody at the other end
         try:
-            return await asyncio.wait_for(asyncio.shield(self.birth.ended), SECONDS)
+            ended = await asyncio.wait_for(asyncio.shield(self.birth.ended), SECONDS)
         except TimeoutError:
             self.zygote.process.kill()
-            return await asyncio.shield(self.birth.ended)
+            ended = await asyncio.shield(self.birth.ended)
+        if ended is None and self.pid >= 0:
+            # The zygote went first and nobody has said that this one is gone: its files are not touched before.
+            gone = select.poll()
+            gone.register(self.pid, select.POLLIN)
+            await asyncio.to_thread(gone.poll, SECONDS * 1000)
+        return ended
 
     def close(self) -> None:
         """Let go of every handle. The process must have ended, or the zygote with it."""

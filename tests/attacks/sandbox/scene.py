@@ -20,7 +20,6 @@ import psutil
 from toolgate.sandbox.inside.kernel import prctl
 
 _PR_SET_CHILD_SUBREAPER = 36
-_PACKAGE = "/packages/given"
 
 
 class Scene:
@@ -66,9 +65,8 @@ class Scene:
 
     def harm(self) -> list[str]:
         """What a program has done out here, in words."""
-        found = [
-            f"{name} is not as it was" for name, was in self._before.items() if self._state()[name] != was
-        ]
+        now = self._state()
+        found = [f"{name} is not as it was" for name, was in self._before.items() if now[name] != was]
         for name in ("tcp", "tcp6", "udp", "named", "datagram", "abstract"):
             found += [f"something reached the {name} socket"] * _reached(getattr(self, name))
         return found
@@ -137,7 +135,10 @@ class Scene:
 
     def _state(self) -> dict[str, Any]:
         def file(path: Path) -> Any:
-            status = path.stat()
+            try:
+                status = path.stat()
+            except OSError as error:
+                return str(error)
             return (
                 path.read_bytes() if path.is_file() else sorted(os.listdir(path)),
                 status.st_mode,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,19 +36,22 @@ def both(mode: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("one", _TRIED, ids=lambda one: f"{one.layer}: {one.name}, {one.mode}")
 def test_only_this_layer_stops_it(one: Ablation) -> None:
+    if one.layer == "cgroup" and not _in_a_control_group():
+        pytest.skip("this machine has only one control group, so there is nothing to learn")
     with_all, without = both(one.mode)[f"{one.layer}: {one.name}"]
     assert not with_all["breach"], with_all
     assert without["breach"], without
+
+
+def _in_a_control_group() -> bool:
+    return any(line.split(":", 2)[2] != "/" for line in Path("/proc/self/cgroup").read_text().splitlines())
 
 
 def test_every_layer_that_can_be_left_out_is_shown() -> None:
     assert {each.layer for each in ABLATIONS} == LAYERS
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 def test_a_zygote_that_was_not_started_for_it_leaves_no_layer_out() -> None:
-    source = (environment()["PYTHONPATH"], "attacks.sandbox.ablate", "refusal")
-    done = subprocess.run(
-        command(*source[1:]), capture_output=True, text=True, timeout=60, cwd="/", env=environment()
-    )
+    argv = command("attacks.sandbox.ablate", "refusal")
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd="/", env=environment())
     assert "this zygote leaves no layer out" in done.stdout, done

@@ -50,6 +50,7 @@ def serve(control: socket.socket, mode: Mode, ablation: bool) -> None:
             importlib.import_module(name)
         except ImportError:  # a Python that was built without it
             continue
+    rlimits.share_one_heap()
     size = rlimits.address_space()
     gc.collect()
     gc.freeze()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 
@@ -11,6 +12,7 @@ THREADS = 64
 """For a program that may start no process: threads count as processes."""
 _CODE_RANGE = 640 << 20
 """What V8 sets aside for code before it runs any: counted, though hardly any of it is ever used."""
+_ARENA_MAX = -8
 _SIGNALS = 1024
 """Queued signals and timers: the kernel keeps them, and counts them for the user."""
 _SPARE = 256
@@ -32,6 +34,13 @@ def apply(go: Go, kind: Kind, *, size: int, others: int) -> None:
         _lower(each, 0)
     for each in (resource.RLIMIT_NICE, resource.RLIMIT_RTPRIO):
         _lower(each, 0)
+
+
+def share_one_heap() -> None:
+    """For all threads: the C library would set addresses aside for each, and the limit on memory counts those."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(_ARENA_MAX, 1)
 
 
 def address_space() -> int:
