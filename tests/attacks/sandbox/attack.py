@@ -58,6 +58,8 @@ class Attack:
     limits: Mapping[str, Any] = field(default_factory=dict)
     ends: tuple[str, ...] = ()
     """How it may end instead of saying that it was refused: names of limits, `killed`, `exit N`, `any`."""
+    ends_alone: tuple[str, ...] = ()
+    """The same, in the mode without namespaces only."""
     broker: bool = False
     stdin: bytes = b""
 
@@ -69,4 +71,6 @@ class Attack:
 
 def shell(name: str, code: str, *stopped_by: str, ends: tuple[str, ...] = (), **more: Any) -> Attack:
     """A script; where it may start nothing, it may also end at the first program it wants to start."""
-    return Attack(name, code, stopped_by, language="shell", ends=(*ends, "processes", "exit 2"), **more)
+    return Attack(
+        name, code, stopped_by, language="shell", ends=ends, ends_alone=("processes", "exit 2"), **more
+    )

@@ -49,7 +49,7 @@ def run(mode: str, names: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def faults(attack: Attack, report: Mapping[str, Any]) -> list[str]:
+def faults(attack: Attack, report: Mapping[str, Any], mode: str) -> list[str]:
     """What is wrong with how an attack went; nothing, where it was stopped."""
     if "refused" in report:
         return [f"it was not run: {report['refused']}"]
@@ -60,17 +60,17 @@ def faults(attack: Attack, report: Mapping[str, Any]) -> list[str]:
     found += [f"the host uses {report['memory'] >> 20} MB"] * (report["memory"] > MEMORY)
     found += [f"it ran for {report['took']:.1f} s"] * (report["took"] > report["wall"] + 5)
     found += ["it left a file from outside"] * (report["bytes_left"] > 16 << 20)
-    if not _ended(attack, report):
+    if not _ended((*attack.ends, *(attack.ends_alone if mode == "landlock" else ())), report):
         found.append("it neither was refused nor ended as it should")
     return found
 
 
-def _ended(attack: Attack, report: Mapping[str, Any]) -> bool:
-    if "any" in attack.ends or report["limit"] in attack.ends:
+def _ended(ends: tuple[str, ...], report: Mapping[str, Any]) -> bool:
+    if "any" in ends or report["limit"] in ends:
         return True
-    if "killed" in attack.ends and (report["signal"] or (report["exit"] or 0) > 128):
+    if "killed" in ends and (report["signal"] or (report["exit"] or 0) > 128):
         return True
-    if f"exit {report['exit']}" in attack.ends:
+    if f"exit {report['exit']}" in ends:
         return True
     said = any(line.startswith(HELD) for line in report["stdout"].splitlines())
     return said and report["exit"] == 0 and report["limit"] is None

@@ -32,7 +32,7 @@ def everything(mode: str) -> dict[str, Any]:
 @pytest.mark.parametrize(("mode", "name"), _ROWS)
 def test_it_is_stopped(mode: str, name: str) -> None:
     report = everything(mode)["attacks"][name]
-    assert not faults(ATTACKS[name], report), report
+    assert not faults(ATTACKS[name], report, mode), report
 
 
 @pytest.mark.parametrize("mode", modes())
