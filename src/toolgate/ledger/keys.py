@@ -6,6 +6,7 @@ still cannot forge an event.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import json
 import os
@@ -14,12 +15,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolgate.core.errors import LedgerBroken
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+_BLOCK = 64
+"""Bytes that SHA-256 takes at a time."""
+
+
+def _begun(key: bytes) -> tuple[hashlib._Hash, hashlib._Hash]:
+    block = (hashlib.sha256(key).digest() if len(key) > _BLOCK else key).ljust(_BLOCK, b"\0")
+    return hashlib.sha256(bytes(x ^ 0x36 for x in block)), hashlib.sha256(bytes(x ^ 0x5C for x in block))
 
 
 @dataclass(frozen=True)
@@ -34,12 +43,13 @@ class Keys:
 
     def mac(self, version: int, text: str) -> str:
         """HMAC-SHA256 as hex; an empty text (which matches nothing) where the version is not known."""
-        base = self._bases.get(version)
-        if base is None:
+        halves = self._halves.get(version)
+        if halves is None:
             return ""
-        seal = base.copy()  # half the cost of a fresh HMAC, which is what a row costs
-        seal.update(text.encode())
-        return str(seal.hexdigest())
+        inner, outer = halves[0].copy(), halves[1].copy()
+        inner.update(text.encode())
+        outer.update(inner.digest())
+        return outer.hexdigest()
 
     def derived(self, purpose: str) -> bytes:
         """A key of its own for something else than rows; the same after a rotation."""
@@ -49,10 +59,10 @@ class Keys:
         return version in self.versions
 
     @cached_property
-    def _bases(self) -> dict[int, Any]:
-        made = {version: hmac.new(key, digestmod="sha256") for version, key in self.versions.items()}
-        # CPython wraps OpenSSL's own object, which is copied in half the time
-        return {version: getattr(base, "_hmac", None) or base for version, base in made.items()}
+    def _halves(self) -> dict[int, tuple[hashlib._Hash, hashlib._Hash]]:
+        """The two hashes that an HMAC is made of (RFC 2104), with the key in: copied in two thirds of the time of an
+        HMAC object, four times a call."""
+        return {version: _begun(key) for version, key in self.versions.items()}
 
     @property
     def private(self) -> Ed25519PrivateKey:

@@ -11,9 +11,13 @@ from pathlib import Path
 from toolgate.core.errors import Unavailable
 from toolgate.storage import schema
 
+PAGE = 2048
+"""Bytes. A commit writes three pages whatever it changes, and two rows fit into one: half of SQLite's usual."""
+
 
 def connect(path: Path, busy_ms: int) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=busy_ms / 1000, isolation_level=None, check_same_thread=False)
+    connection.execute(f"PRAGMA page_size = {PAGE}")  # of a new file; one that is there keeps its own
     connection.execute("PRAGMA journal_mode = WAL")  # readers never wait for the writer
     connection.execute("PRAGMA synchronous = FULL")
     # a hostile file may not run functions through its schema
