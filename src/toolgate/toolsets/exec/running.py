@@ -70,7 +70,10 @@ async def _found(means: Means, wanted: Wanted, context: Context, outcome: Outcom
         refused = f"{len(left)} files were not saved: {context.persona} has no scratch mount"
         return ran(outcome, [], [*warnings, refused])
     # what is saved is read by others later, when nobody knows any more what the program was given
-    clean = [Left(each.path, means.redact(each.content), each.mode) for each in left]
+    named = [each for each in left if means.redact(each.path) == each.path]
+    if len(named) < len(left):
+        warnings.append(f"{len(left) - len(named)} files were not saved: their names hold a secret")
+    clean = [Left(each.path, means.redact(each.content), each.mode) for each in named]
     kept, why = await save(means.files, context.call_id, clean)
     return ran(outcome, kept, [*warnings, *why])
 
