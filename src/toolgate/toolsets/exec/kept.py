@@ -60,10 +60,18 @@ class Proposals:
         return frozenset(
             entry[side]
             for file in self._all()
-            for entry in (self._read(file.stem) or {"manifest": ()})["manifest"]
+            for entry in self._standing(file.stem)
             for side in ("before", "after")
             if entry[side] not in (None, DIRECTORY)
         )
+
+    def _standing(self, ident: str) -> list[dict[str, Any]]:
+        """What one needs. One that is over needs nothing, and one that is damaged is no reason to stop other writes."""
+        with suppress(Failed):
+            body = self._read(ident)
+            if body is not None and body["until"] >= self._now():
+                return list(body["manifest"])
+        return []
 
     def _read(self, ident: str) -> Mapping[str, Any] | None:
         if not IDENT.fullmatch(ident):
