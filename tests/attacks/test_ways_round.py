@@ -18,7 +18,7 @@ from toolgate.gate.flow import Flow, Services
 from toolgate.gate.reconcile import what_happened
 from toolgate.storage.executions import Executions
 from toolgate.storage.port import Filter, Row
-from toolgate.toolsets.exec import background
+from toolgate.toolsets.exec import background, kept
 
 PERSONAS: dict[str, Any] = {"builder": {"phase": "contribute"}, "other": {"phase": "contribute"}}
 VALUE = "hunter2-Zq83kfPw"
@@ -273,9 +273,9 @@ async def test_a_job_keeps_no_secret_of_the_vault_in_any_form(tmp_path: Path) ->
             assert refused.error.code == "invalid_args"
         said = {"reason": f"because {VALUE}", "conversation": VALUE}
         assert (await gate.call("exec.python", {"code": "", "background": True}, **said)).ok
-    kept = b"".join(file.read_bytes() for file in (tmp_path / ".toolgate").rglob("*") if file.is_file())
-    assert VALUE.encode() not in kept
-    assert VALUE[::-1].encode() not in kept
+    stored = b"".join(file.read_bytes() for file in (tmp_path / ".toolgate").rglob("*") if file.is_file())
+    assert VALUE.encode() not in stored
+    assert VALUE[::-1].encode() not in stored
 
 
 # --- proposals ------------------------------------------------------------------------------------------------
@@ -320,7 +320,22 @@ async def test_a_damaged_proposal_stops_no_other_write(tmp_path: Path) -> None:
     async with opened(tmp_path, allowed, **small) as gate:
         ran = await gate.call("exec.python", WRITES, wait=False)
         ident = ran.data["proposal"]["execution"]
-        (tmp_path / ".toolgate" / "proposals" / f"{ident}.json").write_bytes(b"")  # a power cut's
+        (tmp_path / ".toolgate" / "proposals" / "builder" / f"{ident}.json").write_bytes(b"")  # a power cut's
         for name in ("b", "c", "d"):
             written = await gate.call("fs.write", {"path": f"{name}.txt", "content": name * 600_000})
             assert written.ok, written.error
+
+
+async def test_nobody_pushes_out_what_another_proposed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("old\n")
+    monkeypatch.setattr(kept, "MOST", 2)
+    async with opened(tmp_path, VIEWS) as gate:
+        mine = (await gate.call("exec.python", WRITES, wait=False)).data["proposal"]
+        for name in "bcd":
+            args = WRITES | {"code": f"open('/project/{name}.txt', 'w').write('x')"}
+            await gate.call("exec.python", args, persona="other", wait=False)
+        await gate.answer(mine["question"], "approve")
+        assert (await gate.call("fs.apply", {"execution": mine["execution"]}, wait=False)).ok
+    assert (tmp_path / "a.txt").read_text() == "new\n"
