@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 import toolgate
+from faces.mcp.clients import User, client
 from toolgate import Gate
+from toolgate.faces.mcp.server import Server
 from toolgate.gate import gate as pipeline
 from toolgate.gate.execute import execute
 from toolgate.gate.flow import Flow, Services
@@ -339,3 +341,28 @@ async def test_nobody_pushes_out_what_another_proposed(
         await gate.answer(mine["question"], "approve")
         assert (await gate.call("fs.apply", {"execution": mine["execution"]}, wait=False)).ok
     assert (tmp_path / "a.txt").read_text() == "new\n"
+
+
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+@pytest.mark.parametrize(("length", "shown"), [(1, 1), (60_000, 0)])
+async def test_a_program_runs_once_if_the_client_puts_off_what_it_changed(
+    tmp_path: Path, era: str, length: int, shown: int
+) -> None:
+    """Whether the user of an MCP client cancels the question, or it is too long to be asked there."""
+    user = User(["cancel"])
+    async with opened(tmp_path, VIEWS) as gate:
+        server = Server(gate)
+        try:
+            async with client(server, "stdio", era, "builder", elicitation_callback=user) as mcp:
+                args = WRITES | {"code": f"open('/project/a.txt', 'w').write('x' * {length})\nprint('ran')"}
+                result = await mcp.call_tool("exec.python", args)
+        finally:
+            server.close()
+        assert not result.is_error, result.structured_content
+        assert result.structured_content is not None
+        found = result.structured_content["data"]
+        assert (found["stdout"], found["proposal"]["state"]) == ("ran\n", "pending")
+        assert len(user.shown) == (shown if era == "handshake" else 0)
+        ran = [row for row in await gate.events(Filter(tool="exec.python")) if row.kind == "started"]
+        assert len(ran) == 1
+        assert len(await gate.approvals()) == 1
