@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from toolgate.gate import gate as pipeline
 from toolgate.gate.execute import execute
 from toolgate.gate.flow import Flow, Services
 from toolgate.gate.reconcile import what_happened
+from toolgate.secrets.redactor import VaultRedactor
 from toolgate.storage.executions import Executions
 from toolgate.storage.port import Filter, Row
 from toolgate.toolsets.exec import background, kept
@@ -262,6 +264,26 @@ async def test_no_file_that_a_program_leaves_is_named_by_a_secret(tmp_path: Path
     names = " ".join(str(path) for path in tmp_path.rglob("*"))
     assert VALUE not in names
     assert VALUE.encode().hex() not in names
+
+
+async def test_what_takes_long_to_search_for_secrets_holds_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Escapes take the longest, most of a second for a megabyte."""
+    searched: list[bool] = []
+    real = VaultRedactor.redact
+
+    def watched(self: VaultRedactor, value: Any, hidden: tuple[str, ...] = ()) -> Any:
+        if isinstance(value, bytes) and value.startswith(b"%61%61"):
+            searched.append(threading.current_thread() is threading.main_thread())
+        return real(self, value, hidden)
+
+    monkeypatch.setattr(VaultRedactor, "redact", watched)
+    async with opened(tmp_path) as gate:
+        await gate.set_secret("TOKEN", VALUE)
+        left = await gate.call("exec.python", {"code": "open('a', 'w').write('%61' * 100_000)"})
+        assert left.ok, left.error
+    assert searched == [False]
 
 
 async def test_a_job_keeps_no_secret_of_the_vault_in_any_form(tmp_path: Path) -> None:
