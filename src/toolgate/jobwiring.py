@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolgate.config import JobsSpec
+from toolgate.core.context import Trail
 from toolgate.core.errors import InvalidArgs, NotAllowed
 from toolgate.core.names import HUMAN
 from toolgate.core.result import Result
@@ -29,10 +30,10 @@ class GateHands:
         self, tool: str, args: Mapping[str, Any], *, persona: str, key: str, conversation: str, job: str,
         reason: str, progress: Progress,
     ) -> Result:  # fmt: skip
-        return await self._gate.call(
-            tool, args, persona=persona, key=key, conversation=conversation, transaction=job, reason=reason,
-            wait=False, progress=progress,
-        )  # fmt: skip
+        trail = Trail(conversation=conversation, transaction=job, reason=reason)
+        return await self._gate.pipeline.call(
+            tool, args, persona, key=key, trail=trail, wait=False, progress=progress, own_key=True
+        )
 
     async def answered(self, question: str) -> None:
         await self._gate.services.desk.wait(question)

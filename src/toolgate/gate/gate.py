@@ -9,7 +9,7 @@ from typing import Any
 
 from toolgate.core.call import new_id
 from toolgate.core.context import NO_TRAIL, Trail
-from toolgate.core.errors import CallError, Code, Failed
+from toolgate.core.errors import CallError, Code, Failed, InvalidArgs
 from toolgate.core.result import Meta, Problem, Result
 from toolgate.gate.authorize import authorize
 from toolgate.gate.begin import begin
@@ -33,6 +33,7 @@ _STOPS = frozenset(
     {Code.UNKNOWN_TOOL, Code.NOT_ALLOWED, Code.BLOCKED_CONTENT, Code.DENIED, Code.EXPIRED, Code.PENDING}
 )
 """What stops the rest of several calls in one request; an ordinary failure does not."""
+_KEYS_OF_JOBS = ("j_", "sched-")
 
 
 class Pipeline:
@@ -43,9 +44,12 @@ class Pipeline:
     async def call(
         self, name: str, args: Mapping[str, Any], persona: str, *, key: str | None = None,
         trail: Trail | None = None, wait: bool = True,
-        progress: Callable[[float, str], None] | None = None,
+        progress: Callable[[float, str], None] | None = None, own_key: bool = False,
     ) -> Result:  # fmt: skip
-        """Carry one call through every stage. Never raises for a bad call: it returns a result."""
+        """Carry one call through every stage. Never raises for a bad call: it returns a result.
+
+        `own_key` is for keys that toolgate makes itself. A caller who could use a job's key before the job does would
+        have it pass for done."""
         redactor = self.services.redactor
         progress = clean_progress(redactor, progress)
         flow = Flow(name, args, persona, None, NO_TRAIL, wait, new_id("c"), progress)
@@ -54,6 +58,8 @@ class Pipeline:
             redactor.refresh()
             flow.trail = clean_trail(redactor, trail or NO_TRAIL)
             flow.key = redactor.redact(key)
+            if key is not None and key.startswith(_KEYS_OF_JOBS) and not own_key:
+                raise InvalidArgs(f"the key {key[:80]!r} is one of a job's", "let keys begin otherwise")
             await self._pass(flow)
         except CallError as error:
             clean_error(redactor, error, flow.hidden)
@@ -94,7 +100,9 @@ class Pipeline:
         if wanted is None:
             return
         key = f"{flow.key}/follow" if flow.key else None
-        second = await self.call(*wanted, flow.persona, key=key, trail=flow.trail, wait=flow.wait)
+        second = await self.call(
+            *wanted, flow.persona, key=key, trail=flow.trail, wait=flow.wait, own_key=True
+        )
         first.data = flow.tool.follow.told(first.data, second)
 
     async def _pass(self, flow: Flow) -> None:

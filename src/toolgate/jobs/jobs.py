@@ -53,15 +53,16 @@ class Jobs:
 
     async def submit(
         self, kind: str, args: Mapping[str, Any], persona: str, conversation: str = "", *, reason: str = "",
-        retry: Retry | None = None, timeout_s: float | None = None,
+        retry: Retry | None = None, timeout_s: float | None = None, ident: str = "",
     ) -> str:  # fmt: skip
-        """Put a job on record; a runner takes it up. What could never run is refused now."""
+        """Put a job on record; a runner takes it up. What could never run is refused now. An `ident` of the caller's
+        is there at most once."""
         spec = await self._checked(
             Spec(kind, args, persona, conversation, reason, retry or Retry(), timeout_s)
         )
-        ident = new_id("j")
-        await self._in_thread(lambda store: store.submit(ident, spec))
-        return ident
+        name = ident or new_id("j")
+        await self._in_thread(lambda store: store.submit(name, spec))
+        return name
 
     async def _checked(self, spec: Spec) -> Spec:
         kind = self.kinds.get(spec.kind)

@@ -1,7 +1,7 @@
 """Conditions on arguments.
 
-A missing argument satisfies nothing but `exists: false`. For a list, however deeply nested, a deny or ask rule
-looks for any element that satisfies the condition, an allow rule needs every element to. What cannot be judged (too
+A missing argument satisfies nothing but `exists: false`. For a list or an object, however deeply nested, a deny or ask
+rule looks for any element that satisfies the condition, an allow rule needs every element to. What cannot be judged (too
 much text, no number where one is compared) satisfies a deny or ask and never an allow, so that padding or another
 spelling cannot slip past a rule.
 """
@@ -52,6 +52,8 @@ class Condition:
             return False
         if isinstance(value, list | tuple):
             return self._any_or_all(value)
+        if isinstance(value, Mapping):  # itself, and what stands in it
+            return self._any_or_all((value,))
         return self._fits(value, 0)
 
     def _any_or_all(self, items: list[Any] | tuple[Any, ...]) -> bool:
@@ -79,7 +81,7 @@ class Condition:
 
 
 def _elements(items: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
-    """The elements of nested lists, in order; without recursion, which deep nesting would exhaust."""
+    """The elements of nested lists and objects, in order; without recursion, which deep nesting would exhaust."""
     waiting = [iter(items)]
     while waiting:
         for item in waiting[-1]:
@@ -87,6 +89,9 @@ def _elements(items: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
                 waiting.append(iter(item))
                 break
             yield item
+            if isinstance(item, Mapping):
+                waiting.append(iter(item.values()))
+                break
         else:
             waiting.pop()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from toolgate.core.ports import Question
 from toolgate.faces.console import assets
 from toolgate.faces.console.activity import Query
 from toolgate.faces.console.calls import CallLine
+from toolgate.faces.console.question import too_large
 from toolgate.faces.console.text import marked
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e\x1b[2J{{ 7*7 }}"
@@ -271,6 +273,9 @@ def test_a_sign_for_an_invisible_character_cannot_be_imitated() -> None:
 
 async def test_what_no_page_can_show_no_page_approves(here: House) -> None:
     question = await asked(here, "x\n" * 25_000)
+    program = {"code": "", "files": {"a": "x" * 1_100_000}}
+    assert too_large(replace(question, preview="", args=program))
+    assert not too_large(replace(question, preview="", args=program | {"files": {"a": "x"}}))
     async with here.browser() as client:
         text = (await page(here, client, f"/questions/{question.id}?all=true")).text
         assert "too large for a page" in text

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from toolgate import Context
 from toolgate.testing import Approve, Refuse
 
 from .running import POLICY, VIEWING, code, good, opened
@@ -179,9 +180,10 @@ async def test_cancelling_the_call_ends_the_program(root: Path) -> None:
 async def test_only_a_program_with_a_way_out_leaves_its_outcome_in_doubt(root: Path) -> None:
     async with opened(root) as (gate, _):
         reconcile: Any = gate.services.registry.resolve("exec.python").reconcile
-        assert reconcile(code="1", project="overlay")[0] == "not"
-        assert reconcile(code="1", network=["example.com"])[0] == "unknown"
-        assert reconcile(code="1", secrets=["TOKEN"])[0] == "unknown"
+        context = Context("c_1", "builder", "exec.python")
+        assert (await reconcile(context, code="1", project="overlay"))[0] == "not"
+        assert (await reconcile(context, code="1", network=["example.com"]))[0] == "unknown"
+        assert (await reconcile(context, code="1", secrets=["TOKEN"]))[0] == "unknown"
 
 
 async def test_files_that_cannot_be_saved_are_named_with_the_reason(root: Path) -> None:

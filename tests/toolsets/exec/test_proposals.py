@@ -286,7 +286,7 @@ async def test_a_kept_proposal_that_was_tampered_with_is_not_applied(root: Path)
     before = tree(root)
     async with opened(root, human=False, policy=FREE) as (gate, _):
         proposal = (await changed(gate, "open('a.txt', 'w').write('mine')", wait=False))["proposal"]
-        (kept,) = (root / ".toolgate/proposals").glob("*.json")
+        (kept,) = (root / ".toolgate/proposals/builder").glob("*.json")
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
         body = json.loads(kept.read_text())
         body["manifest"][0]["path"] = "project:b.txt"
@@ -307,4 +307,4 @@ async def test_only_so_many_proposals_are_kept(root: Path, monkeypatch: pytest.M
     async with opened(root, human=False, policy=FREE | {"consent": {"max_open": 10}}) as (gate, _):
         for number in range(5):
             await changed(gate, f"open('a.txt', 'w').write('{number}')", wait=False)
-        assert len(os.listdir(root / ".toolgate/proposals")) == 3
+        assert len(os.listdir(root / ".toolgate/proposals/builder")) == 3

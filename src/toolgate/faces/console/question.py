@@ -105,7 +105,8 @@ async def view(question: Question, painter: Painter, *, whole: bool = False) -> 
 
 def too_large(question: Question) -> bool:
     """Whether no page can show it in full, so that no page may approve it."""
-    texts = [question.preview, *(value for value in question.args.values() if isinstance(value, str))]
+    given = (value if isinstance(value, str) else _json(value, 2) for value in question.args.values())
+    texts = [question.preview, *given]
     return any(len(text) > MOST_CHARS or text.count("\n") > MOST_LINES for text in texts)
 
 

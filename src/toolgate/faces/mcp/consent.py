@@ -72,16 +72,27 @@ class Consent:
         willing = exchange.can_elicit and self._gate.config.consent.mcp
         if exchange.modern:
             return await self._stateless(exchange, tool, args, progress, willing)
+        key = None
         if willing:
-            result = await self._waiting(exchange, tool, args, progress)
+            # what leads to another call is done when that one is put off, and must not be done again
+            key = new_id("m") if self._leads_on(tool) else None
+            result = await self._waiting(exchange, tool, args, progress, key)
             if result is not None:
                 return result
-        return self._where(await self._call(exchange, tool, args, progress, wait=False))
+        return self._where(await self._call(exchange, tool, args, progress, wait=False, key=key))
+
+    def _leads_on(self, tool: str) -> bool:
+        try:
+            return self._gate.services.registry.resolve(tool).follow is not None
+        except CallError:
+            return False
 
     async def _call(
-        self, exchange: Exchange, tool: str, args: Message, progress: Progress, *, wait: bool
-    ) -> Result:
-        return await self._gate.call(tool, args, persona=exchange.persona, wait=wait, progress=progress)
+        self, exchange: Exchange, tool: str, args: Message, progress: Progress, *, wait: bool, key: str | None = None
+    ) -> Result:  # fmt: skip
+        return await self._gate.call(
+            tool, args, persona=exchange.persona, wait=wait, progress=progress, key=key
+        )
 
     def _where(self, result: Result) -> Result:
         """Say where a human can approve, if we know a better place than the command line."""
@@ -93,7 +104,7 @@ class Consent:
     # --- the handshake era --------------------------------------------------------------------------------
 
     async def _waiting(
-        self, exchange: Exchange, tool: str, args: Message, progress: Progress
+        self, exchange: Exchange, tool: str, args: Message, progress: Progress, key: str | None
     ) -> Result | None:
         """None if the user put it off: then its question stays open."""
         task = asyncio.current_task()
@@ -101,7 +112,7 @@ class Consent:
         asking = _Asking(self, exchange, progress, task)
         token, before = _asking.set(asking), task.cancelling()
         try:
-            result = await self._call(exchange, tool, args, progress, wait=True)
+            result = await self._call(exchange, tool, args, progress, wait=True, key=key)
         except asyncio.CancelledError:
             if not asking.later or task.uncancel() > before:
                 raise  # the client has cancelled it, or gone

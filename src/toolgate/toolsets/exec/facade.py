@@ -38,18 +38,30 @@ class Answer(TypedDict):
     job_id: str | None
 
 
+_SHOWN = 32
+
+
 def toolset(means: Means, ledger: Ledger) -> list[Tool]:
-    async def wanted_of(given: Mapping[str, Any]) -> Wanted:
+    shown: dict[str, str] = {}
+    """Stored scripts as humans were asked about them, by call: they run as they were shown, whatever the file says now."""
+
+    async def wanted_of(given: Mapping[str, Any], call: Context) -> Wanted:
         text = given.get("code") or ""
         if given.get("script") is not None:
-            text = await _stored(means, given["script"])
+            kept = shown.pop(call.call_id, None)
+            text = await _stored(means, given["script"]) if kept is None else kept
         spelled = {"code": text, "timeout_ms": given["timeout_ms"]}
         return Wanted.of(given["language"], spelled)
 
-    async def show(**given: Any) -> str:
+    async def show(call: Context, **given: Any) -> str:
         if given.get("action", "execute") != "execute":
             return ""
-        wanted = await wanted_of(given)
+        shown.pop(call.call_id, None)
+        wanted = await wanted_of(given, call)
+        if given.get("script") is not None:
+            shown[call.call_id] = wanted.code
+            for old in list(shown)[:-_SHOWN]:  # of questions that nobody answered
+                del shown[old]
         return preview(wanted, means.advise(wanted.language, wanted.code))
 
     async def execute(
@@ -60,9 +72,9 @@ def toolset(means: Means, ledger: Ledger) -> list[Tool]:
         script: Stored = None,
     ) -> Answer:
         """Run code in the sandbox, without network, secrets or files: an ES module, or Python."""
-        wanted = await wanted_of(
-            {"code": code, "language": language, "timeout_ms": timeout_ms, "script": script}
-        )
+        given = {"code": code, "language": language, "timeout_ms": timeout_ms, "script": script}
+        wanted = await wanted_of(given, context)
+        means.heed(context, language, wanted.code, given)
         return _answer(await run_program(means, wanted, context), context)
 
     async def status(context: Context, job_id: Annotated[str, Field(max_length=128)]) -> Answer:

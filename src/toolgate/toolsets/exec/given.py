@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from toolgate.core.effects import Effects
 from toolgate.core.errors import InvalidArgs
@@ -22,8 +22,16 @@ MARGIN = 5.0
 """What the gate's own time is longer than the program's: setting up, ending and reading back take some."""
 MAX_FILES = 100
 
-Host = Annotated[str, Field(min_length=1, max_length=260)]
-Method = Annotated[str, Field(pattern=r"^[A-Za-z]{1,16}$")]
+
+def _one_spelling(host: str) -> str:
+    """The one that the proxy compares, in ASCII: rules are written about it, and look-alikes are seen to be others."""
+    from toolgate.sandbox.egress.grant import Reach as Place  # the proxy is loaded by those who use it
+
+    return str(Place.parse(host))
+
+
+Host = Annotated[str, Field(min_length=1, max_length=260), AfterValidator(_one_spelling)]
+Method = Annotated[str, Field(pattern=r"^[A-Za-z]{1,16}$"), AfterValidator(str.upper)]
 
 
 class Network(BaseModel):

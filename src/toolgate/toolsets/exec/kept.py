@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ HOURS = 24
 
 
 class Proposals:
+    """A directory for each persona: nobody's push out another's."""
+
     def __init__(self, directory: Path, files: WorkspaceFiles, now: Callable[[], int]) -> None:
         self._directory, self._files, self._now = directory, files, now
 
@@ -39,19 +41,20 @@ class Proposals:
 
         def work() -> None:
             self._files.images.put(contents_of(change))
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._sweep()
-            _write(self._directory / f"{ident}.json", json.dumps(body))
+            place = self._directory / persona
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _sweep(place)
+            _write(place / f"{ident}.json", json.dumps(body))
 
         await self._files.run(work)
         return ident
 
     async def load(self, ident: str, persona: str) -> Change:
-        body = await self._files.run(lambda: self._read(ident))
-        if body is None or body["persona"] != persona or body["until"] < self._now():
+        body = await self._files.run(lambda: self._read(ident, persona))
+        if body is None or body["until"] < self._now():
             raise NotFound(
                 f"there is no proposal {ident} of {persona}'s any more",
-                f"run the program again; proposals are kept for {HOURS} hours, the last {MOST} of them",
+                f"run the program again; proposals are kept for {HOURS} hours, a persona's last {MOST}",
             )
         return await self._files.load(body["manifest"])
 
@@ -59,18 +62,26 @@ class Proposals:
         """The images that must stay as long as the proposals do."""
         return frozenset(
             entry[side]
-            for file in self._all()
-            for entry in (self._read(file.stem) or {"manifest": ()})["manifest"]
+            for file in self._directory.glob("*/x_*.json")
+            for entry in self._standing(file.stem, file.parent.name)
             for side in ("before", "after")
             if entry[side] not in (None, DIRECTORY)
         )
 
-    def _read(self, ident: str) -> Mapping[str, Any] | None:
+    def _standing(self, ident: str, persona: str) -> list[dict[str, Any]]:
+        """What one needs. One that is over needs nothing, and one that is damaged is no reason to stop other writes."""
+        with suppress(Failed):
+            body = self._read(ident, persona)
+            if body is not None and body["until"] >= self._now():
+                return list(body["manifest"])
+        return []
+
+    def _read(self, ident: str, persona: str) -> Mapping[str, Any] | None:
         if not IDENT.fullmatch(ident):
             return None
         try:
-            body: dict[str, Any] = json.loads((self._directory / f"{ident}.json").read_bytes())
-            if _ident(body["manifest"], body["persona"]) == ident and isinstance(body["until"], int):
+            body: dict[str, Any] = json.loads((self._directory / persona / f"{ident}.json").read_bytes())
+            if _ident(body["manifest"], persona) == ident and isinstance(body["until"], int):
                 return body
         except FileNotFoundError:
             return None
@@ -78,18 +89,16 @@ class Proposals:
             pass
         raise Failed(f"the kept proposal {ident} is damaged", "run the program again")
 
-    def _all(self) -> Iterator[Path]:
-        return (file for file in self._directory.glob("x_*.json") if IDENT.fullmatch(file.stem))
 
-    def _sweep(self) -> None:
-        """Make room for one: the oldest go, whether or not their time has come."""
-        aged = []
-        for file in self._all():
-            with suppress(FileNotFoundError):
-                aged.append((file.stat().st_mtime_ns, file))
-        aged.sort()
-        for _, file in aged[: max(len(aged) - MOST + 1, 0)]:
-            file.unlink(missing_ok=True)
+def _sweep(place: Path) -> None:
+    """Make room for one: the oldest go, whether or not their time has come."""
+    aged = []
+    for file in place.glob("x_*.json"):
+        with suppress(FileNotFoundError):
+            aged.append((file.stat().st_mtime_ns, file))
+    aged.sort()
+    for _, file in aged[: max(len(aged) - MOST + 1, 0)]:
+        file.unlink(missing_ok=True)
 
 
 def _ident(manifest: list[dict[str, Any]], persona: str) -> str:

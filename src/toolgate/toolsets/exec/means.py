@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,5 +61,8 @@ class Means:
     trace: Callable[[Execution], Awaitable[Any]]
     jobs: Callable[[], Jobs]
     """For programs that run in the background."""
+    heed: Callable[[Context, Language, str, Mapping[str, Any]], None]
+    """Refuses to run this code for a call of `code.execute` with these arguments, where the owner has said so of
+    `exec.python` and its like."""
     held: Callable[[bytes], frozenset[str]]
     """The names of the secrets that a content holds, in whatever form."""

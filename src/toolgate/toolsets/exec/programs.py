@@ -11,7 +11,7 @@ from toolgate.core.context import Context
 from toolgate.core.tool import Handler, Risk, Tool, tool
 from toolgate.sandbox.job import Language
 from toolgate.toolsets.exec.applying import FOLLOW
-from toolgate.toolsets.exec.background import submit
+from toolgate.toolsets.exec.background import submit, submitted
 from toolgate.toolsets.exec.given import (
     MARGIN,
     MOST_SECONDS,
@@ -60,9 +60,11 @@ def shared(means: Means, language: Language) -> dict[str, Any]:
         wanted = Wanted.of(language, given)
         return preview(wanted, means.advise(wanted.language, wanted.code))
 
-    def reconcile(**given: Any) -> tuple[str, str]:
+    async def reconcile(context: Context, background: bool = False, **given: Any) -> tuple[str, str]:
         """What a program does within the walls is gone with it. Only what it may have told a host, or a secret it may
         have used, outlives it, and nobody can tell whether it came to that: then the outcome stays unknown."""
+        if background:
+            return await submitted(means.jobs(), context)
         if Wanted.of(language, given).closed:
             return "not", "it had no way out of the sandbox, and what it did there ended with it"
         return "unknown", "it could reach the network or use secrets before it ended"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -73,16 +74,28 @@ async def _found(means: Means, wanted: Wanted, context: Context, outcome: Outcom
         refused = f"{len(left)} files were not saved: {context.persona} has no scratch mount"
         return ran(outcome, [], [*warnings, refused])
     # what is saved is read by others later, when nobody knows any more what the program was given
-    clean = [Left(each.path, means.redact(each.content), each.mode) for each in left]
+    # in a thread: it may be megabytes of what takes longest, and others want to be served meanwhile
+    clean = await asyncio.to_thread(_clean, means, left)
+    if len(clean) < len(left):
+        warnings.append(f"{len(left) - len(clean)} files were not saved: their names hold a secret")
     kept, why = await save(means.files, context.call_id, clean)
     return ran(outcome, kept, [*warnings, *why])
+
+
+def _clean(means: Means, left: Sequence[Left]) -> list[Left]:
+    return [
+        Left(each.path, means.redact(each.content), each.mode)
+        for each in left
+        if means.redact(each.path) == each.path
+    ]
 
 
 async def _trace(means: Means, wanted: Wanted, context: Context, found: Ran) -> None:
     """For people who want to know what fails most. That it cannot be kept is no reason to fail the call."""
     from toolgate.ledger.traces import Execution  # loaded with the first program
 
-    code, out, err = means.redact([_text(wanted), found["stdout"], found["stderr"]])
+    said = [_text(wanted), found["stdout"], found["stderr"]]
+    code, out, err = await asyncio.to_thread(means.redact, said)
     try:
         await means.trace(
             Execution(
@@ -124,7 +137,7 @@ async def _propose(
         found["warnings"] += made.left_out
         if not made.change.files:
             return
-        _check_secrets(means, made.change)
+        await asyncio.to_thread(_check_secrets, means, made.change)
         ident = await means.kept.keep(made.change, context.persona)
     except CallError as error:
         state = "conflict" if error.code is Code.CONFLICT else "refused"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from toolgate.core.context import Context
+from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotAllowed, Unavailable
+from toolgate.core.names import Registry
+from toolgate.core.ports import Facts
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
 from toolgate.ledger.needed import images_needed
@@ -29,6 +33,10 @@ from toolgate.workspace.files import WorkspaceFiles
 if TYPE_CHECKING:
     from toolgate.jobs.jobs import Jobs
     from toolgate.ledger.traces import Traces
+
+
+_WRITTEN = 3
+"""The last step of policy at which the owner has spoken of a tool by its name, to stop it."""
 
 
 class Around(Protocol):
@@ -88,6 +96,9 @@ def tools_of(
         limits=lambda language, seconds: _limits(spec(), language, seconds),
         trace=lambda execution: around.traces.add(execution),
         jobs=lambda: around.jobs,
+        heed=lambda context, language, code, args: _heed(
+            services.registry, policy(), context, language, code, args
+        ),
         held=lambda data: _names_in(redactor.vault, data),
     )
 
@@ -108,6 +119,22 @@ def _limits(spec: SandboxSpec, language: Language, seconds: float) -> Limits:
 
     usual = spec.limits.limits(LIMITS.processes if language == "shell" else 1)
     return replace(usual, wall_s=wall, cpu_s=cpu)
+
+
+def _heed(
+    registry: Registry, policy: Policy, context: Context, language: Language, code: str, args: Mapping[str, Any]
+) -> None:  # fmt: skip
+    """One program has two names. What the owner wrote about `exec.*`, in `deny` or in rules, holds for both."""
+    named, own = registry.resolve(f"exec.{language}"), registry.resolve(context.tool)
+    closed = named.validate({"code": code}).model_dump(mode="json")
+    said = policy.decide(Facts(context.persona, named, closed, named.effects_for(closed)))
+    here = policy.decide(Facts(context.persona, own, args, own.effects_for(args)))
+    asks = said.verdict is Verdict.ASK and here.verdict is Verdict.ALLOW
+    if said.step <= _WRITTEN and (said.verdict is Verdict.DENY or asks):
+        raise NotAllowed(
+            f"{context.persona} may not run this as {own.name}: {said.reason}", f"call {named.name} itself",
+            data={"rule": said.rule}, certain=True,
+        )  # fmt: skip
 
 
 def _names_in(vault: Vault | None, data: bytes) -> frozenset[str]:
