@@ -94,6 +94,14 @@ def test_small_edits_of_a_file_are_shown_as_small_hunks() -> None:
     ]  # fmt: skip
 
 
+def test_a_name_that_changes_in_a_few_places_of_a_long_file_is_shown_as_small_hunks() -> None:
+    before = [f"{number}\n" for number in range(10_000)]
+    after = ["name\n" if number % 1000 == 7 else line for number, line in enumerate(before)]
+    diff = shown("".join(before).encode(), "".join(after).encode())
+    assert diff.count("\n@@ ") == diff.count("\n+name") == 10
+    assert diff.count("\n-") == 10
+
+
 def test_the_text_is_shown_if_only_the_other_side_is_binary() -> None:
     gone = shown(b"one\ntwo\n", b"\0\1")
     assert "-one\n-two" in gone

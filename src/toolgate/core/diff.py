@@ -1,7 +1,7 @@
 """A Change as a person reads it: a unified diff made from the bytes that will be written.
 
 The work is bounded, because an agent chooses both sides: what is equal at both ends is left out, and a middle that
-is too large or too different to compare line by line is shown as one block replaced by another.
+is too different for its length is shown as one block replaced by another. The longer it is, the fewer edits are found.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import NamedTuple
 from toolgate.core.change import Change, FileChange
 
 CONTEXT = 3
-MAX_LINES = 1500
 MAX_EDITS = 500
+MAX_WORK = 3_000_000
+"""Lines times edits."""
 _CONTROLS = frozenset({*range(0x20), *range(0x7F, 0xA0)}) - frozenset(b"\t\n\f\r")
 """Bytes that no Latin-1 text has; what has them is shown as binary."""
 
@@ -141,7 +142,7 @@ def _edits(old: list[str], new: list[str]) -> list[Edit]:
     if not left and not right:
         return []
     whole = Edit(head, head + len(left), head, head + len(right))
-    if not left or not right or max(len(left), len(right)) > MAX_LINES:
+    if not left or not right:
         return [whole]
     steps = _steps(left, right)
     return [whole] if steps is None else _joined(steps, head)
@@ -150,12 +151,13 @@ def _edits(old: list[str], new: list[str]) -> list[Edit]:
 def _steps(old: list[str], new: list[str]) -> list[tuple[int, int, bool]] | None:
     """The fewest lines to remove and insert (Myers), last first: where, and whether it inserts.
 
-    None beyond MAX_EDITS, which bounds the time by MAX_EDITS x MAX_LINES, whatever the lines are.
+    None beyond MAX_EDITS or MAX_WORK, which bounds the time whatever the lines are.
     """
+    most = min(len(old) + len(new), MAX_EDITS, MAX_WORK // max(len(old), len(new)))
     reach = {1: 0}
     """How far into `old` each diagonal has come."""
     trace: list[dict[int, int]] = []
-    for edits in range(min(len(old) + len(new), MAX_EDITS) + 1):
+    for edits in range(most + 1):
         trace.append(reach.copy())
         for diagonal in range(-edits, edits + 1, 2):
             x = reach[diagonal + 1] if _goes_down(reach, diagonal, edits) else reach[diagonal - 1] + 1
