@@ -64,10 +64,7 @@ async def _job(means: Means, wanted: Wanted, tool: str) -> tuple[Job, Seen | Non
 async def _found(means: Means, wanted: Wanted, context: Context, outcome: Outcome) -> Ran:
     warnings = means.advise(wanted.language, wanted.code)
     given = {name: text.encode() for name, text in (wanted.files or {}).items()}
-    new = [each for each in outcome.left if given.get(each.path) != each.content]
-    left = [each for each in new if not means.held(each.path.encode("utf-8", "replace"))]
-    if len(left) < len(new):
-        warnings = [*warnings, f"{len(new) - len(left)} files were not saved: their names hold secrets"]
+    left = [each for each in outcome.left if given.get(each.path) != each.content]
     if not left:
         return ran(outcome, [], warnings)
     if not means.may_save(context.persona):
