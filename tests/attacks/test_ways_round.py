@@ -157,6 +157,19 @@ async def test_no_line_of_a_question_is_written_by_the_program(tmp_path: Path) -
             assert not set(question.preview) & set("\r\x0b\x1b\u2028\u202e")
 
 
+async def test_no_two_calls_look_alike_to_whoever_is_asked(tmp_path: Path) -> None:
+    calls: list[dict[str, Any]] = [
+        {}, {"background": True}, {"timeout": 31}, {"stdin": "x"}, {"files": {"a": "1"}}, {"files": {"a b": "1"}},
+        {"network": ["a.example"]}, {"network": {"hosts": ["a.example"], "methods": ["GET"]}}, {"secrets": ["A"]},
+        {"project": "read"}, {"project": "overlay"}, {"packages": ["numpy"]},
+    ]  # fmt: skip
+    asks = {"tools": ["exec.*"], "decision": "ask"}
+    async with opened(tmp_path, asks, consent={"max_open": 50}) as gate:
+        for args in calls:
+            await gate.call("exec.python", {"code": "1"} | args, wait=False)
+        assert len({question.preview for question in await gate.approvals()}) == len(calls)
+
+
 # --- another key ----------------------------------------------------------------------------------------------
 
 

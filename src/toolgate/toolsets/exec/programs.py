@@ -43,6 +43,7 @@ _SAYS = {
     "shell": "Run a command (`argv`) or a shell script in the sandbox, with nothing of the machine but its programs: "
     "no network, no files and no secrets unless asked for.",
 }
+_LATER = "\nit is handed to a job, whose call passes the gate once more"
 Argv = Annotated[
     list[Annotated[str, Field(max_length=128 << 10)]],
     Field(min_length=1, max_length=1000, description="A program and its arguments; no shell reads them."),
@@ -58,7 +59,8 @@ def shared(means: Means, language: Language) -> dict[str, Any]:
 
     def show(**given: Any) -> str:
         wanted = Wanted.of(language, given)
-        return preview(wanted, means.advise(wanted.language, wanted.code))
+        shown = preview(wanted, means.advise(wanted.language, wanted.code))
+        return shown + _LATER if given.get("background") else shown
 
     async def reconcile(context: Context, background: bool = False, **given: Any) -> tuple[str, str]:
         """What a program does within the walls is gone with it. Only what it may have told a host, or a secret it may

@@ -56,7 +56,11 @@ _WORDS: dict[Limit, tuple[type[CallError], str, str]] = {
     "disk": (TooLarge, "wrote more than it may", "write less, or print it"),
     "inodes": (TooLarge, "made more files than it may", "make fewer"),
     "output": (TooLarge, "printed more than it may", "print less, or write it into a file"),
-    "requests": (Failed, "made more requests than it may", "make fewer"),
+    "requests": (
+        Failed,
+        "made more requests than it may, or gave more than 256 KiB to one `output(...)`",
+        "make fewer, and write large results into a file",
+    ),
 }
 
 
