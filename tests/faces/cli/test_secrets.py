@@ -81,7 +81,10 @@ def test_what_cannot_be_done_is_said_with_a_fix(
 
 
 def test_a_value_on_the_command_line_is_not_taken(cli: Cli) -> None:
-    assert cli("secrets", "set", "A", "some-value-1").code == 2
+    done = cli("secrets", "set", "A", "some-value-1")
+    assert done.code == 2
+    assert "fix: " in done.err
+    assert "some-value-1" not in done.out + done.err
 
 
 def test_at_a_terminal_the_value_is_typed_unseen(terminal: Callable[..., Terminal], cli: Cli) -> None:

@@ -140,7 +140,8 @@ def _write_open_files() -> None:
 def _open_streams() -> None:
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "r")), encoding="utf-8")
     out = io.BufferedWriter(io.FileIO(1, "w"))
-    sys.stdout = io.TextIOWrapper(out, encoding="utf-8", errors="backslashreplace")
+    # by lines: what a program has printed is there, too, when it is ended from outside
+    sys.stdout = io.TextIOWrapper(out, encoding="utf-8", errors="backslashreplace", line_buffering=True)
     err = io.BufferedWriter(io.FileIO(2, "w"))
     sys.stderr = io.TextIOWrapper(err, encoding="utf-8", errors="backslashreplace", line_buffering=True)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
