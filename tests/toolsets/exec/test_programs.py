@@ -254,6 +254,23 @@ async def test_javascript_runs_as_python_does(root: Path) -> None:
         assert "+ONE" in changed["proposal"]["diff"]
 
 
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("exec.python", {"code": "import sys\nsys.path.insert(0, '/project')\nimport mine"}),
+        ("exec.shell", {"script": "cd /project && python3 -c 'import mine'"}),
+    ],
+)
+async def test_importing_from_the_project_proposes_no_bytecode(
+    root: Path, tool: str, args: dict[str, Any]
+) -> None:
+    (root / "mine.py").write_text("open('/project/made.txt', 'w').write('made')\n")
+    async with opened(root, human=False, policy=POLICY | VIEWING) as (gate, _):
+        found = good(await gate.call(tool, {**args, "project": "overlay"}, wait=False))
+        assert found["exit_code"] == 0, found["stderr"]
+        assert [file["path"] for file in found["proposal"]["files"]] == ["made.txt"]
+
+
 async def test_a_shell_runs_what_is_in_the_project_and_changes_only_its_copy(root: Path) -> None:
     (root / "build.sh").write_text("#!/bin/sh\necho built > out.txt\ncp build.sh again.sh && ./again.sh\n")
     (root / "build.sh").chmod(0o755)

@@ -30,6 +30,7 @@ def prepare(link: Link, packages: list[str]) -> dict[str, Any]:
     """Everything that can be done before there is a program. Gives the namespace it will run in."""
     _open_streams()
     sys.path += packages
+    sys.dont_write_bytecode = True  # importing from a view of the project changes nothing in it
     sys.argv = [NAME]
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
