@@ -56,7 +56,7 @@ policy:
       reason: deployment files are edited by people
     - name: source-changes-are-reviewed
       persona: builder
-      tools: [fs.write, fs.patch]
+      tools: [fs.write, fs.patch, fs.apply]
       when: {path: "src/**"}
       decision: ask
       reason: source changes are reviewed

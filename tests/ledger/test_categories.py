@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgate.ledger.categories import categorize
+from toolgate.ledger.categories import categorize, error_line
 
 PYTHON = [
     ("x =", "syntax"),
@@ -29,6 +29,11 @@ PYTHON = [
     ("import socket; socket.create_connection(('127.0.0.1', 1))", "network"),
     ("import urllib.request as u; u.urlopen('http://127.0.0.1:1')", "network"),
     ("import socket; raise socket.gaierror(-2, 'Name or service not known')", "network"),
+    ("raise OSError('this program has no network, so a.example cannot be reached')", "network"),
+    (
+        "raise OSError('HTTP 403 from http://a.example/: this program may not reach http a.example:80')",
+        "network",
+    ),
     ("raise MemoryError", "memory"),
     ("bytearray(1 << 60)", "memory"),
     ("raise OSError(28, 'No space left on device')", "limit"),
@@ -126,6 +131,13 @@ LIMITS = {
 @pytest.mark.parametrize(("limit", "category"), LIMITS.items())
 def test_a_limit_says_more_than_any_text(limit: str, category: str) -> None:
     assert categorize("python", "TypeError: x", None, limit) == category
+
+
+def test_the_line_that_names_the_error_is_found() -> None:
+    deno = "error: Uncaught (in promise) Error: no\nthrow new Error('no')\n      ^\n    at file:///work/program.mjs:1:7\n"
+    assert error_line(deno) == "error: Uncaught (in promise) Error: no"
+    assert error_line("Traceback (most recent call last):\n  File\nKeyError: 'a'\n") == "KeyError: 'a'"
+    assert error_line("") == ""
 
 
 @given(st.sampled_from(["python", "javascript", "shell", "other"]), st.text(), st.none() | st.integers())

@@ -9,7 +9,10 @@ log = logging.getLogger("toolgate.jobs")
 
 class Forward(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        log.log(record.levelno, "%s", record.getMessage(), exc_info=record.exc_info)
+        message = record.getMessage()
+        # that it ends what we told it to end is nothing to warn anybody of
+        level = logging.DEBUG if message.startswith("Asyncio task cancelled") else record.levelno
+        log.log(level, "%s", message, exc_info=record.exc_info)
 
 
 def take_over() -> None:

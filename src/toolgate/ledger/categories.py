@@ -24,6 +24,7 @@ _NETWORK = (
     "Connection refused", "Connection reset", "Connection timed out", "Name or service not known",
     "Temporary failure in name resolution", "Network is unreachable", "No route to host", "urlopen error",
     "error sending request", "fetch failed", "ECONNREFUSED", "ENOTFOUND", "Could not resolve", "dns error",
+    "this program has no network", "this program may not reach", "which programs may not reach",
 )  # fmt: skip
 
 # Phrases that say more than the name of the error, in this order, looked for in the message of the last error named.
@@ -87,6 +88,13 @@ def categorize(language: str, stderr: str, exit_code: int | None = None, limit: 
     if found is not None:
         return found
     return "runtime" if tail else "unknown"
+
+
+def error_line(stderr: str) -> str:
+    """The line that names the error: Deno's stands above its frames, every other one at the end."""
+    text = stderr.strip()
+    found = _DENO.search(text)
+    return found.group() if found is not None else text.rsplit("\n", 1)[-1]
 
 
 def _python(text: str) -> Category | None:

@@ -16,7 +16,7 @@ from toolgate.core.call import new_id
 from toolgate.core.clock import Clock, iso
 from toolgate.core.display import encodable
 from toolgate.core.errors import InvalidArgs
-from toolgate.ledger.categories import categorize
+from toolgate.ledger.categories import categorize, error_line
 from toolgate.storage.executions import DAY, ExecutionRow, Executions, Keep
 from toolgate.storage.port import Backend
 
@@ -168,9 +168,8 @@ def as_execution(row: ExecutionRow) -> dict[str, Any]:
 
 
 def _example(row: ExecutionRow) -> dict[str, str]:
-    lines = row.stderr.strip().splitlines()
     return {
         "id": row.id,
         "code": row.code[:EXAMPLE_CHARACTERS],
-        "error": (lines[-1] if lines else row.limit_hit)[:EXAMPLE_CHARACTERS],
+        "error": (error_line(row.stderr) or row.limit_hit)[:EXAMPLE_CHARACTERS],
     }

@@ -45,6 +45,8 @@ _LINES = (b"\\n", b"\\r", b"\\t")
 _LINE = re.compile(rb"\\[nrt]")
 _CHUNK = 4096
 _BETWEEN = b"\x1f"
+_KNOWN: dict[bytes, bytes] = {}
+_MOST_KNOWN = 4096
 _SIDE = re.compile(rb"^[ +-]", re.MULTILINE)
 
 
@@ -53,7 +55,18 @@ def squeeze(text: bytes) -> bytes:
 
 
 def _plain(match: re.Match[bytes]) -> bytes:
-    """What an escape stands for; itself where it stands for nothing."""
+    """What an escape stands for. Most texts have the same few again and again."""
+    text = match.group()
+    found = _KNOWN.get(text)
+    if found is None:
+        found = _worked_out(match)
+        if len(_KNOWN) < _MOST_KNOWN:
+            _KNOWN[text] = found
+    return found
+
+
+def _worked_out(match: re.Match[bytes]) -> bytes:
+    """Itself where it stands for nothing."""
     which = match.lastindex or 0
     part = match.group(which)
     if which in _BYTE:

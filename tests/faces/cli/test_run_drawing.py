@@ -22,7 +22,7 @@ RAN: dict[str, Any] = {
         "execution": "x_1", "files": [{"path": "a"}], "diff": "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2", "state": "pending",
         "event_id": None, "error": {"code": "pending", "message": "a human must approve", "fix": "call fs.apply"},
     },
-    "warnings": ["line 1: it prints a secret"], "duration_ms": 12.4, "memory": 3 << 20,
+    "warnings": ["line 1: it prints a secret"], "duration_ms": 12.4, "memory": 3 << 20, "job_id": None,
 }  # fmt: skip
 PLAIN = """\
 one
@@ -41,6 +41,7 @@ proposal pending: 1 change
 +2
 pending: a human must approve
 fix: call fs.apply
+exit: 3
 """
 
 
@@ -72,10 +73,26 @@ def test_a_person_sees_how_it_ended_and_no_escape_of_the_program(monkeypatch: py
     assert "oh ⟨U+001B⟩[31m" in shown
 
 
+@pytest.mark.parametrize("screen", [Screen, io.StringIO])
+def test_what_was_handed_to_a_job_says_which(
+    monkeypatch: pytest.MonkeyPatch, screen: type[io.StringIO]
+) -> None:
+    handed = {name: [] for name in ("outputs", "files", "requests", "warnings")} | {
+        "stdout": "", "stderr": "", "exit_code": None, "limit": None, "output": None, "proposal": None,
+        "duration_ms": 0.0, "memory": 0, "job_id": "j_1",
+    }  # fmt: skip
+    out = screen()
+    monkeypatch.setattr(sys, "stdout", out)
+    assert rendering.show("exec.python", handed)
+    assert "j_1" in out.getvalue()
+    assert "toolgate jobs show" in out.getvalue()
+    assert "ended" not in out.getvalue()
+
+
 def test_what_was_applied_can_be_taken_back_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = io.StringIO()
     monkeypatch.setattr(sys, "stdout", pipe)
     applied = RAN["proposal"] | {"state": "applied", "event_id": 7, "error": None}
     assert rendering.show("exec.python", RAN | {"proposal": applied})
     assert "proposal applied: 1 change" in pipe.getvalue()
-    assert pipe.getvalue().endswith("toolgate undo 7 takes it back\n")
+    assert "\ntoolgate undo 7 takes it back\n" in pipe.getvalue()

@@ -81,7 +81,10 @@ def test_what_cannot_be_done_is_said_with_a_fix(
 
 
 def test_a_value_on_the_command_line_is_not_taken(cli: Cli) -> None:
-    assert cli("secrets", "set", "A", "some-value-1").code == 2
+    done = cli("secrets", "set", "A", "some-value-1")
+    assert done.code == 2
+    assert "fix: " in done.err
+    assert "some-value-1" not in done.out + done.err
 
 
 def test_at_a_terminal_the_value_is_typed_unseen(terminal: Callable[..., Terminal], cli: Cli) -> None:
@@ -101,10 +104,13 @@ def test_names_are_completed(cli: Cli, project: Path) -> None:
     assert complete_bash("toolgate secrets test API", project) == ["API_KEY", "API_TOKEN"]
 
 
-def test_an_untrusted_project_has_no_vault(cli: Cli, project: Path, tmp_path: Path) -> None:
+def test_an_untrusted_project_has_no_vault_and_no_programs(cli: Cli, project: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "toolgate.yaml").write_text("version: 1\n")
     done = cli("secrets", "list", "--root", str(other))
     assert done.code == 3
     assert "not trusted" in done.err
+    missing = cli("call", "exec.python", '{"code": "1"}', "--root", str(other))
+    assert "not trusted" in missing.err
+    assert "toolgate trust" in missing.err

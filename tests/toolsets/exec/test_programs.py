@@ -10,6 +10,8 @@ import pytest
 
 from toolgate import Context
 from toolgate.testing import Approve, Refuse
+from toolgate.toolsets.exec.given import Wanted
+from toolgate.toolsets.exec.previews import preview
 
 from .running import POLICY, VIEWING, code, good, opened
 
@@ -46,7 +48,7 @@ async def test_a_program_that_fails_has_run_and_its_exit_code_says_so(root: Path
 
 async def test_a_program_that_takes_too_long_is_stopped_and_what_it_said_is_kept(root: Path) -> None:
     async with opened(root) as (gate, _):
-        program = "print('begun', flush=True)\nwhile True: pass"
+        program = "print('begun')\nwhile True: pass"
         late = await gate.call("exec.python", {"code": program, "timeout_ms": 400})
         assert code(late) == "timeout"
         assert (late.data["stdout"], late.data["limit"], late.data["exit_code"]) == ("begun\n", "time", None)
@@ -139,13 +141,12 @@ async def test_what_a_program_may_reach_decides_whether_a_human_is_asked(
 
 async def test_a_human_sees_the_program_and_what_it_may_reach(root: Path) -> None:
     async with opened(root, Refuse("exec.python"), Refuse("exec.shell")) as (gate, script):
-        program = "import os\nprint('\x1b[2J')"
+        program = "import os\nprint('\x1b[2J')\n"
         asked = {"code": program, "project": "read", "files": {"a.csv": "1,2"}, "stdin": "xyz", "timeout": 5}
         assert code(await gate.call("exec.python", asked)) == "denied"
         reaching = {
             "argv": ["rm", "-rf", "a b"],
             "network": {"hosts": ["example.com"], "methods": ["get"]},
-            "secrets": ["TOKEN"],
         }
         assert code(await gate.call("exec.shell", reaching)) == "denied"
         first, second = (question.preview.split("\n") for question in script.seen)
@@ -158,7 +159,8 @@ async def test_a_human_sees_the_program_and_what_it_may_reach(root: Path) -> Non
         assert "for at most 5 s, in the sandbox" in first
         assert second[0] == "run rm -rf 'a b'"
         assert "it may reach the host example.com by GET" in second
-        assert "it may reach the secret TOKEN" in second
+        with_secret = preview(Wanted.of("shell", {"argv": ["true"], "secrets": ["TOKEN"]}), [])
+        assert "it may reach the secret TOKEN" in with_secret
 
 
 async def test_cancelling_the_call_ends_the_program(root: Path) -> None:
@@ -252,6 +254,23 @@ async def test_javascript_runs_as_python_does(root: Path) -> None:
         changed = good(await gate.call("exec.javascript", {"code": edit, "project": "overlay"}, wait=False))
         assert changed["exit_code"] == 0, changed["stderr"]
         assert "+ONE" in changed["proposal"]["diff"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("exec.python", {"code": "import sys\nsys.path.insert(0, '/project')\nimport mine"}),
+        ("exec.shell", {"script": "cd /project && python3 -c 'import mine'"}),
+    ],
+)
+async def test_importing_from_the_project_proposes_no_bytecode(
+    root: Path, tool: str, args: dict[str, Any]
+) -> None:
+    (root / "mine.py").write_text("open('/project/made.txt', 'w').write('made')\n")
+    async with opened(root, human=False, policy=POLICY | VIEWING) as (gate, _):
+        found = good(await gate.call(tool, {**args, "project": "overlay"}, wait=False))
+        assert found["exit_code"] == 0, found["stderr"]
+        assert [file["path"] for file in found["proposal"]["files"]] == ["made.txt"]
 
 
 async def test_a_shell_runs_what_is_in_the_project_and_changes_only_its_copy(root: Path) -> None:

@@ -200,6 +200,20 @@ async def test_a_secret_that_is_not_there_is_said_before_anything_runs(root: Pat
             assert "API_TOKEN" in result.error.fix
 
 
+async def test_what_there_is_not_is_said_before_anybody_is_asked(root: Path) -> None:
+    settings = {
+        "version": 1, "default_persona": "builder", "personas": {"builder": {"phase": "contribute"}}
+    }  # fmt: skip
+    async with toolgate.open(root, settings) as gate:
+        for asked, problem in (
+            ({"secrets": ["OTHER"]}, "not_found"),
+            ({"packages": ["numpy"]}, "not_allowed"),
+        ):
+            args = {"code": "1", "project": "read", **asked}
+            assert code(await gate.call("exec.python", args, wait=False)) == problem
+        assert await gate.approvals() == []
+
+
 async def test_a_run_leaves_a_trace_without_its_secrets(root: Path) -> None:
     with serving() as place:
         async with gated(root, place) as gate:

@@ -13,7 +13,7 @@ import typer
 
 from toolgate import config
 from toolgate.core.call import new_id
-from toolgate.core.errors import CallError, InvalidArgs
+from toolgate.core.errors import CallError, Code, InvalidArgs
 from toolgate.core.result import Meta, Result
 from toolgate.facade import Gate
 from toolgate.faces.cli import arguments, failures, options, project, rendering, speech
@@ -84,9 +84,16 @@ async def _call(request: Request) -> int:
     except CallError as error:  # the gate did not open
         return show(Result.refused(request.tool, error, Meta()))
     code = show(result)
-    if not speech.mode.json and not (project.locate(request.root) / config.FILE).exists():
-        speech.note(f"there is no {config.FILE} here: `toolgate init` sets up a project", "")
+    if not speech.mode.json:
+        _note_setup(request.root, result)
     return code
+
+
+def _note_setup(root: Path | None, result: Result) -> None:
+    if not (project.locate(root) / config.FILE).exists():
+        speech.note(f"there is no {config.FILE} here: `toolgate init` sets up a project", "")
+    elif result.error and result.error.code is Code.UNKNOWN_TOOL and not project.prepare(root).trusted:
+        speech.note("this project is not trusted, so most tools are not there: `toolgate trust`", "")
 
 
 async def _through_gate(request: Request, args: dict[str, Any]) -> Result:

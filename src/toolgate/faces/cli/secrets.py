@@ -21,8 +21,13 @@ Name = Annotated[
 ]
 
 
-@app.command("set", epilog="Example: toolgate secrets set GITHUB_TOKEN --host api.github.com < token.txt")
+@app.command(
+    "set",
+    epilog="Example: toolgate secrets set GITHUB_TOKEN --host api.github.com < token.txt",
+    context_settings={"allow_extra_args": True},
+)
 def set_(
+    context: typer.Context,
     name: Name,
     host: Annotated[
         list[str] | None,
@@ -38,6 +43,11 @@ def set_(
 ) -> None:
     """Keep a secret, or replace it. The value is read from stdin, or typed unseen at a terminal."""
     check_name(name)
+    if context.args:  # not said again: it may be the value
+        raise InvalidArgs(
+            "a value on the command line can be read by every process, and stays in the shell's history",
+            f"leave it out and type it unseen, or `toolgate secrets set {name} < FILE`",
+        )
     project.run(_set(name, _value(name), host or [], reveal, root))
 
 

@@ -30,6 +30,7 @@ def prepare(link: Link, packages: list[str]) -> dict[str, Any]:
     """Everything that can be done before there is a program. Gives the namespace it will run in."""
     _open_streams()
     sys.path += packages
+    sys.dont_write_bytecode = True  # importing from a view of the project changes nothing in it
     sys.argv = [NAME]
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
@@ -140,7 +141,8 @@ def _write_open_files() -> None:
 def _open_streams() -> None:
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "r")), encoding="utf-8")
     out = io.BufferedWriter(io.FileIO(1, "w"))
-    sys.stdout = io.TextIOWrapper(out, encoding="utf-8", errors="backslashreplace")
+    # by lines: what a program has printed is there, too, when it is ended from outside
+    sys.stdout = io.TextIOWrapper(out, encoding="utf-8", errors="backslashreplace", line_buffering=True)
     err = io.BufferedWriter(io.FileIO(2, "w"))
     sys.stderr = io.TextIOWrapper(err, encoding="utf-8", errors="backslashreplace", line_buffering=True)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]

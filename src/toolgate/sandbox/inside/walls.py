@@ -155,6 +155,9 @@ def environment(order: Order, mode: Mode) -> dict[str, str]:
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
     }
+    if order.kind == "shell":
+        # for a Python that it starts: bytecode is no change of the project, and what was printed is not lost
+        found |= dict.fromkeys(("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"), "1")
     if order.view:
         found["PROJECT"] = project_directory(order, mode)
     if order.network:

@@ -68,7 +68,7 @@ def opened(
     grant: Grant, context: Context, ledger: Ledger, vault: Vault | None, redactor: VaultRedactor,
     private: Sequence[str],
 ) -> Doors:  # fmt: skip
-    _known(vault, grant.secrets)
+    check_known(vault, grant.secrets)
     broker = SecretBroker(vault, grant.secrets)
     journal = Journal(ledger, context)
     if not grant.hosts:
@@ -86,7 +86,7 @@ def opened(
     return Doors(egress, broker, lambda: egress.exhausted, journal.recorded)
 
 
-def _known(vault: Vault | None, names: Sequence[str]) -> None:
+def check_known(vault: Vault | None, names: Sequence[str]) -> None:
     for name in names:
         if vault is None or vault.get(name) is None:
             known = ", ".join(vault.names() if vault is not None else ()) or "none"

@@ -9,6 +9,7 @@ from toolgate.core.errors import CallError
 from toolgate.core.paths import MountPath
 from toolgate.sandbox.job import Left
 from toolgate.toolsets.exec.results import Kept
+from toolgate.toolsets.exec.sweeping import sweep
 from toolgate.workspace.files import WorkspaceFiles
 
 WHERE = "exec"
@@ -31,6 +32,7 @@ async def save(files: WorkspaceFiles, call: str, left: Sequence[Left]) -> tuple[
             continue
         digest = content_hash(each.content) or ""
         kept.append(Kept(name=each.path, path=str(path), size=len(each.content), hash=digest))
+    await files.run(lambda: sweep(files.mounts, WHERE, call))
     return kept, refused
 
 

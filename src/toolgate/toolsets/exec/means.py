@@ -51,6 +51,8 @@ class Means:
     """Whether this persona has the scratch mount, where files that a program left are put."""
     doors: Callable[[Grant, Context], Doors]
     """Refuses what the vault or the owner does not let out, before anything runs."""
+    known: Callable[[Sequence[str]], None]
+    """Refuses names of secrets that there are not."""
     advise: Callable[[Language, str], list[str]]
     """What looks wrong about a program before it runs: advice for whoever approves it, and no wall."""
     redact: Callable[[Any], Any]

@@ -23,7 +23,7 @@ def _lines(wanted: Wanted, warnings: Sequence[str]) -> Iterator[str]:
     if wanted.argv:
         yield "run " + " ".join(visible(shlex.quote(word)) for word in wanted.argv)
     else:
-        lines = wanted.code.split("\n")
+        lines = wanted.code.removesuffix("\n").split("\n")
         yield f"run this {wanted.language} program of {len(lines)} line{'s' * (len(lines) != 1)}"
         width = len(str(len(lines)))
         yield from (f"{number:>{width}}  {visible(line)}" for number, line in enumerate(lines, 1))

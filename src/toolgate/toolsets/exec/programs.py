@@ -59,6 +59,10 @@ def shared(means: Means, language: Language) -> dict[str, Any]:
 
     def show(**given: Any) -> str:
         wanted = Wanted.of(language, given)
+        # nobody is asked about what would be refused anyway
+        means.known(wanted.grant.secrets)
+        if wanted.packages:
+            means.packages(wanted.packages)
         shown = preview(wanted, means.advise(wanted.language, wanted.code))
         return shown + _LATER if given.get("background") else shown
 

@@ -90,6 +90,7 @@ def tools_of(
         doors=lambda grant, context: doors.opened(
             grant, context, services.ledger, redactor.vault, redactor, spec().network.private
         ),
+        known=lambda names: doors.check_known(redactor.vault, names),
         advise=advise,
         redact=redactor.redact,
         packages=lambda names: _packages(names, spec().packages),

@@ -15,6 +15,9 @@ _STATES = {"applied": "green", "pending": "yellow"}
 
 
 def draw_run(data: Any, person: bool) -> Iterator[Text]:
+    if data["job_id"]:  # it has not run yet
+        yield _named("job", f"{data['job_id']}; `toolgate jobs show {data['job_id']}` says how it stands")
+        return
     yield from map(paint, _lines(data["stdout"]))
     if data["stderr"]:
         if person and data["stdout"]:
@@ -33,6 +36,8 @@ def draw_run(data: Any, person: bool) -> Iterator[Text]:
         yield from _proposal(data["proposal"])
     if person:
         yield _end(data)
+    elif data["exit_code"]:
+        yield _named("exit", str(data["exit_code"]))
 
 
 def _lines(text: str) -> list[str]:

@@ -1,0 +1,19 @@
+"""What the engine of jobs says reaches people only if it is news to them."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from toolgate.jobs.engine_log import take_over
+
+
+def test_ending_what_was_to_end_is_no_warning_and_everything_else_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    take_over()
+    with caplog.at_level(logging.WARNING, "toolgate.jobs"):
+        logging.getLogger("dbos").warning("Asyncio task cancelled for workflow or step %s", "x")
+        logging.getLogger("dbos").warning("the database is gone")
+    assert [record.getMessage() for record in caplog.records] == ["the database is gone"]
