@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from toolgate.core.errors import InvalidArgs, Unavailable
 from toolgate.sandbox import interpreter
+from toolgate.sandbox.inside.order import PACKAGES
 from toolgate.sandbox.job import Broker, Job, Limits, Outcome
 
 LIMITS = Limits(processes=32)
@@ -35,7 +36,8 @@ Made = Callable[[Job, bool, Broker | None], Program]
 def shell(job: Job, networked: bool, broker: Broker | None) -> Program:
     """A script, which is put where only the program sees it, or an argv; either sees the system's programs."""
     argv = (_found(job.argv[0]), *job.argv[1:]) if job.argv else (_sh(),)
-    return Program(argv, interpreter.settings(), interpreter.commands(), stdin=job.stdin)
+    env = {"PYTHONPATH": PACKAGES} if job.packages else {}  # for whatever Python it starts
+    return Program(argv, interpreter.settings(), interpreter.commands(), env, job.stdin)
 
 
 def _found(name: str) -> str:

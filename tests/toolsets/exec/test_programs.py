@@ -286,3 +286,15 @@ async def test_a_shell_runs_what_is_in_the_project_and_changes_only_its_copy(roo
         assert ".env" in found["stderr"]
         assert [file["path"] for file in found["proposal"]["files"]] == ["build.sh", "out.txt"]
         assert not (root / "out.txt").exists()
+
+
+async def test_a_python_that_a_shell_starts_may_have_the_owners_packages(root: Path) -> None:
+    (root / "test_it.py").write_text("def test_it():\n    assert 6 * 7 == 42\n")
+    policy = POLICY | VIEWING | {"sandbox": {"packages": ["pytest"]}}
+    async with opened(root, policy=policy) as (gate, _):
+        script = "cd /project && python3 -m pytest -q -p no:cacheprovider test_it.py"
+        args = {"script": script, "project": "read", "packages": ["pytest"]}
+        found = good(await gate.call("exec.shell", args))
+        assert (found["exit_code"], "1 passed" in found["stdout"]) == (0, True), found
+        other = await gate.call("exec.shell", {"script": "true", "packages": ["numpy"]})
+        assert code(other) == "not_allowed"

@@ -139,10 +139,12 @@ def _shell(means: Means) -> Tool:
         secrets: Names | None = None,
         project: Project = "none",
         files: Texts | None = None,
+        packages: Packages | None = None,
         background: Background = False,
     ) -> Ran:
         given = {"argv": argv, "script": script, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms,
-                 "network": network, "secrets": secrets, "project": project, "files": files}  # fmt: skip
+                 "network": network, "secrets": secrets, "project": project, "files": files,
+                 "packages": packages}  # fmt: skip
         if background:
             return await submit(means.jobs(), context, given)
         return await run_program(means, Wanted.of("shell", given), context)
