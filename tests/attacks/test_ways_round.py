@@ -161,10 +161,12 @@ async def test_no_two_calls_look_alike_to_whoever_is_asked(tmp_path: Path) -> No
     calls: list[dict[str, Any]] = [
         {}, {"background": True}, {"timeout": 31}, {"stdin": "x"}, {"files": {"a": "1"}}, {"files": {"a b": "1"}},
         {"network": ["a.example"]}, {"network": {"hosts": ["a.example"], "methods": ["GET"]}}, {"secrets": ["A"]},
-        {"project": "read"}, {"project": "overlay"}, {"packages": ["numpy"]},
+        {"project": "read"}, {"project": "overlay"}, {"packages": ["pytest"]},
     ]  # fmt: skip
     asks = {"tools": ["exec.*"], "decision": "ask"}
-    async with opened(tmp_path, asks, consent={"max_open": 50}) as gate:
+    allowed = {"sandbox": {"packages": ["pytest"]}, "consent": {"max_open": 50}}
+    async with opened(tmp_path, asks, **allowed) as gate:
+        await gate.set_secret("A", VALUE)
         for args in calls:
             await gate.call("exec.python", {"code": "1"} | args, wait=False)
         assert len({question.preview for question in await gate.approvals()}) == len(calls)

@@ -100,4 +100,10 @@ def test_our_own_source_and_documents_give_no_findings() -> None:
             if file.suffix in (".py", ".md", ".sql", ".yaml", ".txt", ".toml") and file.is_file():
                 path = MountPath.parse(str(file.relative_to(REPOSITORY)))
                 findings += ContentScanner().read(path, file.read_bytes())
-    assert len(findings) <= 2, findings
+    samples = {
+        "project:tests/vault/corpus.py",
+        "project:tests/attacks/hostile.py",
+        "project:tests/scan/test_rules.py",
+    }
+    assert {str(finding.path) for finding in findings} <= samples, findings
+    assert len(findings) <= 3, findings

@@ -21,7 +21,9 @@ HANDLES = [
            "    answer = json.loads(line.recv(1000))\n    won(answer) if 'error' not in answer else held()", ("line limits",)),
     Attack("hand the host a handle over the line (SCM_RIGHTS)",
            "import array, json, socket\nline = socket.socket(fileno=os.dup(3))\na, b = os.pipe()\n"
-           "line.sendmsg([b'{\"op\":\"x\"}\\n'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [b, b, b]))])\nline.recv(1000)\nos.close(b)\n"
+           "try: line.sendmsg([b'{\"op\":\"x\"}\\n'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [b, b, b]))])\n"
+           "except OSError: held(); raise SystemExit  # the kernel counts handles under way, and another attack sends a thousand\n"
+           "line.recv(1000)\nos.close(b)\n"
            "os.set_blocking(a, False)\nheld() if os.read(a, 1) == b'' else won('the host holds it')", ("line limits",)),
     Attack("hand the host a thousand handles over the line",
            "import array, socket\nline = socket.socket(fileno=os.dup(3))\nline.setblocking(False)\nsent = 0\ntry:\n    for _ in range(1000):\n"

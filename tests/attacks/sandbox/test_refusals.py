@@ -11,11 +11,10 @@ from .hosts import command, environment
 
 _PROGRAM = """
 import asyncio, json, sys
-from pathlib import Path
 from attacks.sandbox.ablate import Door
 from toolgate.core.errors import Unavailable
 from toolgate.sandbox.host import Host
-from toolgate.sandbox.job import Job, Limits, View
+from toolgate.sandbox.job import Job, Limits
 
 async def main():
     host, said = Host("landlock"), {}
@@ -23,7 +22,6 @@ async def main():
         ("fork", Job("python", "print(1)", limits=Limits(processes=2)), None),
         ("fork of a shell", Job("shell", "echo 1", limits=Limits(processes=32)), None),
         ("network", Job("python", "print(1)"), Door()),
-        ("view", Job("python", "print(1)", view=View(Path("/usr"))), None),
         ("nothing", Job("python", "print(1)"), None),
     ):
         try:
@@ -51,7 +49,7 @@ def said() -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("grant", ["fork", "fork of a shell", "network", "view"])
+@pytest.mark.parametrize("grant", ["fork", "fork of a shell", "network"])
 def test_what_needs_namespaces_is_refused_where_there_are_none(said: dict[str, str], grant: str) -> None:
     assert said[grant].startswith("refused: ")
     assert "needs namespaces" in said[grant]
