@@ -135,7 +135,9 @@ class Gate:
         late = resolve(self.services, flow)
         if late is not None:
             await late
-        validate(self.services, flow)
+        aside = validate(self.services, flow)
+        if aside is not None:
+            await aside
         assert flow.facts is not None
         paused = await self.services.ledger.look(lambda state, now: dict(state.paused))
         return Facts(persona, flow.facts.tool, flow.facts.args, flow.facts.effects, flow.facts.paths, paused)

@@ -92,6 +92,11 @@ class Files(Protocol):
 class Redactor(Protocol):
     """Takes secrets out of whatever leaves the gate."""
 
+    @property
+    def searches(self) -> bool:
+        """Whether it looks for values in whole texts, which takes its time."""
+        ...
+
     def refresh(self) -> None:
         """Learn of secrets that were set meanwhile. Raises where that cannot be known: then nothing may run."""
         ...

@@ -221,6 +221,28 @@ def tell(flow: Flow, services: Services, message: str, *values: object) -> None:
         log.error(message, *values, extra={"call": flow.call_id, "trace": trace})
 
 
+LARGE = 128 << 10
+"""Characters that are searched for secrets in a thread: less takes no longer than the way there."""
+
+
+def large(value: Any) -> bool:
+    """Whether there is more text in it than that; looks no further than it must."""
+    left, waiting = LARGE, [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str | bytes):
+            left -= len(one)
+        elif isinstance(one, dict):
+            waiting.extend(one)
+            waiting.extend(one.values())
+        elif isinstance(one, list | tuple):
+            waiting.extend(one)
+        left -= 1
+        if left < 0:
+            return True
+    return False
+
+
 def arguments(args: BaseModel) -> dict[str, Any]:
     """The validated arguments as the tool's function takes them."""
     return dict(args.__dict__)

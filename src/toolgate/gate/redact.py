@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import fields, replace
+from typing import Any
 
 from toolgate.core.change import Change
 from toolgate.core.context import NO_TRAIL, Trail
 from toolgate.core.errors import CallError
 from toolgate.core.ports import Redactor
-from toolgate.gate.flow import Broke, Done, Flow, Services
+from toolgate.gate.flow import Broke, Done, Flow, Services, large
 
 _LONG = 500_000
 """Microseconds after which secrets may have been set that the call's beginning did not know of."""
 _WORDS = tuple(item.name for item in fields(Trail))
 
 
-def redact(services: Services, flow: Flow) -> None:
+def redact(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
+    if services.redactor.searches:
+        value = flow.outcome.value if isinstance(flow.outcome, Done) else getattr(flow.outcome, "data", None)
+        if large(value):
+            return _redacted_aside(services, flow)
+    _redact(services, flow)
+    return None
+
+
+async def _redacted_aside(services: Services, flow: Flow) -> None:
+    """Looking for secrets in megabytes takes seconds, which nobody else shall wait for. It has run by now, so whoever
+    is no longer interested gets it settled all the same."""
+    looking = asyncio.get_running_loop().run_in_executor(None, _redact, services, flow)
+    try:
+        await asyncio.shield(looking)
+    except asyncio.CancelledError:
+        await asyncio.wait((looking,))
+        looking.result()
+        flow.cancelled = True
+
+
+def _redact(services: Services, flow: Flow) -> None:
     outcome = flow.outcome
     if flow.duration_us > _LONG:
         with suppress(CallError):  # it has run and must be settled; what was known stays masked

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Coroutine, Mapping
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -16,14 +17,14 @@ from toolgate.core.errors import InvalidArgs, TooLarge
 from toolgate.core.paths import paths_in
 from toolgate.core.ports import Facts
 from toolgate.core.tool import Tool
-from toolgate.gate.flow import Flow, Services
+from toolgate.gate.flow import Flow, Services, large
 
 _NESTED = frozenset({dict, list, tuple, float})
 """Values that can be deep or have two spellings; the others are looked at when they are spelled."""
 _FLAT = frozenset({str, int, bool, float, type(None)})
 
 
-def validate(services: Services, flow: Flow) -> None:
+def validate(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
     tool = flow.tool
     assert tool is not None
     if not isinstance(flow.raw, Mapping):
@@ -35,7 +36,26 @@ def validate(services: Services, flow: Flow) -> None:
         screen(flow.raw)
     flow.args = tool.validate(flow.raw)
     args = _as_json(tool, flow.args)
-    sealed, flow.hidden = services.redactor.seal(tool, args)
+    if services.redactor.searches and large(args):
+        return _sealed_aside(services, flow, args, nested)
+    _identify(services, flow, args, nested, services.redactor.seal(tool, args))
+    return None
+
+
+async def _sealed_aside(services: Services, flow: Flow, args: dict[str, Any], nested: bool) -> None:
+    """Looking for secrets in megabytes takes seconds, which nobody else shall wait for."""
+    assert flow.tool is not None
+    sealed = await asyncio.to_thread(services.redactor.seal, flow.tool, args)
+    _identify(services, flow, args, nested, sealed)
+
+
+def _identify(
+    services: Services, flow: Flow, args: dict[str, Any], nested: bool, found: tuple[Any, tuple[str, ...]]
+) -> None:
+    tool = flow.tool
+    assert tool is not None
+    assert flow.args is not None
+    sealed, flow.hidden = found
     flow.call = Call.make(tool.name, tool.definition, args, flow.persona, flow.trail, flow.call_id, sealed)
     if nested and not tool.has_secrets:
         # 1 and 1.0 are one number in JSON: the tool gets the spelling that was digested, shown and approved

@@ -33,6 +33,10 @@ def is_secret_name(name: str) -> bool:
 class NameMask:
     """Masks by argument name, at any depth, and by declared type."""
 
+    @property
+    def searches(self) -> bool:
+        return False
+
     def __init__(self, key: bytes = b"") -> None:
         self._key = key or os.urandom(32)
         self._secret: dict[str, frozenset[str]] = {}

@@ -33,6 +33,10 @@ class VaultRedactor(NameMask):
         super().__init__(key)
         self.vault = vault
 
+    @property
+    def searches(self) -> bool:
+        return self.vault is not None and self.vault.finder is not None
+
     def refresh(self) -> None:
         if self.vault is not None:
             self.vault.refresh()
