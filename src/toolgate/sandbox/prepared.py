@@ -94,7 +94,11 @@ class Prepared:
 
     @property
     def alive(self) -> bool:
-        return not self.birth.ended.done() and not self.zygote.dead
+        if self.birth.ended.done() or self.zygote.dead:
+            return False
+        gone = select.poll()  # the kernel knows before the zygote has told us
+        gone.register(self.pid, select.POLLIN)
+        return not gone.poll(0)
 
     def kill(self) -> None:
         """The first process of its namespace: with it the kernel ends every other one."""
