@@ -99,7 +99,7 @@ def _import(run: Run) -> Line:
 
 
 async def _opening(run: Run) -> Line:
-    root = run.scratch / "opening"
+    root = run.scratch / "parts"
     rows = run.count(100_000, 10_000)
     await grown(run, root, rows)
 
