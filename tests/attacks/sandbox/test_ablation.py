@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,14 +23,13 @@ _TRIED = [each for each in ABLATIONS if each.mode in modes()]
 @cache
 def both(mode: str) -> dict[str, Any]:
     """What each attack of a mode said with all layers and without its own."""
-    done = subprocess.run(
-        command("attacks.sandbox.ablate", mode),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd="/",
-        env=environment(),
-    )
+    argv = command("attacks.sandbox.ablate", mode)
+    # where a layer is left out, programs meet on the machine's own ports and keys: one run at a time
+    with open(Path(tempfile.gettempdir()) / "toolgate-ablation.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=120, cwd="/", env=environment()
+        )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout)
     return found
