@@ -15,7 +15,9 @@ import pytest
 
 from sandbox.remote import Remote, modes
 from toolgate.core.errors import Unavailable
+from toolgate.sandbox.host import Host
 from toolgate.sandbox.job import Job, Limits
+from toolgate.sandbox.prepared import Prepared
 
 FOREVER = "import os\nos.write(1, b'up')\nwhile True: pass"
 FORKS = Limits(processes=20)
@@ -139,3 +141,24 @@ async def test_whatever_is_killed_at_random_the_next_program_runs(own: Remote) -
     own.close()
     assert await gone(processes)
     assert list(own.tmp.iterdir()) == []  # type: ignore[attr-defined]
+
+
+async def test_a_cancellation_that_comes_with_the_word_that_the_walls_stand_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`asyncio.wait_for` of Python 3.11 loses it, and the program ran on until its time was up."""
+    host = Host(warm=0)
+    ready = Prepared._ready
+
+    async def at_that_moment(prepared: Prepared) -> tuple[bytes, list[int]]:
+        said = await ready(prepared)
+        asyncio.get_running_loop().call_soon(running.cancel)
+        return said
+
+    monkeypatch.setattr(Prepared, "_ready", at_that_moment)
+    try:
+        running = asyncio.ensure_future(host.run(Job("python", FOREVER, limits=Limits(wall_s=2))))
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    finally:
+        await host.close()

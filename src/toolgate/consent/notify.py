@@ -63,7 +63,8 @@ class Desktop:
             program, "--app-name=toolgate", "toolgate asks", headline(question),
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
         )  # fmt: skip
-        await asyncio.wait_for(process.wait(), PATIENCE)
+        async with asyncio.timeout(PATIENCE):
+            await process.wait()
 
 
 def headline(question: Question) -> str:

@@ -51,11 +51,9 @@ async def _ask_tool(tool: Tool, args: BaseModel, started: Row) -> tuple[str, str
     wanted = tool.wants.get(tool.reconcile)
     if wanted:
         named[wanted] = Context(started.call, started.persona, started.tool, started.conversation)
-    if inspect.iscoroutinefunction(tool.reconcile):
-        with Deadline(tool.timeout):
-            answer = await tool.reconcile(**named)
-    else:
-        answer = await asyncio.wait_for(asyncio.to_thread(tool.reconcile, **named), tool.timeout)
+    waits = inspect.iscoroutinefunction(tool.reconcile)
+    with Deadline(tool.timeout):
+        answer = await (tool.reconcile(**named) if waits else asyncio.to_thread(tool.reconcile, **named))
     how = f"{tool.name} was asked"
     if isinstance(answer, tuple):  # a tool may say how it knows
         answer, how = answer

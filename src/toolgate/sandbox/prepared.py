@@ -48,7 +48,8 @@ class Prepared:
         os.set_blocking(self.out, False)
         os.set_blocking(self.err, False)
         self.pid = await self.birth.started
-        word, handles = await asyncio.wait_for(self._ready(), SECONDS)
+        async with asyncio.timeout(SECONDS):  # wait_for may lose a cancellation that comes with the answer
+            word, handles = await self._ready()
         if not word:
             raise ConnectionError("the process ended before its walls stood")
         said = json.loads(word)
@@ -116,7 +117,8 @@ class Prepared:
         if self.pid < 0:
             self.line.close()  # it has started, or is about to: it ends when it finds nobody at the other end
         try:
-            ended = await asyncio.wait_for(asyncio.shield(self.birth.ended), SECONDS)
+            async with asyncio.timeout(SECONDS):
+                ended = await asyncio.shield(self.birth.ended)
         except TimeoutError:
             self.zygote.process.kill()
             ended = await asyncio.shield(self.birth.ended)

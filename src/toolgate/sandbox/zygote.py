@@ -65,7 +65,8 @@ class Zygote:
             theirs.close()
             zygote = cls(process, ours)
             try:
-                await asyncio.wait_for(asyncio.shield(zygote._up), SECONDS)
+                async with asyncio.timeout(SECONDS):
+                    await asyncio.shield(zygote._up)
             except (OSError, TimeoutError):
                 await zygote.close()
                 said = os.pread(complaints, MESSAGE, 0).decode("utf-8", "replace").strip().splitlines()

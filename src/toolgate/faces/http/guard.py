@@ -135,7 +135,8 @@ class _Body:
         if self._whole:
             return await self._receive()
         try:
-            message = await asyncio.wait_for(self._receive(), BODY_SECONDS)
+            async with asyncio.timeout(BODY_SECONDS):
+                message = await self._receive()
         except TimeoutError:
             raise _Unacceptable(408, f"the body did not arrive within {BODY_SECONDS:g} s") from None
         if message["type"] != "http.request":
