@@ -8,8 +8,9 @@ fields with defaults, new transitions get new classes. They are values: nothing 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import orjson
@@ -38,20 +39,22 @@ class Event:
 
     def body(self) -> dict[str, Any]:
         """What is not in the envelope and not the default."""
-        out = {}
-        for name, default in _BODY[type(self)]:
-            value = getattr(self, name)
-            if value != default:
+        shape = _BODY[type(self)]
+        out = dict(zip(shape.needed, shape.needed_of(self), strict=True))
+        for name, value in zip(shape.optional, shape.optional_of(self), strict=True):
+            if value:
+                out[name] = value
+        for name, default in shape.other:
+            if (value := getattr(self, name)) != default:
                 out[name] = value
         return out
 
     def text(self) -> str:
         """The body as canonical JSON. Words and small numbers are ours; only values from outside need care."""
-        spelled: dict[str, Any] = {}
-        for name, default in _BODY[type(self)]:
-            value = getattr(self, name)
-            if value != default:
-                spelled[name] = value if type(value) in _OURS else orjson.Fragment(canonical(value))
+        spelled = self.body()
+        for name in _BODY[type(self)].foreign:
+            if name in spelled and type(spelled[name]) not in _OURS:
+                spelled[name] = orjson.Fragment(canonical(spelled[name]))
         try:
             return orjson.dumps(spelled, option=orjson.OPT_SORT_KEYS).decode()
         except orjson.JSONEncodeError:  # a broken character in a message must not keep an outcome unrecorded
@@ -368,15 +371,38 @@ def _mended(value: Any) -> Any:
 
 
 _ENVELOPE = {item.name for item in fields(Event)}
+_PLAIN = frozenset({"str", "int", "bool"})
 
 
-def _default(item: Any) -> Any:
+class _Shape:
+    """How the body of one kind of event is read, many values at a time: two are made for every call."""
+
+    def __init__(self, event: type[Event]) -> None:
+        body = [(item, _default(item)) for item in fields(event) if item.name not in _ENVELOPE]
+        self.needed = tuple(item.name for item, default in body if default is MISSING)
+        self.optional = tuple(item.name for item, default in body if _empty(default))
+        """Left out where they are empty, which is their default."""
+        self.other = tuple(
+            (item.name, default) for item, default in body if default is not MISSING and not _empty(default)
+        )
+        self.foreign = tuple(item.name for item, _ in body if item.type not in _PLAIN)
+        self.needed_of, self.optional_of = _getter(self.needed), _getter(self.optional)
+
+
+def _default(item: Field[Any]) -> Any:
     if item.default is not MISSING:
         return item.default
     return item.default_factory() if item.default_factory is not MISSING else MISSING
 
 
-_BODY: dict[type[Event], list[tuple[str, Any]]] = {
-    event: [(item.name, _default(item)) for item in fields(event) if item.name not in _ENVELOPE]
-    for event in EVENTS
-}
+def _empty(default: Any) -> bool:
+    return default is not MISSING and default is not None and not default
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Event], tuple[Any, ...]]:
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda event: tuple(getattr(event, name) for name in names)
+
+
+_BODY = {event: _Shape(event) for event in EVENTS}

@@ -151,16 +151,20 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         args: Any = recorded_args(self.services, flow)
         if args is call.args:
             args = orjson.Fragment(call.args_json)  # spelled already
+        more: dict[str, Any] = {}
+        if call.change is not None:
+            more = {
+                "change": call.change.manifest, "undoes": list(call.change.undoes),
+                "findings": recorded(call.change.findings),
+            }  # fmt: skip
         view.emit(
             Started(
                 call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,
                 ref=ref, claim=self.claim, digest=call.digest, definition=call.definition,
                 owner=self.services.owners.me, args=args,
                 rule=decision.rule, decision=decision.verdict.value, reason=decision.reason,
-                effectful=flow.effectful, change=call.change.manifest if call.change else [],
-                trail=call.trail.words(), undoes=list(call.change.undoes) if call.change else [],
-                request=call.request if self.claim and call.digest != call.request else "",
-                findings=recorded(call.change.findings) if call.change else [],
+                effectful=flow.effectful, trail=call.trail.words(),
+                request=call.request if self.claim and call.digest != call.request else "", **more,
             )
         )  # fmt: skip
 

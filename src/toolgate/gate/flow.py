@@ -109,23 +109,16 @@ Outcome = Done | Broke | Lost
 NOTHING = Scan()
 
 
-@dataclass(slots=True)
 class Flow:
-    name: str
-    raw: Mapping[str, Any]
-    persona: str
-    key: str | None
-    trail: Trail
-    wait: bool
-    call_id: str
-    progress: Callable[[float, str], None] | None = None
-    begun_at: float = field(default_factory=time.perf_counter)
+    """What most calls never set are attributes of the class: one is made for every call."""
+
     tool: Tool | None = None
     args: BaseModel | None = None
     call: Call | None = None
     hidden: tuple[str, ...] = ()
     """The call's own secrets, which nothing that leaves the gate may repeat."""
     facts: Facts | None = None
+    effectful = False
     decision: Decision | None = None
     rules: Rules | None = None
     """The policy that made the decision."""
@@ -150,13 +143,23 @@ class Flow:
     took_us: int = 0
     """How long it took until it was settled, as the journal has it."""
 
+    def __init__(
+        self, name: str, raw: Mapping[str, Any], persona: str, key: str | None, trail: Trail, wait: bool,
+        call_id: str, progress: Callable[[float, str], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.raw = raw
+        self.persona = persona
+        self.key = key
+        self.trail = trail
+        self.wait = wait
+        self.call_id = call_id
+        self.progress = progress
+        self.begun_at = time.perf_counter()
+
     @property
     def duration_us(self) -> int:
         return round((time.perf_counter() - self.begun_at) * 1_000_000)
-
-    @property
-    def effectful(self) -> bool:
-        return self.facts is not None and self.facts.effects.effectful
 
     @property
     def claim(self) -> str:

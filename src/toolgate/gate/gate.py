@@ -105,13 +105,18 @@ class Pipeline:
         )
         first.data = flow.tool.follow.told(first.data, second)
 
-    async def _pass(self, flow: Flow) -> None:
-        position = 0
-        while position < len(ORDER) and flow.result is None:
-            back = ORDER[position](self.services, flow)
+    async def _pass(self, flow: Flow, stages: Sequence[Stage] = ORDER) -> None:
+        services = self.services
+        for stage in stages:
+            back = stage(services, flow)
+            if back is None:
+                continue
             if type(back) is CoroutineType:
                 back = await back
-            position = ORDER.index(back) if back is not None else position + 1
+                if flow.result is not None:
+                    return
+            if back is not None:
+                return await self._pass(flow, ORDER[ORDER.index(back) :])
 
     async def _abandon(self, flow: Flow) -> None:
         """Cancelled between begin and settle: the journal must say what we know, and no more than that."""

@@ -14,7 +14,7 @@ from pydantic_core import to_jsonable_python
 from toolgate.core.call import Call
 from toolgate.core.canonical import screen
 from toolgate.core.errors import InvalidArgs, TooLarge
-from toolgate.core.paths import paths_in
+from toolgate.core.paths import MountPath, paths_in
 from toolgate.core.ports import Facts
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Flow, Services, large
@@ -31,7 +31,7 @@ def validate(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None
         raise InvalidArgs(
             f"arguments must be an object, not {type(flow.raw).__name__}", "pass {name: value, ...}"
         )
-    nested = any(type(value) in _NESTED for value in flow.raw.values())
+    nested = not _NESTED.isdisjoint(map(type, flow.raw.values()))
     if nested:
         screen(flow.raw)
     flow.args = tool.validate(flow.raw)
@@ -68,12 +68,14 @@ def _identify(
         )
     if "\\u0000" in flow.call.args_json:
         _refuse_nul(args)
-    paths = tuple(
-        path for value in flow.args.__dict__.values() if type(value) not in _FLAT for path in paths_in(value)
-    )
+    values = flow.args.__dict__.values()
+    paths: tuple[MountPath, ...] = ()
+    if not _FLAT.issuperset(map(type, values)):
+        paths = tuple(path for value in values if type(value) not in _FLAT for path in paths_in(value))
     if tool.paths_of is not None:
         paths += tuple(tool.paths_of(flow.args))
-    flow.facts = Facts(flow.persona, tool, args, tool.effects_for(args), paths)
+    effects = tool.effects_for(args)
+    flow.facts, flow.effectful = Facts(flow.persona, tool, args, effects, paths), effects.effectful
 
 
 def _as_json(tool: Tool, args: BaseModel) -> dict[str, Any]:

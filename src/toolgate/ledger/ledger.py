@@ -9,7 +9,6 @@ a forged approval stops the gate instead of opening it.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from toolgate.core.clock import SECOND, Clock, SystemClock
@@ -41,14 +40,16 @@ SKEW = 60 * SECOND
 """How far the clock may stand behind the last event before nothing runs any more."""
 
 
-@dataclass
 class View:
     """What a Work sees: the state at this very moment, and a place for the events it decides on."""
 
-    state: State
-    now: int
-    claims: Mapping[str, tuple[Any, ...]]
-    events: list[Event] = field(default_factory=list)
+    __slots__ = ("claims", "events", "now", "state")
+
+    def __init__(self, state: State, now: int, claims: Mapping[str, tuple[Any, ...]]) -> None:
+        self.state = state
+        self.now = now
+        self.claims = claims
+        self.events: list[Event] = []
 
     def emit(self, event: Event) -> None:
         self.events.append(event)
@@ -146,25 +147,22 @@ class Ledger:
             listener(rows)
 
     def _decide_one(self, job: Job, state: State, now: int, claims: dict[str, tuple[Any, ...]]) -> list[Row]:
-        view = View(state, now, claims)
+        view, work = View(state, now, claims), job.work
         try:
-            job.value = job.work.decide(view)
-            texts = [event.text() for event in view.events]
+            job.value = work.decide(view)
+            said = [(event, event.text()) for event in view.events]
         except Exception as error:  # its caller's, not the batch's
             job.value, job.error = None, error
             return []
-        rows = [self._append(event, text, state, now) for event, text in zip(view.events, texts, strict=True)]
-        for scope in job.work.scopes:  # a twin in the same batch must see the claim
+        rows = work.rows = [self._append(event, text, state, now) for event, text in said]
+        for scope in work.scopes:  # a twin in the same batch must see the claim
             claim = state.changes.get(("claims", scope))
             if claim is not None:
                 claims[scope] = claim
-        job.work.rows = rows
         return rows
 
     def _append(self, event: Event, text: str, state: State, now: int) -> Row:
-        if isinstance(
-            event, Rotated
-        ):  # sealed with the new key, so that the head always names the key in use
+        if type(event) is Rotated:  # sealed with the new key, so that the head always names the key in use
             self._sealing = event.version
         row = seal(
             (

@@ -74,10 +74,9 @@ class NameMask:
             secret = self._secret[tool.definition] = frozenset(named - {*tool.plain} | tool.secret_args)
         if tool.origin == "imported":  # its arguments have the names that a stranger's schema allows
             secret |= {name for name in args if is_secret_name(name)}
-        for value in args.values():
-            if type(value) in _DEEP:
-                return secret
-        return None if secret.isdisjoint(args) else secret
+        if secret.isdisjoint(args) and _DEEP.isdisjoint(map(type, args.values())):
+            return None
+        return secret
 
 
 def _replaced(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -156,9 +156,17 @@ def _write(db: sqlite3.Connection, write: Write) -> None:
         db.execute(_INSERT, write.rows[0])
     else:
         db.executemany(_INSERT, write.rows)
+    if write.changes:
+        _project(db, write.changes)
+    if db.execute(_SET_HEAD, write.head[:6]).rowcount != 1:
+        raise LedgerBroken("the ledger has no head", "restore a backup; `toolgate ledger verify` says more")
+    db.execute("COMMIT")
+
+
+def _project(db: sqlite3.Connection, changes: Mapping[tuple[str, Any], tuple[Any, ...] | None]) -> None:
     puts: dict[str, list[tuple[Any, ...]]] = {}
     drops: dict[str, list[tuple[Any]]] = {}
-    for (table, key), row in write.changes.items():
+    for (table, key), row in changes.items():
         if row is None:
             drops.setdefault(table, []).append((key,))
         else:
@@ -167,6 +175,3 @@ def _write(db: sqlite3.Connection, write: Write) -> None:
         db.executemany(_UPSERT[table], rows)
     for table, keys in drops.items():
         db.executemany(_DROP[table], keys)
-    if db.execute(_SET_HEAD, write.head[:6]).rowcount != 1:
-        raise LedgerBroken("the ledger has no head", "restore a backup; `toolgate ledger verify` says more")
-    db.execute("COMMIT")
