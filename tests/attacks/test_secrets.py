@@ -226,7 +226,7 @@ async def served(gate: Gate, tokens: Tokens) -> AsyncIterator[tuple[str, str]]:
         yield f"http://127.0.0.1:{sock.getsockname()[1]}", site.base
     finally:
         site.closing.set()
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 60)
 
 
 async def test_neither_the_api_nor_the_console_tells_a_secret_and_none_of_them_reaches_the_vault(

@@ -81,7 +81,7 @@ def test_no_two_texts_take_long(count: int) -> None:
         )
         started = time.perf_counter()
         diff = shown(before.encode(), after.encode())
-        assert time.perf_counter() - started < 2
+        assert time.perf_counter() - started < 10
         assert patched(before, diff) == after
 
 

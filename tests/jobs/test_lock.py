@@ -50,7 +50,7 @@ async def test_a_session_that_the_server_ended_is_noticed_and_another_may_take_o
         "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()",
         place.dsn,
     )
-    await asyncio.wait_for(lost, 10)
+    await asyncio.wait_for(lost, 60)
     assert await second.take()
     await second.release()
     await first.release()

@@ -76,7 +76,7 @@ async def test_news_are_heard_again_after_the_listener_was_lost(database: Postgr
     await database.run(END_ALL)
     await asyncio.sleep(0.1)
     await write(there, approved())
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, 30)
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["locked", "alone"])

@@ -25,7 +25,7 @@ def shown(gate: Gate, *only: str) -> dict[str, str]:
 
 async def settled(gate: Gate, wanted: Any) -> None:
     """Wait for what a notification sets off."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not wanted(status(gate)):
             await asyncio.sleep(0.01)
 

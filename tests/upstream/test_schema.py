@@ -30,7 +30,7 @@ def test_no_schema_takes_long(schema: dict[str, Any], value: Any) -> None:
     begun = time.monotonic()
     with suppress(Unusable):
         Checker(schema).problems(value)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
 
 
 def test_a_schema_that_never_ends_is_given_up() -> None:

@@ -162,7 +162,7 @@ async def test_a_stateless_client_that_hangs_up_cancels_its_call(
     posting = asyncio.create_task(web.post("", json=slow, headers=NEW | {"mcp-name": "t.slow"}))
     await soon(world.started.wait())
     posting.cancel()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while world.ran != ["slow cancelled"]:
             await asyncio.sleep(0.01)
 

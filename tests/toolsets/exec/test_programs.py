@@ -173,7 +173,7 @@ async def test_cancelling_the_call_ends_the_program(root: Path) -> None:
         await asyncio.sleep(0.2)
         calling.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(calling, 10)
+            await asyncio.wait_for(calling, 60)
         (row,) = [row for row in await gate.events() if row.kind in ("failed", "unknown")]
         assert row.kind == "failed"
         assert "no way out" in row.body
