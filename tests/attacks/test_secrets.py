@@ -222,7 +222,7 @@ async def served(gate: Gate, tokens: Tokens) -> AsyncIterator[tuple[str, str]]:
     started = asyncio.Event()
     task = asyncio.create_task(serve(create_app(gate, tokens, site=site), site, sock, ready=started.set))
     try:
-        await asyncio.wait_for(started.wait(), 10)
+        await asyncio.wait_for(started.wait(), 60)
         yield f"http://127.0.0.1:{sock.getsockname()[1]}", site.base
     finally:
         site.closing.set()

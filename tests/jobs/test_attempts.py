@@ -36,7 +36,7 @@ class Bench:
         return Attempt(GateHands(self.gate), Step("j_1", spec, 1, tool, args), self._tell, Slots(1))
 
     async def make(self, tool: str, **args: Any) -> Outcome:
-        return await asyncio.wait_for(self.attempt(tool, **args).make(), 10)
+        return await asyncio.wait_for(self.attempt(tool, **args).make(), 60)
 
     async def _tell(self, news: Mapping[str, Any]) -> None:
         self.told.append(news)

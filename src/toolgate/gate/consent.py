@@ -78,10 +78,10 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
 
 
 def _repeats(flow: Flow) -> tuple[str, ...]:
-    """Only where the diff shows every byte as text: then those arguments hold nothing that is not seen."""
+    """What need not be shown twice: a tool's own preview says all of it, a diff only where every byte of it is text."""
     assert flow.tool is not None
     change = flow.call.change if flow.call is not None else None
-    return flow.tool.repeats if change is not None and diff.is_all_text(change) else ()
+    return flow.tool.repeats if change is None or diff.is_all_text(change) else ()
 
 
 async def _heed_refusal(services: Services, flow: Flow) -> None:

@@ -116,7 +116,8 @@ class Pipeline:
                 if flow.result is not None:
                     return
             if back is not None:
-                return await self._pass(flow, ORDER[ORDER.index(back) :])
+                await self._pass(flow, ORDER[ORDER.index(back) :])
+                return
 
     async def _abandon(self, flow: Flow) -> None:
         """Cancelled between begin and settle: the journal must say what we know, and no more than that."""

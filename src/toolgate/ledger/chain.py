@@ -36,7 +36,7 @@ def seal(columns: tuple[Any, ...], keys: Keys) -> Row:
     if text.count("\n") != _BREAKS:
         raise ValueError(f"a column of event {columns[0]} has a line break")
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return Row(*columns, digest, keys.mac(columns[9], digest))
+    return Row._make((*columns, digest, keys.mac(columns[9], digest)))
 
 
 def head_text(seq: int, at: int, digest: str, live: str, standing: str) -> str:

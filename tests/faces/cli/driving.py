@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import subprocess
 import sys
 import threading
@@ -100,7 +101,8 @@ class Terminal:
     def end(self) -> tuple[int, str]:
         rest = b""
         try:
-            while chunk := os.read(self._master, 65536):  # first: a full terminal would hold the process up
+            # first: a full terminal would hold the process up
+            while select.select([self._master], [], [], 60)[0] and (chunk := os.read(self._master, 65536)):
                 rest += chunk
         except OSError:  # the other end is closed
             pass

@@ -87,6 +87,17 @@ def test_arguments_come_from_stdin_from_a_file_and_by_name(cli: Cli, project: Pa
     assert cli("call", "system.logs", "--arg", "lines=1", "--json").json["ok"]
 
 
+def test_one_argument_can_be_the_text_of_a_file(cli: Cli, project: Path) -> None:
+    (project / "program.py").write_text("print('a=1')\n")
+    given = cli("call", "more.echo", "--arg", "text=@program.py", "--json")
+    assert given.data == "print('a=1')\n"
+    assert cli("call", "more.echo", "--arg", 'text="@me"', "--json").data == "@me"
+    (project / "raw").write_bytes(b"\xff")
+    for name, why in (("missing", "cannot be read"), ("raw", "is not UTF-8")):
+        done = cli("call", "more.echo", "--arg", f"text=@{name}")
+        assert (done.code, why in done.err, "fix: " in done.err) == (2, True, True)
+
+
 def test_an_argument_given_twice_is_an_error(cli: Cli) -> None:
     done = cli("call", "system.ping", '{"message": "a"}', "--arg", "message=b")
     assert (done.code, "given twice" in done.err) == (2, True)

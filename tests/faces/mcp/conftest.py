@@ -99,7 +99,7 @@ def _tools(ran: list[str], started: asyncio.Event, go: asyncio.Event) -> list[to
         context.progress(0.1, "backwards")
         context.progress(0.5, "half")
         try:
-            await asyncio.wait_for(go.wait(), 10)
+            await asyncio.wait_for(go.wait(), 60)
         except asyncio.CancelledError:
             ran.append("slow cancelled")
             raise

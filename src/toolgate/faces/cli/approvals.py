@@ -71,6 +71,8 @@ async def _answer(
         outcome = await gate.answer(ident, answer, reason=reason, scope=scope, channel=options.channel())
     if not speech.finish({"id": ident, "outcome": outcome}):
         speech.say(f"{ident} is {outcome}" + ("; `toolgate grants` shows the grant" if scope else ""))
+        if outcome == "approved":
+            speech.note("whoever waits for it goes on; otherwise make the same call again, and it runs")
 
 
 async def _show(ident: str, root: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""A tool's arguments from a command line: JSON, a file, stdin, or name=value."""
+"""A tool's arguments from a command line: JSON, a file, stdin, name=value or name=@file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read(text: str, named: Iterable[str] = ()) -> dict[str, Any]:
             raise InvalidArgs(f"{item!r} is not name=value", "write --arg path=docs/a.md")
         if name in args:
             raise InvalidArgs(f"the argument {name!r} is given twice", "give it once")
-        args[name] = _value(value)
+        args[name] = _text(value[1:]) if value.startswith("@") else _value(value)
     return args
 
 
@@ -29,12 +29,25 @@ def _source(text: str) -> str | bytes:
         return sys.stdin.buffer.read(wire.MAX_BYTES + 1)
     if not text.startswith("@"):
         return text
+    return _bytes(text[1:])
+
+
+def _text(name: str) -> str:
+    """A file as one text: a program, a patch, a page."""
     try:
-        with Path(text[1:]).open("rb") as file:
+        return _bytes(name).decode()
+    except UnicodeDecodeError:
+        raise InvalidArgs(f"{name!r} is not UTF-8 text", "give @file a text file") from None
+
+
+def _bytes(name: str) -> bytes:
+    try:
+        with Path(name).open("rb") as file:
             return file.read(wire.MAX_BYTES + 1)
     except OSError as error:
         raise InvalidArgs(
-            f"{text[1:]!r} cannot be read: {error.strerror}", "give @file a readable file"
+            f"{name!r} cannot be read: {error.strerror}",
+            "give @file a readable file; a text that begins with @ is written as JSON: 'name=\"@text\"'",
         ) from None
 
 

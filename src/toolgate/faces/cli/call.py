@@ -44,7 +44,10 @@ def call(
         str, typer.Argument(metavar="[JSON]", help="Arguments: JSON, @file, or - for stdin.")
     ] = "",
     arg: Annotated[
-        list[str] | None, typer.Option("--arg", "-a", help="One argument: name=value. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--arg", "-a", help="One argument: name=value, or name=@file for a file's text. Repeatable."
+        ),
     ] = None,
     persona: options.Persona = "",
     root: options.Root = None,

@@ -56,10 +56,11 @@ def unseen(prompt: str) -> bytes:
     before = termios.tcgetattr(handle)
     silent = [*before]
     silent[3] &= ~termios.ECHO
-    sys.stderr.write(prompt)
-    sys.stderr.flush()
     try:
+        # before the prompt: whoever types or pastes at once is not shown, and not lost
         termios.tcsetattr(handle, termios.TCSAFLUSH, silent)
+        sys.stderr.write(prompt)
+        sys.stderr.flush()
         return sys.stdin.buffer.readline().rstrip(b"\r\n")
     finally:
         termios.tcsetattr(handle, termios.TCSAFLUSH, before)

@@ -78,7 +78,7 @@ def _arguments(question: Question) -> str:
     lines = []
     for name, value in question.args.items():
         if name in question.repeats and question.preview and _is_long(value):
-            shown = f"({len(value):,} characters, shown below as the change)"
+            shown = f"({len(value):,} characters, shown below)"
         else:
             shown = _json(value, indent=2).replace("\n", "\n  ")
         lines.append(f"  {_json(name)}: {shown}")

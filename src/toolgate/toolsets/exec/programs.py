@@ -78,7 +78,7 @@ def shared(means: Means, language: Language) -> dict[str, Any]:
     return {
         "writes": ["process"], "effects_of": effects_of, "preview": show, "reconcile": reconcile,
         "phase": "experiment", "timeout": MOST_SECONDS + MARGIN, "summarize": in_words, "follow": FOLLOW,
-        "plain": ("secrets",), "listed": sys.platform == "linux",
+        "plain": ("secrets",), "repeats": ("code", "script"), "listed": sys.platform == "linux",
     }  # fmt: skip
 
 
