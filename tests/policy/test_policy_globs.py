@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolgate.core.errors import ConfigError
 from toolgate.core.paths import MountPath
-from toolgate.policy.globs import path_glob, text_glob, tool_glob
+from toolgate.policy.globs import Net, path_glob, text_glob, tool_glob
 from toolgate.policy.linear import Linear
 
 
@@ -81,6 +81,17 @@ def test_denying_catches_at_least_what_allowing_matches_in_any_case(glob: str, p
         assert compiled.catches(MountPath(f"project:{path}"))
         if "!" not in glob:
             assert compiled.catches(MountPath(f"project:{path.upper()}"))
+
+
+mounted = st.tuples(st.sampled_from(["", "project:", "garden:", "*:"]), globs).map("".join)
+
+
+@settings(max_examples=400)
+@given(st.lists(mounted, min_size=1, max_size=4), st.sampled_from(["project", "garden", "scratch"]), paths)
+def test_globs_together_catch_what_any_of_them_catches(texts: list[str], mount: str, path: str) -> None:
+    for spelled in (path, path.upper()):
+        wanted = MountPath(f"{mount}:{spelled}")
+        assert Net(texts).catches(wanted) is any(path_glob(text).catches(wanted) for text in texts)
 
 
 @settings(max_examples=300, deadline=2000)

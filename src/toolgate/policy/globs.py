@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -83,6 +83,38 @@ class PathGlob:
         if exact == loose and self.exact is self.loose:  # nothing to fold on either side
             return False
         return self.loose.fullmatch(loose) is not None
+
+
+class Net:
+    """Several path globs as one, for rules that deny or ask: a path is held against all of them at once."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        globs = tuple(map(path_glob, texts))
+        anywhere = [glob for glob in globs if glob.mount == ANY_MOUNT]
+        self._anywhere = _joined(anywhere) if anywhere else None
+        self._of = {
+            mount: _joined([*anywhere, *(glob for glob in globs if glob.mount == mount)])
+            for mount in {glob.mount for glob in globs} - {ANY_MOUNT}
+        }
+
+    def catches(self, path: MountPath) -> bool:
+        """Whether any of them does."""
+        mount, exact, loose = view(path)
+        patterns = self._of.get(mount, self._anywhere)
+        if patterns is None:
+            return False
+        spelled, folded = patterns
+        if spelled.fullmatch(exact) is not None:
+            return True
+        if exact == loose and spelled is folded:  # nothing to fold on either side
+            return False
+        return folded.fullmatch(loose) is not None
+
+
+def _joined(globs: Sequence[PathGlob]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    exact = alternatives(glob.exact.pattern for glob in globs)
+    loose = alternatives(glob.loose.pattern for glob in globs)
+    return exact, exact if exact.pattern == loose.pattern else loose
 
 
 def path_glob(text: str, mount: str = "project") -> PathGlob:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from toolgate.core.decision import Decision, Verdict
-from toolgate.core.paths import MountPath
 from toolgate.core.ports import Facts
 from toolgate.policy.conditions import Condition
-from toolgate.policy.globs import PathGlob, any_matches, path_glob, text_glob, tool_glob
+from toolgate.policy.globs import Net, any_matches, path_glob, text_glob, tool_glob
 from toolgate.policy.model import EffectsSpec, RuleSpec
 
 Part = tuple[str, Callable[[Facts], bool]]
@@ -114,19 +113,12 @@ def _findings_part(words: tuple[str, ...]) -> Part:
     return f"no finding is {' or '.join(words)}", test
 
 
-def _any_caught(globs: tuple[PathGlob, ...], paths: tuple[MountPath, ...]) -> bool:
-    for path in paths:
-        for glob in globs:
-            if glob.catches(path):
-                return True
-    return False
-
-
 def _path_part(texts: tuple[str, ...], strict: bool) -> Part:
-    globs = tuple(map(path_glob, texts))
     listed = " or ".join(texts)
     if strict:
-        return f"no path matches {listed}", lambda facts: _any_caught(globs, facts.paths)
+        catches = Net(texts).catches
+        return f"no path matches {listed}", lambda facts: any(map(catches, facts.paths))
+    globs = tuple(map(path_glob, texts))
     return (
         f"not every path matches {listed}",
         lambda facts: (
