@@ -14,6 +14,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from toolgate import durable
 from toolgate.core.errors import SetupError
 
 ID_FILE = "project"
@@ -63,7 +64,7 @@ def make_project_id(root: Path) -> str:
     ident = secrets.token_hex(16)
     with suppress(FileExistsError), (directory / ".gitignore").open("x") as ignore:
         ignore.write("*\n")  # nothing in here belongs into a commit
-    _replace(directory / ID_FILE, ident + "\n")
+    durable.replace(directory / ID_FILE, f"{ident}\n".encode())
     return ident
 
 
@@ -108,15 +109,4 @@ def _known(state_dir: Path) -> dict[str, str]:
 
 
 def _save(state_dir: Path, known: dict[str, str]) -> None:
-    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _replace(state_dir / "trust.json", json.dumps(known, indent=1, sort_keys=True) + "\n")
-
-
-def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    durable.replace(state_dir / "trust.json", (json.dumps(known, indent=1, sort_keys=True) + "\n").encode())

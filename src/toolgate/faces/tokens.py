@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from toolgate import durable
 from toolgate.core.errors import SetupError
 from toolgate.core.names import HUMAN, PERSONA
 
@@ -104,13 +105,7 @@ class Tokens:
         return {str(name): token for name, token in data.items()}
 
     def _write(self, known: dict[str, str]) -> None:
-        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
-        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        with os.fdopen(handle, "w") as file:
-            json.dump(known, file, indent=1, sort_keys=True)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.path)
+        durable.replace(self.path, json.dumps(known, indent=1, sort_keys=True).encode())
 
 
 def _no_link(path: str, flags: int) -> int:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import secrets
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolgate import durable
 from toolgate.core.errors import LedgerBroken
 
 if TYPE_CHECKING:
@@ -104,37 +103,16 @@ def load(path: Path) -> Keys:
 
 
 def save(keys: Keys, path: Path) -> None:
-    """Replace the key file: atomic, and private from the first byte."""
-    _written(keys, path).replace(path)
-    _sync(path.parent)
+    durable.replace(path, _text(keys))
 
 
 def load_or_create(path: Path) -> Keys:
     """The key file, made if there is none. Of two processes that make it at once, one wins and both use its key."""
     if not path.exists():
-        temporary = _written(Keys.new(), path)
-        with suppress(FileExistsError):
-            os.link(temporary, path)
-        temporary.unlink()
-        _sync(path.parent)
+        durable.create(path, _text(Keys.new()))
     return load(path)
 
 
-def _written(keys: Keys, path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+def _text(keys: Keys) -> bytes:
     data = {"hmac": {str(v): key.hex() for v, key in keys.versions.items()}, "ed25519": keys.signing.hex()}
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    with os.fdopen(handle, "w") as file:
-        json.dump(data, file)
-        file.flush()
-        os.fsync(file.fileno())
-    return temporary
-
-
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    return json.dumps(data).encode()

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from toolgate import durable
 from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
-from toolgate.secrets import durable
 from toolgate.secrets.finder import Finder
 from toolgate.secrets.secret import MANY, Secret, check_name, checked
 
@@ -103,7 +103,7 @@ class Vault:
     @contextmanager
     def _changing(self) -> Iterator[Store]:
         """The lock held and what others did known; afterwards what we did known too."""
-        with durable.alone(self.path):
+        with durable.alone(self.path, "the vault"):
             self.refresh()
             yield self.store(self.kind or _best_kind())
             self.refresh()

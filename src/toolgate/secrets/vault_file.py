@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolgate import durable
 from toolgate.core.canonical import canonical
 from toolgate.core.errors import Unavailable
-from toolgate.secrets import durable
 from toolgate.secrets.secret import Secret
 
 if TYPE_CHECKING:

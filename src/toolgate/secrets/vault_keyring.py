@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from toolgate import durable
 from toolgate.core.errors import Unavailable
-from toolgate.secrets import durable
 from toolgate.secrets.secret import NAME, Secret
 
 log = logging.getLogger("toolgate.secrets")

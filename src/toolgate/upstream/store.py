@@ -7,14 +7,13 @@ only write the project's files.
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from toolgate import durable
 from toolgate.core.errors import Unavailable
 from toolgate.upstream.definitions import Definition, sort_out
 
@@ -121,12 +120,4 @@ class Store:
         return data if isinstance(data, dict) else {}
 
     def _write(self, file: str, data: Mapping[str, Any]) -> None:
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self.directory / f"{file}.json"
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump(data, stream, indent=1)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
+        durable.replace(self.directory / f"{file}.json", json.dumps(data, indent=1).encode())

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json as jsonlib
-import os
-import secrets
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from toolgate import config
+from toolgate import config, durable
 from toolgate.core.errors import ConfigError, SetupError
 from toolgate.faces.cli import options, project, speech
 from toolgate.serverspec import ServerSpec
@@ -79,18 +77,8 @@ def _add(target: Path, entries: dict[str, dict[str, Any]], dry_run: bool) -> Non
     except ConfigError as error:
         raise SetupError(f"a server does not fit: {error.message}", error.fix) from None
     if not dry_run:
-        _replace(target.resolve(), mark + text.encode())
-
-
-def _replace(target: Path, content: bytes) -> None:
-    """All or nothing, with the permissions it had."""
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, target.stat().st_mode & 0o777)
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(target)
+        place = target.resolve()
+        durable.replace(place, mark + text.encode(), place.stat().st_mode & 0o777)
 
 
 def _as_json(

@@ -1,4 +1,4 @@
-"""Files that hold everything or what was there before, whatever happens meanwhile; one writer at a time."""
+"""Files of ours that hold everything or what was there before, whatever happens meanwhile; private from the first byte."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ _PAUSE = 0.005
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Hold the lock beside this file. The system drops it if we die; waiting for somebody who is stuck is bounded."""
+def alone(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock beside this file, which is `what`. The system drops it if we die; waiting for somebody who is stuck
+    is bounded. What writers left here who were killed is taken away."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        _wait(handle)
+        _wait(handle, what)
+        for left in path.parent.glob(f".{path.name}.*"):
+            left.unlink(missing_ok=True)
         yield
     finally:
         os.close(handle)
 
 
-def _wait(handle: int) -> None:
+def _wait(handle: int, what: str) -> None:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -38,24 +41,22 @@ def _wait(handle: int) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise Unavailable(
-                    f"another process has been changing the vault for {PATIENCE:g} seconds", "try again"
+                    f"another process has been changing {what} for {PATIENCE:g} seconds", "try again"
                 ) from None
             time.sleep(_PAUSE)
 
 
-def replace(path: Path, data: bytes) -> None:
-    """Put this content there: private from the first byte, on disk before we return. Hold the lock."""
-    for left in path.parent.glob(f".{path.name}.*"):  # by somebody who was killed
-        with suppress(FileNotFoundError):
-            left.unlink()
-    written(path, data).replace(path)
+def replace(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Put this content there. It is on disk before we return."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _written(path, data, mode).replace(path)
     _sync(path.parent)
 
 
 def create(path: Path, data: bytes) -> None:
     """Put this content there unless something is there already: of two who try, the first one counts."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = written(path, data)
+    temporary = _written(path, data, 0o600)
     try:
         with suppress(FileExistsError):
             os.link(temporary, path)
@@ -64,9 +65,9 @@ def create(path: Path, data: bytes) -> None:
     _sync(path.parent)
 
 
-def written(path: Path, data: bytes) -> Path:
+def _written(path: Path, data: bytes, mode: int) -> Path:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
         file.flush()
