@@ -24,7 +24,7 @@ from toolgate.upstream.definitions import KEYS, MAX_TOOLS
 from toolgate.upstream.results import Scrub
 from toolgate.upstream.sampling import Refused, Samplings
 from toolgate.upstream.subscribing import listened
-from toolgate.upstream.underway import Calls, UnderWay
+from toolgate.upstream.underway import Calls, Ended, UnderWay
 from toolgate.version import VERSION
 
 log = logging.getLogger("toolgate.upstream")
@@ -251,12 +251,15 @@ class Connection:
         """Only where it is clear whose call it belongs to, and that caller can show it."""
         under_way = self._calls.whose()
         handler = under_way.caller.answer if under_way is not None else None
-        if handler is None:
+        if handler is None or under_way is None:
             log.info("%s asked the human something; nobody can show it, so it was declined", self.name)
             return types.ElicitResult(action="decline")
         try:
             async with asyncio.timeout(ASK_SECONDS):
-                reply = await handler(asking.question(self.name, params, self._behind.scrub))
+                question = asking.question(self.name, params, self._behind.scrub)
+                reply = await under_way.while_it_lasts(handler(question))
+        except Ended:
+            return types.ElicitResult(action="cancel")
         except Exception:
             log.exception("a question of %s could not be shown", self.name)
             return types.ElicitResult(action="cancel")
@@ -290,7 +293,7 @@ class Connection:
         under_way = self._calls.heard_by()
         caller = under_way.caller if under_way is not None else None
         hear = caller.hear if caller is not None and logs.wanted(params.level, caller.level()) else None
-        if under_way is None or not under_way.lines.take():
+        if hear is not None and under_way is not None and not under_way.lines.take():
             hear = None
         mine = logs.wanted(params.level, OWN_LEVEL) and self._own.take()
         if hear is None and not mine:

@@ -19,7 +19,7 @@ from toolgate.core.tool import Tool, tool
 from toolgate.serverspec import ServerSpec
 from toolgate.upstream.asking import NoModel, Sampling
 from toolgate.upstream.results import Scrub, blocks, cleaned
-from toolgate.upstream.underway import UnderWay
+from toolgate.upstream.underway import Ended, UnderWay
 
 log = logging.getLogger("toolgate.upstream")
 MOST = 10
@@ -56,7 +56,9 @@ class Samplings:
         args = {"request": request, "call": under_way.context.call_id, **_small(params, scrub)}
         self._wishes[request] = under_way
         try:
-            result = await self._through(under_way, args)
+            result = await under_way.while_it_lasts(self._through(under_way, args))
+        except Ended:
+            raise Refused("the call that it belonged to has ended") from None
         finally:
             self._wishes.pop(request, None)
         if result.error is not None or result.meta.truncated:

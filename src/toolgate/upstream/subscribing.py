@@ -75,11 +75,15 @@ class Subscriptions:
         """The server was started anew and knows nothing of it."""
         async with self._lock:
             for uri in list(self._tells):
+                self.updated(uri)
+                if not connection.alive:
+                    continue
                 try:
                     await self._ask(connection, uri)
+                except TimeoutError:
+                    connection.over("it did not answer a subscription")  # the next call starts it anew
                 except Exception as error:
                     log.warning("%s takes a subscription no longer: %s", self._server, type(error).__name__)
-                self.updated(uri)
 
     async def _ask(self, connection: Connection, uri: str) -> None:
         held = self._leaves.get(uri)

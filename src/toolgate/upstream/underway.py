@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from toolgate.core.context import Context
 from toolgate.upstream.asking import Caller
 from toolgate.upstream.logs import Allowance
+
+T = TypeVar("T")
 
 
 @dataclass(eq=False)
@@ -19,6 +23,29 @@ class UnderWay:
     samplings: int = 0
     """How often the server has wanted a model for it."""
     lines: Allowance = field(default_factory=Allowance)
+    _asked: set[asyncio.Future[Any]] = field(default_factory=set)
+
+    async def while_it_lasts(self, work: Awaitable[T]) -> T:
+        """What the caller is asked is worth nothing once the call has ended. Raises Ended."""
+        asked = asyncio.ensure_future(work)
+        self._asked.add(asked)
+        try:
+            return await asked
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if asked.cancelled() and task is not None and not task.cancelling():
+                raise Ended from None
+            raise
+        finally:
+            self._asked.discard(asked)
+
+    def end(self) -> None:
+        for asked in self._asked:
+            asked.cancel()
+
+
+class Ended(Exception):
+    """The call has ended before its caller could answer."""
 
 
 _current: ContextVar[UnderWay | None] = ContextVar("under way", default=None)
@@ -38,6 +65,7 @@ class Calls:
         finally:
             _current.reset(token)
             self._calls.discard(call)
+            call.end()
 
     def whose(self) -> UnderWay | None:
         """Only where it is certain. A call that has ended is nobody's."""

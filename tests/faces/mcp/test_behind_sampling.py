@@ -195,3 +195,17 @@ async def test_the_switch_takes_three_words_and_no_other(tmp_path: Path) -> None
     with pytest.raises(Exception, match="sampling"):
         async with behind(tmp_path, sampling="perhaps"):
             pass
+
+
+async def test_what_the_client_is_asked_is_withdrawn_when_the_call_ends(tmp_path: Path) -> None:
+    async with behind(tmp_path, sampling="allow") as world:
+        client = await world.client(SAMPLES)
+        asked = await _asked(client)
+        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "call"}}
+        client.connection.receive(cancelled)
+        withdrawn = await client.next()
+        assert withdrawn["method"] == "notifications/cancelled"
+        assert withdrawn["params"]["requestId"] == asked["id"]
+        reply(client, asked, ANSWER)  # too late
+        assert said(await client.call("up.pid", ident="after"))
+        assert (await world.rows("up.sampling"))[-1] == "failed"

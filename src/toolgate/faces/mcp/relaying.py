@@ -38,7 +38,7 @@ def caller(consent: Consent, exchange: Exchange) -> Caller:
 
     async def sample(wish: Sampling) -> Mapping[str, Any]:
         try:
-            return await exchange.ask("sampling/createMessage", dict(_spelled(wish.params, exchange)))
+            return await exchange.ask("sampling/createMessage", _spelled(wish.params))
         except Gone as gone:
             raise NoModel(str(gone)) from None
 
@@ -58,7 +58,7 @@ def caller(consent: Consent, exchange: Exchange) -> Caller:
     )  # fmt: skip
 
 
-def _spelled(params: Mapping[str, Any], exchange: Exchange) -> Message:
+def _spelled(params: Mapping[str, Any]) -> Message:
     """A message with one part has it alone, as every version but the newest of the handshake era wants it."""
     messages = [
         {**one, "content": one["content"][0] if len(one["content"]) == 1 else one["content"]}
