@@ -79,6 +79,7 @@ class Connection:
         self._stop = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._calls = Calls()
+        self._streams: set[asyncio.Task[None]] = set()
         self._level = ""
         """What the server was told to log."""
         self._own = logs.Allowance(*OWN_LINES)
@@ -124,6 +125,8 @@ class Connection:
     async def close(self) -> None:
         """End it. The transport ends its process in bounded time; the last resort is to cancel it there."""
         self.over("it was closed")
+        for stream in self._streams:
+            stream.cancel()
         self._stop.set()
         if not self._opened.done():
             self._keeper.cancel()
@@ -235,7 +238,15 @@ class Connection:
         """Hear of changes from now on; what comes back ends that. The newest protocol has a stream for each."""
         session = self._client.session
         if self.modern:
-            return await listened(session, uri, self._behind.updated, lambda: self.alive)
+            stream = await listened(session, uri, self._behind.updated, lambda: self.alive)
+            self._streams.add(stream)
+            stream.add_done_callback(self._streams.discard)
+
+            async def end() -> None:
+                stream.cancel()
+                await asyncio.wait((stream,))
+
+            return end
         subscribing = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
         await session.send_request(subscribing, types.EmptyResult)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -17,7 +18,7 @@ from toolgate.core.errors import Failed, NotAllowed, Unavailable
 from toolgate.core.result import Result
 from toolgate.core.tool import Tool, tool
 from toolgate.serverspec import ServerSpec
-from toolgate.upstream.asking import NoModel, Sampling
+from toolgate.upstream.asking import Model, NoModel, Sampling
 from toolgate.upstream.results import Scrub, blocks, cleaned
 from toolgate.upstream.underway import Ended, UnderWay
 
@@ -37,12 +38,19 @@ class Refused(Exception):
     """Said to the server in place of the model's answer."""
 
 
+@dataclass
+class _Wish:
+    under_way: UnderWay
+    flaw: str = ""
+    """Why it is not granted, whatever policy says."""
+
+
 class Samplings:
     """What one server wants at the moment. A wish has a name that nobody can guess, and is granted once."""
 
     def __init__(self, server: str, spec: ServerSpec, call: Call) -> None:
         self._server, self._spec, self._call = server, spec, call
-        self._wishes: dict[str, UnderWay] = {}
+        self._wishes: dict[str, _Wish] = {}
 
     async def ask(self, params: Any, under_way: UnderWay | None, scrub: Scrub) -> dict[str, Any]:
         """The model's answer, as MCP has it. Raises Refused."""
@@ -50,11 +58,14 @@ class Samplings:
             log.warning("%s wanted a model, but not clearly during one call; it was refused", self._server)
             raise Refused("there is no call under way that this could belong to")
         under_way.samplings += 1
-        if under_way.samplings > MOST:
-            raise Refused(f"a call may ask for a model {MOST} times")
+        too_often = f"a call may ask for a model {MOST} times" if under_way.samplings > MOST else ""
+        if under_way.samplings > MOST + 1:
+            raise Refused(too_often)  # the first one too many is recorded
         request = f"s_{secrets.token_hex(16)}"
-        args = {"request": request, "call": under_way.context.call_id, **_small(params, scrub)}
-        self._wishes[request] = under_way
+        small, flaw = _small(params, scrub)
+        flaw = too_often or flaw
+        args = {"request": request, "call": under_way.context.call_id, **small}
+        self._wishes[request] = _Wish(under_way, flaw)
         try:
             result = await under_way.while_it_lasts(self._through(under_way, args))
         except Ended:
@@ -63,8 +74,8 @@ class Samplings:
             self._wishes.pop(request, None)
         if result.error is not None or result.meta.truncated:
             code = result.error.code.value if result.error is not None else "too_large"
-            log.info("%s wanted a model and was refused: %s", self._server, code)
-            raise Refused(f"refused by toolgate: {code}")
+            log.info("%s wanted a model and was refused: %s", self._server, flaw or code)
+            raise Refused(flaw or f"refused by toolgate: {code}")
         return dict(result.data["answer"])
 
     async def _through(self, under_way: UnderWay, args: Mapping[str, Any]) -> Result:
@@ -94,49 +105,57 @@ class Samplings:
             request: str, call: str, messages: list[dict[str, Any]], max_tokens: int, more: dict[str, Any]
         ) -> dict[str, Any]:
             """What an MCP server sends to the model of a client during a call. Servers ask for it; agents cannot."""
-            wish = self._wish(request)
+            model = self._wish(request)
             del self._wishes[request]
-            assert wish.caller.model is not None
             params = {"messages": messages, "maxTokens": max_tokens, **more}
             try:
-                answer = await wish.caller.model(Sampling(self._server, params))
+                answer = await model(Sampling(self._server, params))
             except NoModel as error:
                 raise Failed(f"the client's model gave no answer: {error}", "ask again") from None
             return {"answer": _answer(answer)}
 
         return sampling
 
-    def _wish(self, request: str) -> UnderWay:
+    def _wish(self, request: str) -> Model:
+        """The model that is wanted, if it may be had."""
         wish = self._wishes.get(request)
         if wish is None:
             raise NotAllowed(
                 f"{self._server} has not asked for this", "only a server that is being called can ask for it"
             )
-        if wish.caller.model is None:
-            wish.caller.lacked.add("sampling")
+        if wish.flaw:
+            raise NotAllowed(f"{self._server} may not have this: {wish.flaw}", "see docs/servers.md")
+        caller = wish.under_way.caller
+        if caller.model is None:
+            caller.lacked.add("sampling")
             raise Unavailable(
                 "the client that made the call offers no model", "use a client that offers sampling"
             )
-        return wish
+        return caller.model
 
 
-def _small(params: Any, scrub: Scrub) -> dict[str, Any]:
+def _small(params: Any, scrub: Scrub) -> tuple[dict[str, Any], str]:
+    """What is passed on, and what is wrong with it: then only how large it was is kept."""
     said = params.model_dump(by_alias=True, mode="json", exclude_none=True)
-    if said.get("tools") or said.get("toolChoice"):
-        raise Refused("a model with tools is not offered")
     messages = [
         {"role": one.get("role"), "content": blocks(_listed(one.get("content")), scrub)}
         for one in said.get("messages", ())
     ]
-    for block in (block for one in messages for block in one["content"]):
-        if block.get("type") not in _CONTENT or "omitted" in block:
-            raise Refused("it holds something that toolgate does not pass on")
     more = {key: cleaned(said[key], scrub) for key in _PASSED_ON if key in said}
-    if len(orjson.dumps([messages, more])) > LONGEST:
-        raise Refused(f"it is longer than {LONGEST:,} characters")
+    size = len(orjson.dumps([messages, more]))
+    parts = [block for one in messages for block in one["content"]]
+    flaw = ""
+    if said.get("tools") or said.get("toolChoice"):
+        flaw = "a model with tools is not offered"
+    elif any(block.get("type") not in _CONTENT or "omitted" in block for block in parts):
+        flaw = "it holds something that toolgate does not pass on"
+    elif size > LONGEST:
+        flaw = f"it is longer than {LONGEST:,} characters"
+    if flaw:
+        return {"messages": [], "max_tokens": 1, "more": {"size": size}}, flaw
     asked = said.get("maxTokens")
     tokens = max(1, min(int(asked), MOST_TOKENS)) if isinstance(asked, int | float) else MOST_TOKENS
-    return {"messages": messages, "max_tokens": tokens, "more": more}
+    return {"messages": messages, "max_tokens": tokens, "more": more}, ""
 
 
 def _listed(content: Any) -> list[Any]:

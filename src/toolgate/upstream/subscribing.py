@@ -109,7 +109,7 @@ class Subscriptions:
 
 async def listened(
     session: Any, uri: str, updated: Callable[[str], None], alive: Callable[[], bool]
-) -> Leave:
+) -> asyncio.Task[None]:
     """The newest protocol's way: a stream for as long as it is wanted, in a task of its own."""
     opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(_listen_on(session, uri, updated, opened, alive))
@@ -119,12 +119,7 @@ async def listened(
         task.cancel()
         await asyncio.wait((task,))
         raise
-
-    async def leave() -> None:
-        task.cancel()
-        await asyncio.wait((task,))
-
-    return leave
+    return task
 
 
 async def _listen_on(

@@ -105,21 +105,19 @@ async def test_each_time_a_human_is_shown_the_servers_words_where_the_file_says_
         assert told["content"]["text"] == "it is [secret:TOKEN]"
 
 
-async def test_a_client_that_cannot_show_the_question_waits_for_the_console(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("can", "text"), [(SAMPLES, "short"), (SAMPLES | ASKS, "long " * 5000)])
+async def test_a_question_that_cannot_be_shown_in_the_client_waits_for_the_console(
+    tmp_path: Path, can: Message, text: str
+) -> None:
     async with behind(tmp_path, sampling="ask") as world:
-        client = await world.client(SAMPLES)
-        client.connection.receive(
-            {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "tools/call",
-                "params": {"name": "up.sample", "arguments": {}},
-            }
-        )
+        client = await world.client(can)
+        params = {"name": "up.sample", "arguments": {"text": text}}
+        client.connection.receive({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
         while not (questions := await world.gate.approvals()):
             await asyncio.sleep(0.01)
         await world.gate.answer(questions[0].id, "approve")
         wish = await client.next()
+        assert wish["params"]["messages"][0]["content"]["text"] == text
         reply(client, wish, ANSWER)
         assert json.loads(said(await client.next())) == [ANSWER]
 
@@ -136,7 +134,8 @@ async def test_a_server_that_asks_a_thousand_times_is_heard_ten_times(tmp_path: 
         assert told[: sampling.MOST] == [ANSWER] * sampling.MOST
         assert set(told[sampling.MOST :]) == {"a call may ask for a model 10 times"}
         assert len(told) == 1000
-        assert (await world.rows("up.sampling")).count("committed") == sampling.MOST
+        rows = await world.rows("up.sampling")
+        assert (rows.count("committed"), rows.count("failed")) == (sampling.MOST, 1)
 
 
 async def test_a_server_that_asks_after_its_call_has_ended_asks_nobody(tmp_path: Path) -> None:
@@ -163,6 +162,7 @@ async def test_what_is_too_large_or_more_than_a_text_is_not_sent(
     async with behind(tmp_path, sampling="allow") as world:
         client = await world.client(SAMPLES)
         assert why in await _refused(world, client, **args)
+        assert await world.rows("up.sampling") == ["started", "failed"]
 
 
 @pytest.mark.parametrize("given", [{}, {"content": "text"}, {"content": {"type": "tool_use"}}])

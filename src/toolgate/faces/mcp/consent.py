@@ -82,11 +82,14 @@ class Consent:
         return self._where(await self._call(exchange, tool, args, progress, wait=False, key=key))
 
     async def within(self, exchange: Exchange, tool: str, args: Message) -> Result:
-        """A call that comes of another one of this client's, which goes on meanwhile: so it waits for an answer."""
-        if not (exchange.can_elicit and exchange.can_be_asked and self._gate.config.consent.mcp):
-            return await self._call(exchange, tool, args, None, wait=True)
-        result = await self._waiting(exchange, tool, args, None, None)
-        return result or await self._call(exchange, tool, args, None, wait=False)
+        """A call that comes of another one of this client's, which goes on meanwhile: so it waits for an answer, in
+        the client or elsewhere. In a task of its own: what that other call asks is not asked here."""
+        _asking.set(None)
+        if exchange.can_elicit and exchange.can_be_asked and self._gate.config.consent.mcp:
+            result = await self._waiting(exchange, tool, args, None, None)
+            if result is not None:
+                return result
+        return await self._call(exchange, tool, args, None, wait=True)
 
     def _leads_on(self, tool: str) -> bool:
         try:
