@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import Context
-from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
@@ -19,12 +18,11 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
 from toolgate.core.errors import CallError, Failed, Unavailable
-from toolgate.upstream import asking, logs
+from toolgate.upstream import logs
 from toolgate.upstream.definitions import KEYS, MAX_TOOLS
-from toolgate.upstream.results import Scrub
-from toolgate.upstream.sampling import Refused, Samplings
 from toolgate.upstream.subscribing import listened
-from toolgate.upstream.underway import Calls, Ended, UnderWay
+from toolgate.upstream.underway import Calls, UnderWay
+from toolgate.upstream.wishes import OWN_LEVEL, Behind, Wishes
 from toolgate.version import VERSION
 
 log = logging.getLogger("toolgate.upstream")
@@ -36,26 +34,10 @@ for noisy in (
 MAX_PAGES = 100
 MAX_ROUNDS = 10
 CLOSE_SECONDS = 15.0
-ASK_SECONDS = 600.0
-OWN_LEVEL = "info"
-"""What toolgate's own log hears of servers, whatever a caller wants."""
-OWN_LINES = logs.BURST, 100 / 60
 LEVEL_SECONDS = 5.0
 Progress = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
 _NOT_OURS = "see `sampling` in docs/servers.md; roots are not offered"
 _ANSWER: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
-
-
-@dataclass(frozen=True)
-class Behind:
-    """What a connection hands on: to whom the server's messages go."""
-
-    scrub: Scrub
-    changed: Callable[[], None]
-    updated: Callable[[str], None]
-    """A resource that was subscribed to has changed."""
-    samplings: Samplings | None
-    """None: no model is offered to the server."""
 
 
 class Connection:
@@ -66,23 +48,23 @@ class Connection:
         self.lost = ""
         """Why it is over; empty while it lives."""
         self.since = time.time()
+        self._calls = Calls()
+        self._wishes = Wishes(name, behind, self._calls)
         self._client = Client(
             transport,
             mode="legacy" if legacy else "auto",
             client_info=types.Implementation(name="toolgate", version=VERSION),
-            elicitation_callback=self._elicit,
-            sampling_callback=self._sample if behind.samplings is not None else None,
-            logging_callback=self._logged,
+            elicitation_callback=self._wishes.elicit,
+            sampling_callback=self._wishes.sample if behind.samplings is not None else None,
+            logging_callback=self._wishes.logged,
             message_handler=self._hear,
             cache=None,
         )
         self._stop = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._calls = Calls()
         self._streams: set[asyncio.Task[None]] = set()
         self._level = ""
         """What the server was told to log."""
-        self._own = logs.Allowance(*OWN_LINES)
         # a context of its own: what the first caller is must not be taken for what every message belongs to
         self._keeper = asyncio.create_task(self._keep(), name=f"mcp server {name}", context=Context())
 
@@ -211,9 +193,8 @@ class Connection:
         for key, request in list((answer.input_requests or {}).items())[:MAX_ROUNDS]:
             context = ClientRequestContext(session=session, request_id=key)
             reply = await session.dispatch_input_request(context, request)
-            if isinstance(
-                reply, types.ErrorData
-            ):  # there is no way to tell the server, which waits for answers
+            if isinstance(reply, types.ErrorData):
+                # there is no way to tell the server, which waits for answers
                 raise Failed(f"{self.name} wanted something that it cannot have: {reply.message}", _NOT_OURS)
             responses[key] = reply
         return responses or None
@@ -256,38 +237,6 @@ class Connection:
 
         return leave
 
-    # --- what the server wants ----------------------------------------------------------------------------
-
-    async def _elicit(self, context: Any, params: Any) -> types.ElicitResult:
-        """Only where it is clear whose call it belongs to, and that caller can show it."""
-        under_way = self._calls.whose()
-        handler = under_way.caller.answer if under_way is not None else None
-        if handler is None or under_way is None:
-            log.info("%s asked the human something; nobody can show it, so it was declined", self.name)
-            return types.ElicitResult(action="decline")
-        try:
-            async with asyncio.timeout(ASK_SECONDS):
-                question = asking.question(self.name, params, self._behind.scrub)
-                reply = await under_way.while_it_lasts(handler(question))
-        except Ended:
-            return types.ElicitResult(action="cancel")
-        except Exception:
-            log.exception("a question of %s could not be shown", self.name)
-            return types.ElicitResult(action="cancel")
-        content = dict(reply.content) if reply.content is not None and reply.action == "accept" else None
-        return types.ElicitResult(action=reply.action, content=content)
-
-    async def _sample(self, context: Any, params: Any) -> types.CreateMessageResult | types.ErrorData:
-        assert self._behind.samplings is not None
-        try:
-            answer = await self._behind.samplings.ask(params, self._calls.whose(), self._behind.scrub)
-            return types.CreateMessageResult.model_validate(answer)
-        except Refused as refused:
-            return types.ErrorData(code=types.INVALID_REQUEST, message=str(refused))
-        except Exception:
-            log.exception("a wish of %s for a model could not be handled", self.name)
-            return types.ErrorData(code=types.INTERNAL_ERROR, message="toolgate could not ask for it")
-
     async def _told_level(self, wanted: str) -> str:
         """The most that anybody wants to hear. Each caller gets what it wants of that."""
         known = [level for level in (wanted, self._level, OWN_LEVEL) if level in logs.LEVELS]
@@ -299,25 +248,6 @@ class Connection:
                 async with asyncio.timeout(LEVEL_SECONDS):
                     await self._client.session.send_request(request, types.EmptyResult)
         return level
-
-    async def _logged(self, params: types.LoggingMessageNotificationParams) -> None:
-        under_way = self._calls.heard_by()
-        caller = under_way.caller if under_way is not None else None
-        hear = caller.hear if caller is not None and logs.wanted(params.level, caller.level()) else None
-        if hear is not None and under_way is not None and not under_way.lines.take():
-            hear = None
-        mine = logs.wanted(params.level, OWN_LEVEL) and self._own.take()
-        if hear is None and not mine:
-            return  # looking for secrets costs more than a flood is worth
-        line = logs.line(self.name, params.level, params.logger, params.data, self._behind.scrub)
-        if mine:
-            log.info("%s logs (%s): %s", line.logger, line.level, line.data)
-        if hear is not None and under_way is not None:
-            if missed := under_way.lines.told():
-                hear(
-                    logs.LogLine(self.name, "warning", self.name, f"[toolgate: {missed:,} messages left out]")
-                )
-            hear(line)
 
     async def _hear(self, message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):

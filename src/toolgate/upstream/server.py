@@ -166,7 +166,8 @@ class Server:
 
     def _connect(self) -> Connection:
         try:
-            from toolgate.upstream.connection import Behind, Connection
+            from toolgate.upstream.connection import Connection
+            from toolgate.upstream.wishes import Behind
         except ImportError:
             raise Unavailable(
                 "the MCP SDK is not installed", "install it: pip install 'toolgate[servers]'"

@@ -117,6 +117,14 @@ async def test_a_server_that_was_started_anew_is_asked_again(tmp_path: Path) -> 
         assert [line for line in witnessed(tmp_path) if "subscribe" in line] == ["subscribe note://one"] * 2
 
 
+async def test_a_server_that_says_all_the_time_that_it_changed_is_told_on_a_few_times(tmp_path: Path) -> None:
+    async with behind(tmp_path) as world:
+        client = await world.client()
+        await _subscribe(client)
+        await _touch(world, *["note://one"] * 2000)
+        assert 1 <= client.sent.qsize() <= 40
+
+
 async def test_who_may_no_longer_read_is_no_longer_told(tmp_path: Path) -> None:
     async with behind(tmp_path) as world:
         client = await world.client()
