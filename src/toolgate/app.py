@@ -183,7 +183,7 @@ async def _assemble(
 
         gate.upstream = servers_of(
             setup.config.servers, setup.root, setup.state_dir, services.registry,
-            lambda name: _value(vault, name), redactor.redact,
+            lambda name: _value(vault, name), redactor.redact, gate.call,
         )  # fmt: skip
         stack.push_async_callback(gate.upstream.close)
     await reconcile_dead(services)

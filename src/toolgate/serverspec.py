@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from toolgate.core.canonical import digest
 from toolgate.core.errors import Unavailable
-from toolgate.policy.model import PhaseName, Strict, flawed
+from toolgate.policy.model import PhaseName, Strict, Word, flawed
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _FAMILIES = """agents ai archon catalog code data db events exec fs garden gate git http human jobs ledger mcp md memory
@@ -64,6 +64,9 @@ class ServerSpec(Strict):
     """Which tools count as reading: those it marks so in a definition that a human approved, none, or these."""
     pin: Literal["ask", "first"] = "ask"
     """Who approves the first definitions: a human (`ask`), or whoever wrote this line (`first`)."""
+    sampling: Word = "deny"
+    """Whether it may have the model of a caller's client say something: never, each time a human agrees, or as policy
+    decides about `SERVER.sampling`."""
 
     @model_validator(mode="after")
     def _whole(self) -> ServerSpec:

@@ -35,6 +35,10 @@ personas:
 #   packages: [numpy]                            # what `exec.python` may import beyond the standard library
 #   network: {private: ["127.0.0.1:8000"]}       # places on this machine that a network grant may name
 
+# Other MCP servers, behind this gate; `toolgate import .mcp.json` takes them from a client's file: docs/servers.md.
+# servers:
+#   weather: {command: npx, args: [-y, weather-mcp]}   # `sampling: ask` lets it use the client's model, each time a human agrees
+
 # Sliding windows. `roomy` stops runaway loops only; `strict` is 10 calls a minute per persona.
 limits:
   profile: roomy

@@ -11,6 +11,8 @@ from typing import Any
 import mcp_types as types
 import uvicorn
 from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.shared.exceptions import MCPError
 
 # one grey pixel, and half a millisecond of silence
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
@@ -65,6 +67,7 @@ ANSWERS: dict[str, list[dict[str, Any]]] = {
 }
 FORMS: dict[str, dict[str, Any]] = {
     "test_elicitation": {"response": {"type": "string", "description": "User's response"}},
+    "test_streaming_elicitation": {"response": {"type": "string"}},
     "test_elicitation_sep1034_defaults": {
         "name": {"type": "string", "default": "John Doe"},
         "age": {"type": "integer", "default": 30},
@@ -93,7 +96,9 @@ FORMS: dict[str, dict[str, Any]] = {
         },
     },
 }
-OTHERS = ("test_error_handling", "test_tool_with_progress", "test_tool_with_logging", "test_sampling")
+LOGGING = ("test_tool_with_logging", "test_logging_tool")
+SAMPLING = ("test_sampling", "test_missing_capability")
+OTHERS = ("test_error_handling", "test_tool_with_progress", *LOGGING, *SAMPLING)
 RESOURCES = {
     "test://static-text": {"mimeType": "text/plain", "text": "This is the content of the static text resource."},
     "test://static-binary": {"mimeType": "image/png", "blob": PICTURE},
@@ -132,12 +137,12 @@ async def call_tool(context: Any, params: types.CallToolRequestParams) -> Any:
         for done in (0, 50, 100):
             await context.session.report_progress(done, 100, f"Completed step {done} of 100")
         return answer(text("done"))
-    if name == "test_tool_with_logging":
+    if name in LOGGING:
         for words in ("Tool execution started", "Tool processing data", "Tool execution completed"):
             await context.session.send_log_message("info", words, related_request_id=context.request_id)
         return answer(text("logged"))
-    if name == "test_sampling":
-        return await sample(context, args.get("prompt", ""))
+    if name in SAMPLING:
+        return await sample(context, params, args.get("prompt", ""))
     return answer(text(f"no tool {name}"), isError=True)
 
 
@@ -154,12 +159,27 @@ async def elicit(context: Any, params: types.CallToolRequestParams, message: str
     return answer(text(f"Elicitation completed: action={said.action}, content={said.content}"))
 
 
-async def sample(context: Any, prompt: str) -> Any:
+async def sample(context: Any, params: types.CallToolRequestParams, prompt: str) -> Any:
     message = types.SamplingMessage(role="user", content=types.TextContent(type="text", text=prompt))
-    said = await context.session.create_message(
-        [message], max_tokens=100, related_request_id=context.request_id
-    )
+    if context.protocol_version < "2026":
+        said = await context.session.create_message(
+            [message], max_tokens=100, related_request_id=context.request_id
+        )
+    elif params.input_responses:
+        said = params.input_responses["model"]
+    else:
+        _offered(context)
+        wish = types.CreateMessageRequestParams(messages=[message], max_tokens=100)
+        return types.InputRequiredResult(input_requests={"model": types.CreateMessageRequest(params=wish)})
     return answer(text(f"LLM response: {said.content.text}"))
+
+
+def _offered(context: Any) -> None:
+    """A server of the newest protocol does not ask a client for what it did not offer."""
+    can = context.session.client_capabilities
+    if can is None or can.sampling is None:
+        needed = {"requiredCapabilities": {"sampling": {}}}
+        raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "sampling is needed", needed)
 
 
 async def list_resources(context: Any, params: Any) -> types.ListResourcesResult:
@@ -179,8 +199,6 @@ async def read_resource(context: Any, params: Any) -> types.ReadResourceResult:
         ident = uri.split("/")[3]
         found = {"mimeType": "application/json", "text": f'{{"id": "{ident}", "templateTest": true}}'}
     if found is None:
-        from mcp.shared.exceptions import MCPError
-
         code = types.INVALID_PARAMS if context.protocol_version >= "2026" else -32002
         raise MCPError(code, "Resource not found", {"uri": uri})
     return types.ReadResourceResult.model_validate({"contents": [{"uri": uri, **found}]})
@@ -224,6 +242,7 @@ def main() -> None:
         on_list_resource_templates=list_templates, on_read_resource=read_resource, on_list_prompts=list_prompts,
         on_get_prompt=get_prompt, on_completion=complete, on_set_logging_level=nothing,
         on_subscribe_resource=nothing, on_unsubscribe_resource=nothing,
+        on_subscriptions_listen=ListenHandler(InMemorySubscriptionBus()),
     )  # fmt: skip
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))

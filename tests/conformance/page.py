@@ -8,37 +8,17 @@ from pathlib import Path
 
 from .suite import HANDSHAKE, STATELESS, Found, Outcome
 
-_ITS_OWN_TOOL = frozenset(
-    {"sep-2575-server-rejects-undeclared-capability", "sep-2575-missing-capability-http-400"}
-)
 _LISTS = ("completion-complete", "tools-list", "resources-list", "prompts-list", "dns-rebinding-protection")
-ALONE: dict[str, dict[str, frozenset[str]]] = {
-    HANDSHAKE: dict.fromkeys(
-        ("server-initialize", "server-session-lifecycle", "server-sse-multiple-streams", "ping", *_LISTS), frozenset()
+ALONE: dict[str, tuple[str, ...]] = {
+    HANDSHAKE: ("server-initialize", "server-session-lifecycle", "server-sse-multiple-streams", "ping", *_LISTS),
+    STATELESS: (
+        "server-stateless", "server-sse-multiple-streams", "http-header-validation", "caching",
+        "sep-2164-resource-not-found", *_LISTS,
     ),
-    STATELESS: {
-        "server-stateless": _ITS_OWN_TOOL,
-        **dict.fromkeys(
-            ("server-sse-multiple-streams", "http-header-validation", "caching", "sep-2164-resource-not-found", *_LISTS),
-            frozenset(),
-        ),
-    },
 }  # fmt: skip
-"""Scenarios that need no fixtures, and the checks of theirs that do."""
+"""Scenarios that need no fixtures, but for a few checks of `server-stateless`."""
 _NO_FIXTURES = "input-required-result-"
 """Some of these pass wherever their tools are missing, which says nothing."""
-_LOGS = "log messages of servers go to toolgate's log, not into the client's conversation"
-_WATCHED = "nothing says when a resource changes"
-NOT_PASSED_ON: dict[str, dict[str, str]] = {
-    HANDSHAKE: {
-        "logging-set-level": _LOGS,
-        "tools-call-with-logging": _LOGS,
-        "tools-call-sampling": "servers may not use the client's model",
-        "resources-subscribe": _WATCHED,
-        "resources-unsubscribe": _WATCHED,
-    },
-    STATELESS: {},
-}
 AS_CLIENT = (
     ("initialize", HANDSHAKE),
     ("tools_call", HANDSHAKE),
@@ -59,7 +39,7 @@ Eras = Mapping[str, Found]
 
 
 def page(direct: Eras, through: Eras, clients: Clients) -> str:
-    return "\n".join([_HEAD, *_alone(through), _BEHIND, *_behind(direct, through), _CLIENT, *_as_client(clients), _REST])  # fmt: skip
+    return "\n".join([_HEAD, *_alone(), _BEHIND, *_behind(direct, through), _CLIENT, *_as_client(clients), _REST])  # fmt: skip
 
 
 def _version() -> str:
@@ -68,13 +48,8 @@ def _version() -> str:
     return str(pinned["dependencies"]["@modelcontextprotocol/conformance"])
 
 
-def _alone(through: Eras) -> list[str]:
-    rows = []
-    for version, scenarios in ALONE.items():
-        for name, unless in scenarios.items():
-            note = "; not counted: two checks that call a tool of the suite's own" if unless else ""
-            rows.append(f"| {version} | `{name}` | passes{note} |")
-    return rows
+def _alone() -> list[str]:
+    return [f"| {version} | `{name}` | passes |" for version, names in ALONE.items() for name in names]
 
 
 def _behind(direct: Eras, through: Eras) -> list[str]:
@@ -83,8 +58,7 @@ def _behind(direct: Eras, through: Eras) -> list[str]:
         for name in sorted(found):
             if not found[name].ok or name in ALONE[version] or name.startswith(_NO_FIXTURES):
                 continue
-            said = "passes" if through[version][name].ok else f"not passed on: {NOT_PASSED_ON[version][name]}"
-            rows.append(f"| {version} | `{name}` | {said} |")
+            rows.append(f"| {version} | `{name}` | {'passes' if through[version][name].ok else 'fails'} |")
     return rows
 
 
@@ -103,7 +77,8 @@ written by [tests/conformance](../tests/conformance/test_conformance.py), which 
 
 ## The server
 
-Scenarios that need nothing from the suite's own fixtures, at `/mcp` as `toolgate up` serves it.
+Scenarios that need nothing from the suite's own fixtures, at `/mcp` as `toolgate up` serves it. A few checks of `server-stateless` call tools of the
+suite's own: those are the fixtures' behind the gate.
 
 | version | scenario | |
 |---|---|---|"""
@@ -111,7 +86,8 @@ _BEHIND = """
 ## Through the gateway
 
 A server with the suite's fixtures, made with the official SDK, is asked directly, and then behind the gate. This is each scenario that it
-passes directly, and how it goes through toolgate. A layer in front adds a persona's token, and the server's name to the names of tools, prompts and resources.
+passes directly, and how it goes through toolgate. The persona may call everything of that server, and the server may use the client's model (`sampling: allow`).
+A layer in front adds the persona's token, and the server's name to the names of tools, prompts and resources.
 
 | version | scenario | through the gateway |
 |---|---|---|"""
@@ -124,6 +100,6 @@ The gateway as a client of the suite's servers.
 |---|---|---|"""
 _REST = """
 Not run: `auth/…`, because the gateway does no OAuth; a server's token is given in `headers`. Extensions (tasks, skills) are not spoken.
-The fixtures have no tools for `input-required-result-…`, `http-custom-header-server-validation` and `server-sse-polling`. What a server behind the gate asks by an
-unfinished result reaches a client of the handshake era, and is declined for a client of 2026-07-28; toolgate's own questions reach both.
+The fixtures have no tools for `input-required-result-…`, `http-custom-header-server-validation` and `server-sse-polling`. What a server behind the gate wants of
+the client, its user or its model, reaches clients of both eras, as toolgate's own questions do.
 """

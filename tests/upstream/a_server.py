@@ -15,7 +15,10 @@ import anyio
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.shared.subscriptions import ResourceUpdated
 
+BUS = InMemorySubscriptionBus()
 OBJECT: dict[str, Any] = {"type": "object"}
 TEXT: dict[str, Any] = {
     "$schema": "http://json-schema.org/draft-07/schema#",
@@ -33,6 +36,9 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "image", "description": "Much data.", "inputSchema": OBJECT, "annotations": READS},
     {"name": "steps", "description": "Progress.", "inputSchema": OBJECT, "annotations": READS},
     {"name": "ask", "description": "Ask the human.", "inputSchema": OBJECT, "annotations": READS},
+    {"name": "log", "description": "Log it.", "inputSchema": TEXT, "annotations": READS},
+    {"name": "sample", "description": "Ask a model.", "inputSchema": TEXT, "annotations": READS},
+    {"name": "touch", "description": "Change the note.", "inputSchema": OBJECT, "annotations": READS},
     {"name": "lie", "description": "Break it.", "inputSchema": OBJECT, "outputSchema": PROMISE},
 ]
 
@@ -69,7 +75,41 @@ async def call_tool(context: Any, params: types.CallToolRequestParams) -> Any:
         case "ask":
             return asked(params)
         case _:
+            return await talked(context, params)
+
+
+async def talked(context: Any, params: types.CallToolRequestParams) -> Any:
+    """What a server may say and ask during a call, in the way of either era."""
+    text = (params.arguments or {}).get("text", "")
+    match params.name:
+        case "log":
+            for word in ("begins", "ends"):
+                await context.session.send_log_message("warning", f"{text} {word}", "a", context.request_id)
+                await asyncio.sleep(0.1)
+            return said("logged")
+        case "sample":
+            return await sampled(context, params, text)
+        case "touch":
+            if context.protocol_version < "2026":
+                await context.session.send_resource_updated("note://one")
+            await BUS.publish(ResourceUpdated("note://one"))
+            return said("touched")
+        case _:
             return said(f"no tool {params.name}", is_error=True)
+
+
+async def sampled(context: Any, params: types.CallToolRequestParams, text: str) -> Any:
+    message = types.SamplingMessage(role="user", content=types.TextContent(type="text", text=text))
+    if context.protocol_version < "2026":
+        answer = await context.session.create_message(
+            [message], max_tokens=9, related_request_id=context.request_id
+        )
+    elif params.input_responses:
+        answer = params.input_responses["model"]
+    else:
+        wish = types.CreateMessageRequestParams(messages=[message], max_tokens=9)
+        return types.InputRequiredResult(input_requests={"model": types.CreateMessageRequest(params=wish)})
+    return said(answer.content.text)
 
 
 def asked(params: types.CallToolRequestParams) -> Any:
@@ -94,10 +134,15 @@ async def read_resource(context: Any, params: Any) -> types.ReadResourceResult:
     )
 
 
+async def noted(context: Any, params: Any) -> types.EmptyResult:
+    return types.EmptyResult()
+
+
 def build() -> Server[Any]:
     return Server(
         "a-server", version="1", on_list_tools=list_tools, on_call_tool=call_tool,
-        on_list_resources=list_resources, on_read_resource=read_resource,
+        on_list_resources=list_resources, on_read_resource=read_resource, on_set_logging_level=noted,
+        on_subscribe_resource=noted, on_unsubscribe_resource=noted, on_subscriptions_listen=ListenHandler(BUS),
     )  # fmt: skip
 
 

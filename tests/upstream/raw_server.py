@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ TOOLS = [
         "endless": {"annotations": READS},
         "ask": {"annotations": READS},
         "sample": {"annotations": READS},
+        "sample_late": {"annotations": READS},
+        "log": {"annotations": READS},
+        "touch": {"annotations": READS},
         "change": {"annotations": READS},
         "secret": {"annotations": READS},
         "nonsense": {},
@@ -103,15 +107,6 @@ def misbehave(name: str, args: dict[str, Any]) -> dict[str, Any]:
         case "endless":
             while True:
                 os.write(1, b"x" * (1 << 20))
-        case "ask":
-            schema = {"type": "object", "properties": {"word": {"type": "string"}}}
-            answer = asked_back(
-                "elicitation/create", {"message": "Your \x1b[1mword?", "requestedSchema": schema}
-            )
-            return text(json.dumps(answer.get("result")))
-        case "sample":
-            answer = asked_back("sampling/createMessage", {"messages": [], "maxTokens": 1})
-            return text(answer["error"]["message"])
         case "change":
             Path(os.environ["DEFINE"]).write_text(json.dumps(args["tools"]))
             send(method="notifications/tools/list_changed")
@@ -119,7 +114,44 @@ def misbehave(name: str, args: dict[str, Any]) -> dict[str, Any]:
         case "nonsense":
             return {"content": "this is no list"}
         case _:
+            return talk(name, args)
+
+
+def talk(name: str, args: dict[str, Any]) -> dict[str, Any]:
+    """What a server may say and ask during a call."""
+    match name:
+        case "ask":
+            schema = {"type": "object", "properties": {"word": {"type": "string"}}}
+            message = args.get("message", "Your \x1b[1mword?")
+            answer = asked_back("elicitation/create", {"message": message, "requestedSchema": schema})
+            return text(json.dumps(answer.get("result")))
+        case "sample":
+            said = [sampled(args) for _ in range(args.get("times", 1))]
+            failed = args.get("strict", False) and isinstance(said[0], str)
+            return text(json.dumps(said), **({"isError": True} if failed else {}))
+        case "sample_late":
+            return text("soon")
+        case "log":
+            time.sleep(args.get("pause", 0))
+            for _ in range(args.get("times", 1)):
+                for params in args["lines"]:
+                    send(method="notifications/message", params=params)
+            return text("logged")
+        case "touch":
+            for uri in args["uris"]:
+                send(method="notifications/resources/updated", params={"uri": uri})
+            return text("touched")
+        case _:
             raise LookupError(name)
+
+
+def sampled(args: dict[str, Any]) -> Any:
+    """What the client says to it: the model's answer, or why there is none."""
+    said = {"role": "user", "content": {"type": "text", "text": args.get("text", "hello")}}
+    answer = asked_back(
+        "sampling/createMessage", {"messages": [said], "maxTokens": 1, **args.get("more", {})}
+    )
+    return answer.get("result") or answer["error"]["message"]
 
 
 def handle(message: dict[str, Any]) -> None:
@@ -129,9 +161,8 @@ def handle(message: dict[str, Any]) -> None:
             if "hang" in BEHAVE:
                 signal.pause()
             about = {"name": "raw", "version": "1"}
-            can = {"tools": {"listChanged": True}} | (
-                {"resources": {}, "prompts": {}} if "library" in BEHAVE else {}
-            )
+            library = {"resources": {"subscribe": True}, "prompts": {}, "logging": {}}
+            can = {"tools": {"listChanged": True}} | (library if "library" in BEHAVE else {})
             send(id=ident, result={"protocolVersion": "2025-11-25", "capabilities": can, "serverInfo": about})
         case "tools/list":
             if "hang_list" in BEHAVE:
@@ -142,6 +173,8 @@ def handle(message: dict[str, Any]) -> None:
         case "tools/call":
             try:
                 send(id=ident, result=call(params["name"], params.get("arguments", {})))
+                if params["name"] == "sample_late":
+                    witness(json.dumps(sampled({})))
             except LookupError:
                 send(id=ident, error={"code": -32602, "message": "no such \x1b[31mtool"})
         case method if "library" in BEHAVE:
@@ -158,6 +191,12 @@ def shelf(method: str, ident: Any, params: dict[str, Any]) -> None:
                 id=ident,
                 result={"resources": [{"uri": "note://one", "name": "on\x1be", "mimeType": "text/plain"}]},
             )
+        case "logging/setLevel", _:
+            witness(f"level {params['level']}")
+            send(id=ident, result={})
+        case "resources/subscribe" | "resources/unsubscribe", uri:
+            witness(f"{method.partition('/')[2]} {uri}")
+            send(id=ident, result={})
         case "resources/read", "note://one":
             send(id=ident, result={"contents": [{"uri": "note://one", "text": "a \x07note"}]})
         case "resources/read", "note://many":

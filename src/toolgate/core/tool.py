@@ -113,6 +113,8 @@ class Tool:
     """Needs no permission: describing the tools themselves."""
     human: bool = False
     """Only a human may call it: undo and the like."""
+    asks: bool = False
+    """A human is asked each time, whatever would allow it."""
     scoped: bool = False
     """Opts in to deduplication by scope hash for callers that give no key (events.log, garden edits)."""
     result: Returns | None = None
@@ -187,7 +189,7 @@ class Tool:
             "timeout": self.timeout,
             "origin": self.origin,
             "undoable": self.undoable,
-        }
+        } | ({"asks": True} if self.asks else {})
 
     @property
     def undoable(self) -> bool:

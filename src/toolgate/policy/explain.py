@@ -50,7 +50,8 @@ def explain(policy: Policy, facts: Facts) -> Explanation:
     final = policy.profiled(decision, facts.tool) if decision.step != 1 else decision
     if final is not decision:
         lines = [replace(line, decided=False) for line in lines]
-        lines.append(Line(facts.persona, 3, "profile manifest", final.verdict, final.reason, True))
+        line = "a tool that always asks" if facts.tool.asks else "profile manifest"
+        lines.append(Line(facts.persona, 3, line, final.verdict, final.reason, True))
     if facts.findings and final.verdict is not Verdict.DENY:
         lines, final = _found(policy, facts, lines, final)
     elif facts.tool.plan is not None and facts.effects.writes:

@@ -51,6 +51,9 @@ _REMEMBERED = 8192
 MANIFEST = Decision(Verdict.ASK, "the profile manifest asks for every fs.* call", "profile:manifest", 3)
 
 
+ALWAYS = Decision(Verdict.ASK, "this tool asks each time, whatever allows it", "hard:asks", 3)
+
+
 def order_markdown() -> str:
     """The order as the documentation prints it."""
     return "\n".join(f"{number}. **{name}**: {sentence}" for number, name, sentence in ORDER)
@@ -181,10 +184,12 @@ class Policy:
         return explain(self, facts)
 
     def profiled(self, decision: Decision, tool: Tool) -> Decision:
-        """The profile `manifest` tightens an allow; it never loosens a deny."""
-        if self.manifest and decision.verdict is Verdict.ALLOW and tool.name.startswith("fs."):
-            return MANIFEST
-        return decision
+        """The profile `manifest`, and a tool that always asks, tighten an allow; they never loosen a deny."""
+        if decision.verdict is not Verdict.ALLOW:
+            return decision
+        if tool.asks:
+            return ALWAYS
+        return MANIFEST if self.manifest and tool.name.startswith("fs.") else decision
 
     def _early(self, facts: Facts, line: tuple[Persona, ...]) -> Decision | None:
         """Step 1, with its one exception: tools that describe tools are free."""

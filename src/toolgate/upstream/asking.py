@@ -1,7 +1,7 @@
-"""What a server wants to ask a human. It is the server's question, never toolgate's, and never counts as consent.
+"""What a server may want of whoever makes a call, and how a caller says what it can do.
 
-Whoever makes a call can show such questions: `with answering(handler): await gate.call(...)`. Where nobody does,
-the server is told that the human declined.
+`with answering(show): await gate.call(...)`. A question is the server's, never toolgate's, and never counts as consent;
+where nobody shows it, the server is told that the human declined. Where nobody offers a model, there is none.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from toolgate.upstream.results import cleaned, defused
+from toolgate.core.result import Result
+from toolgate.upstream.logs import LogLine
+from toolgate.upstream.results import Scrub, cleaned, defused
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +37,68 @@ class Reply:
     content: Mapping[str, Any] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What a server wants a model to answer: the parameters of `sampling/createMessage`, made harmless and small."""
+
+    source: str
+    params: Mapping[str, Any]
+
+
+class NoModel(Exception):
+    """The client's model gave no answer; the text says why."""
+
+
 Handler = Callable[[Elicitation], Awaitable[Reply]]
-_handler: ContextVar[Handler | None] = ContextVar("elicitation", default=None)
+Model = Callable[[Sampling], Awaitable[Mapping[str, Any]]]
+"""Asks the model; gives back role, content, model and stopReason. Raises NoModel where there is no answer."""
+Through = Callable[[str, Mapping[str, Any]], Awaitable[Result]]
+"""Makes another call for the same caller, who may be asked about it."""
+
+
+@dataclass(eq=False)
+class Caller:
+    """Whoever makes a call, as far as the server that serves it can come back to them."""
+
+    answer: Handler | None = None
+    model: Model | None = None
+    hear: Callable[[LogLine], None] | None = None
+    level: Callable[[], str] = str
+    """The least severe level it wants to hear of, as it is now; empty for none."""
+    through: Through | None = None
+    owner: object = None
+    """Calls of one owner may hear what cannot be told apart between them."""
+    lacked: set[str] = field(default_factory=set)
+    """What a server wanted and this caller cannot do."""
+
+
+_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
 
 
 @contextmanager
-def answering(handler: Handler) -> Iterator[None]:
-    token = _handler.set(handler)
+def answering(
+    handler: Handler | None = None, *, model: Model | None = None,
+    hear: Callable[[LogLine], None] | None = None, level: str = "info",
+) -> Iterator[None]:  # fmt: skip
+    with calling_as(Caller(handler, model, hear, lambda: level)):
+        yield
+
+
+@contextmanager
+def calling_as(caller: Caller) -> Iterator[None]:
+    token = _caller.set(caller)
     try:
         yield
     finally:
-        _handler.reset(token)
+        _caller.reset(token)
 
 
-def handler_here() -> Handler | None:
-    return _handler.get()
+def caller_here() -> Caller:
+    return _caller.get() or Caller()
 
 
-def question(source: str, params: Any) -> Elicitation:
+def question(source: str, params: Any, scrub: Scrub) -> Elicitation:
     """From the SDK's parameters of either mode."""
-    schema = cleaned(dict(getattr(params, "requested_schema", None) or {}), str)
-    return Elicitation(source, defused(params.message), schema, defused(getattr(params, "url", "") or ""))
+    schema = cleaned(dict(getattr(params, "requested_schema", None) or {}), scrub)
+    url = defused(scrub(getattr(params, "url", "") or ""))
+    return Elicitation(source, defused(scrub(params.message)), schema, url)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from contextvars import Context
 from typing import Any
 
 import mcp_types as types
@@ -16,9 +17,12 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
-from toolgate.core.errors import CallError, Unavailable
-from toolgate.upstream import asking
+from toolgate.core.errors import CallError, Failed, Unavailable
+from toolgate.upstream import logs
 from toolgate.upstream.definitions import KEYS, MAX_TOOLS
+from toolgate.upstream.subscribing import listened
+from toolgate.upstream.underway import Calls, UnderWay
+from toolgate.upstream.wishes import OWN_LEVEL, Behind, Wishes
 from toolgate.version import VERSION
 
 log = logging.getLogger("toolgate.upstream")
@@ -30,34 +34,39 @@ for noisy in (
 MAX_PAGES = 100
 MAX_ROUNDS = 10
 CLOSE_SECONDS = 15.0
-ASK_SECONDS = 600.0
+LEVEL_SECONDS = 5.0
 Progress = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
+_NOT_OURS = "see `sampling` in docs/servers.md; roots are not offered"
 _ANSWER: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
 
 
 class Connection:
-    def __init__(
-        self, name: str, transport: Any, legacy: bool, changed: Callable[[], None], hint: str = ""
-    ) -> None:
+    def __init__(self, name: str, transport: Any, legacy: bool, behind: Behind, hint: str = "") -> None:
         self.name = name
         self._hint = hint
+        self._behind = behind
         self.lost = ""
         """Why it is over; empty while it lives."""
         self.since = time.time()
+        self._calls = Calls()
+        self._wishes = Wishes(name, behind, self._calls)
         self._client = Client(
             transport,
             mode="legacy" if legacy else "auto",
             client_info=types.Implementation(name="toolgate", version=VERSION),
-            elicitation_callback=self._elicit,
+            elicitation_callback=self._wishes.elicit,
+            sampling_callback=self._wishes.sample if behind.samplings is not None else None,
+            logging_callback=self._wishes.logged,
             message_handler=self._hear,
             cache=None,
         )
-        self._changed = changed
         self._stop = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._handlers: list[asking.Handler | None] = []
-        """Of the calls under way: whoever made them may answer the server's questions."""
-        self._keeper = asyncio.create_task(self._keep(), name=f"mcp server {name}")
+        self._streams: set[asyncio.Task[None]] = set()
+        self._level = ""
+        """What the server was told to log."""
+        # a context of its own: what the first caller is must not be taken for what every message belongs to
+        self._keeper = asyncio.create_task(self._keep(), name=f"mcp server {name}", context=Context())
 
     async def opened(self, seconds: float) -> None:
         """Wait until it can be used; if it cannot, it is closed when this raises."""
@@ -98,6 +107,8 @@ class Connection:
     async def close(self) -> None:
         """End it. The transport ends its process in bounded time; the last resort is to cancel it there."""
         self.over("it was closed")
+        for stream in self._streams:
+            stream.cancel()
         self._stop.set()
         if not self._opened.done():
             self._keeper.cancel()
@@ -116,13 +127,18 @@ class Connection:
             "server": f"{info.name} {info.version}"[:120] if info else "",
             "resources": said.resources is not None,
             "prompts": said.prompts is not None,
+            "subscribe": said.resources is not None and bool(said.resources.subscribe),
         }
+
+    @property
+    def modern(self) -> bool:
+        return self._client.protocol_version >= "2026"
 
     async def ping(self, seconds: float) -> float:
         """How long an answer takes, in milliseconds. The newest protocol has no ping; it lists a page instead."""
         begun = time.perf_counter()
         async with asyncio.timeout(seconds):
-            if self._client.protocol_version >= "2026":
+            if self.modern:
                 await self._client.session.list_tools()
             else:
                 await self._client.session.send_ping()
@@ -142,15 +158,23 @@ class Connection:
                 return found
         raise Unavailable(f"its list has more than {MAX_PAGES} pages", "use a server that offers less")
 
-    async def call(self, tool: str, args: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    async def call(
+        self, tool: str, args: Mapping[str, Any], progress: Progress, under_way: UnderWay
+    ) -> dict[str, Any]:
         """Send it once, answer what the server wants to know on the way, and give back its result as it is."""
         session = self._client.session
         responses: Any = None
         state: str | None = None
-        with self._under_way():
+        level = await self._told_level(under_way.caller.level())
+        meta: Any = {types.LOG_LEVEL_META_KEY: level} if self.modern else None
+        with self._calls.one(under_way):
             for _ in range(MAX_ROUNDS):
                 params = types.CallToolRequestParams(
-                    name=tool, arguments=dict(args), input_responses=responses, request_state=state
+                    name=tool,
+                    arguments=dict(args),
+                    input_responses=responses,
+                    request_state=state,
+                    _meta=meta,
                 )
                 # not `call_tool`, which would raise away a result that breaks its own schema
                 answer = await session.send_request(
@@ -170,7 +194,8 @@ class Connection:
             context = ClientRequestContext(session=session, request_id=key)
             reply = await session.dispatch_input_request(context, request)
             if isinstance(reply, types.ErrorData):
-                raise MCPError.from_error_data(reply)
+                # there is no way to tell the server, which waits for answers
+                raise Failed(f"{self.name} wanted something that it cannot have: {reply.message}", _NOT_OURS)
             responses[key] = reply
         return responses or None
 
@@ -190,34 +215,45 @@ class Connection:
         answer = await self._client.session.get_prompt(name, dict(args))
         return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
 
-    @contextmanager
-    def _under_way(self) -> Iterator[None]:
-        handler = asking.handler_here()
-        self._handlers.append(handler)
-        try:
-            yield
-        finally:
-            self._handlers.remove(handler)
+    async def subscribe(self, uri: str) -> Callable[[], Coroutine[Any, Any, None]]:
+        """Hear of changes from now on; what comes back ends that. The newest protocol has a stream for each."""
+        session = self._client.session
+        if self.modern:
+            stream = await listened(session, uri, self._behind.updated, lambda: self.alive)
+            self._streams.add(stream)
+            stream.add_done_callback(self._streams.discard)
 
-    async def _elicit(self, context: Any, params: Any) -> types.ElicitResult:
-        """Only where it is clear whose call it belongs to, and that caller can show it."""
-        handlers = set(self._handlers)
-        handler = handlers.pop() if len(handlers) == 1 else None
-        if handler is None:
-            log.info("%s asked the human something; nobody can show it, so it was declined", self.name)
-            return types.ElicitResult(action="decline")
-        try:
-            async with asyncio.timeout(ASK_SECONDS):
-                reply = await handler(asking.question(self.name, params))
-        except Exception:
-            log.exception("a question of %s could not be shown", self.name)
-            return types.ElicitResult(action="cancel")
-        content = dict(reply.content) if reply.content is not None and reply.action == "accept" else None
-        return types.ElicitResult(action=reply.action, content=content)
+            async def end() -> None:
+                stream.cancel()
+                await asyncio.wait((stream,))
+
+            return end
+        subscribing = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+        await session.send_request(subscribing, types.EmptyResult)
+
+        async def leave() -> None:
+            request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
+            await session.send_request(request, types.EmptyResult)
+
+        return leave
+
+    async def _told_level(self, wanted: str) -> str:
+        """The most that anybody wants to hear. Each caller gets what it wants of that."""
+        known = [level for level in (wanted, self._level, OWN_LEVEL) if level in logs.LEVELS]
+        level = min(known, key=logs.LEVELS.index)
+        if not self.modern and self._client.server_capabilities.logging is not None and level != self._level:
+            self._level = level
+            request = types.SetLevelRequest(params=types.SetLevelRequestParams(level=level))
+            with suppress(MCPError, TimeoutError):  # a server that will not be told logs as it likes
+                async with asyncio.timeout(LEVEL_SECONDS):
+                    await self._client.session.send_request(request, types.EmptyResult)
+        return level
 
     async def _hear(self, message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
-            self._changed()
+            self._behind.changed()
+        elif isinstance(message, types.ResourceUpdatedNotification) and not self.modern:
+            self._behind.updated(str(message.params.uri))
 
 
 def _told(tell: Progress) -> ProgressFnT:

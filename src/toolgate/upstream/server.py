@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Failed, NotAllowed, Unavailable, UnknownOutcome
 from toolgate.serverspec import ServerSpec, Sources
+from toolgate.upstream.asking import caller_here
 from toolgate.upstream.breaker import Breaker
 from toolgate.upstream.definitions import Definition, sort_out
 from toolgate.upstream.outcomes import as_read, late, lost, told, why_held
 from toolgate.upstream.results import defused, presented
+from toolgate.upstream.sampling import Call, Samplings
 from toolgate.upstream.schema import Checker, Unusable
 from toolgate.upstream.store import Store
+from toolgate.upstream.subscribing import Subscriptions
+from toolgate.upstream.underway import UnderWay
 from toolgate.upstream.way import Way
 
 if TYPE_CHECKING:
@@ -48,10 +52,12 @@ class Health:
 class Server:
     def __init__(
         self, name: str, spec: ServerSpec, root: Path, sources: Sources, store: Store,
-        listed: Callable[[str], None],
+        listed: Callable[[str], None], call: Call,
     ) -> None:  # fmt: skip
         self.name = name
         self.spec = spec
+        self.samplings = Samplings(name, spec, call)
+        self.subscriptions = Subscriptions(name)
         self.root = root
         self.breaker = Breaker()
         self.health = Health(**store.health(name))
@@ -65,6 +71,7 @@ class Server:
         self._way: Way | None = None
         self._restart_stamp = store.restart_stamp(name)
         self._listed_at = 0.0
+        self._relisting = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._sent: OrderedDict[str, bool] = OrderedDict()
         """Of the last calls, by id: whether they may have taken effect, should they be stopped or fail."""
@@ -93,6 +100,7 @@ class Server:
             "failures": self.breaker.failures,
             "restarts": self.restarts,
             "pin": self.spec.pin,
+            "sampling": self.spec.sampling,
             **asdict(self.health),
         }
 
@@ -153,11 +161,13 @@ class Server:
         self.connection, self._suspect = connection, False
         self.health.starts += 1
         self._well((time.perf_counter() - begun) * 1000)  # it is there, but has not done anything yet
+        self.beside(self.subscriptions.again(connection))
         return connection
 
     def _connect(self) -> Connection:
         try:
             from toolgate.upstream.connection import Connection
+            from toolgate.upstream.wishes import Behind
         except ImportError:
             raise Unavailable(
                 "the MCP SDK is not installed", "install it: pip install 'toolgate[servers]'"
@@ -174,7 +184,9 @@ class Server:
         self._way = Way(self.spec, self.root, self._sources)
         transport = self._way.transport(self.name, ended)
         hint = "check `url` and `headers`" if self.spec.url else "start it by hand to see what it says"
-        made.append(Connection(self.name, transport, self.spec.kind == "sse", self._relist_soon, hint))
+        offered = self.samplings if self.spec.sampling != "deny" else None
+        behind = Behind(self.scrub, self._relist_soon, self.subscriptions.updated, offered)
+        made.append(Connection(self.name, transport, self.spec.kind == "sse", behind, hint))
         return made[0]
 
     async def _answers(self, connection: Connection) -> bool:
@@ -208,9 +220,17 @@ class Server:
         await self.ready()
 
     async def close(self) -> None:
+        self.subscriptions.close()
         for task in list(self._tasks):
             task.cancel()
         await self._drop()
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Work that goes on whoever waits for it, as long as the gate is open."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     # --- listing ------------------------------------------------------------------------------------------
 
@@ -229,11 +249,10 @@ class Server:
 
     def _relist_soon(self) -> None:
         """Not in the way of anything: at most one at a time."""
-        if self._tasks or self.connection is None:
+        if self._relisting or self.connection is None:
             return
-        task = asyncio.create_task(self._relist(self.connection))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._relisting = True
+        self.beside(self._relist(self.connection))
 
     async def _relist(self, connection: Connection) -> None:
         await asyncio.sleep(max(0.0, RELIST_PAUSE - (time.monotonic() - self._listed_at)))
@@ -242,6 +261,8 @@ class Server:
                 await self._list(connection)
         except Exception as error:
             log.warning("%s could not list its tools again: %s", self.name, error)
+        finally:
+            self._relisting = False
 
     # --- calling ------------------------------------------------------------------------------------------
 
@@ -287,7 +308,8 @@ class Server:
         one = Sending()
         token = sending.set(one)
         try:
-            return await connection.call(tool, args, told(self.name, context))
+            under_way = UnderWay(caller_here(), context)
+            return await connection.call(tool, args, told(self.name, context), under_way)
         except MCPError as error:
             raise self._answered_error(connection, error, one.refused) from None
         except ValidationError:

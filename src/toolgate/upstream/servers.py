@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from toolgate.core.tool import Tool, tool
 from toolgate.serverspec import ServerSpec, Sources
 from toolgate.upstream.definitions import difference
 from toolgate.upstream.reading import reading_tools
+from toolgate.upstream.sampling import Call
 from toolgate.upstream.server import Server
 from toolgate.upstream.store import Listing, Pins, Stamp, Store
 from toolgate.upstream.tools import enters, imported, stub
@@ -34,12 +35,13 @@ class Servers:
 
     def __init__(
         self, specs: Mapping[str, ServerSpec], root: Path, sources: Sources, store: Store,
-        registry: Registry,
+        registry: Registry, call: Call,
     ) -> None:  # fmt: skip
         self._store = store
         self._registry = registry
         self._all = {
-            name: Server(name, spec, root, sources, store, self._look_again) for name, spec in specs.items()
+            name: Server(name, spec, root, sources, store, self._look_again, call)
+            for name, spec in specs.items()
         }
         self._directory: Stamp = None
         self._looked_at = 0.0
@@ -125,6 +127,9 @@ class Servers:
                 found[full] = ("", _maker(stub, server, local, self._holder(full)))
         approved = bool(pins.tools) and pins.launch == server.spec.launch
         for made in reading_tools(server, listing.facts) if approved else ():
+            found.setdefault(made.name, (made.definition, lambda made=made: made))  # type: ignore[misc]
+        if approved and server.spec.sampling != "deny":
+            made = server.samplings.tool()
             found.setdefault(made.name, (made.definition, lambda made=made: made))  # type: ignore[misc]
         return found
 
@@ -223,6 +228,13 @@ class Servers:
         async with asyncio.timeout(seconds):
             connection = await self._server(name).ready()
             return await connection.ping(seconds)
+
+    async def subscribe(self, name: str, uri: str, tell: Callable[[], None]) -> Callable[[], Awaitable[None]]:
+        """Hear when a resource changes. What comes back ends that, whether or not it is waited for."""
+        server = self._server(name)
+        connection = await server.ready()
+        await server.subscriptions.join(connection, uri, tell)
+        return lambda: asyncio.shield(server.beside(server.subscriptions.leave(uri, tell)))
 
     async def restart(self, name: str) -> None:
         await self._server(name).restart()

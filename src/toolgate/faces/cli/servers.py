@@ -95,7 +95,7 @@ def _describe(one: Mapping[str, Any]) -> None:
             [
                 ("server", one["name"]), (one["transport"], one["target"]), ("state", in_words(one)),
                 ("says it is", one["says"].get("server", "")), ("last answer", answered),
-                ("last error", error), ("tools", ", ".join(one["tools"]) or "none"),
+                ("a client's model", one["sampling"]), ("last error", error), ("tools", ", ".join(one["tools"]) or "none"),
                 *((f"held: {tool}", why) for tool, why in one["held"].items()),
                 *((f"refused: {tool}", why) for tool, why in one["refused"].items()),
             ]

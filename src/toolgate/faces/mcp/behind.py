@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from toolgate.core.decision import Verdict
-from toolgate.core.errors import Code
+from toolgate.core.errors import CallError, Code
 from toolgate.core.ports import Facts
 from toolgate.core.result import Result
 from toolgate.facade import Gate
@@ -125,6 +125,14 @@ def _allowed(gate: Gate, persona: str, name: str) -> bool:
     tool = registry.resolve(name)
     facts = Facts(persona, tool, {}, tool.effects)
     return tool.origin == "imported" and gate.policy.decide(facts).verdict is Verdict.ALLOW
+
+
+def is_theirs(gate: Gate, name: str) -> bool:
+    """Whether a tool of this name is a server's."""
+    try:
+        return gate.services.registry.resolve(name).origin == "imported"
+    except CallError:
+        return False
 
 
 def _rows(result: Result, key: str) -> list[Message]:

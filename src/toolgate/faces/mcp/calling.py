@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from toolgate.core.errors import CallError
 from toolgate.core.result import Result
-from toolgate.faces.mcp import relaying
-from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, Message, RpcError
+from toolgate.faces.mcp import behind, parking
+from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, MISSING_CAPABILITY, Message, RpcError
 from toolgate.faces.mcp.protocol import Exchange
 from toolgate.faces.mcp.text import readable
 
@@ -18,8 +19,36 @@ if TYPE_CHECKING:
 
 async def call(server: Server, exchange: Exchange) -> Message:
     name, args = _read(exchange.params)
-    with relaying.questions(server.gate, exchange):
+    if server.gate.upstream is None:
+        return _made(server, await server.consent.carry(exchange, name, args, _progress(exchange)))
+    if not exchange.modern or not behind.is_theirs(server.gate, name):
+        return await _of_a_server(server, exchange, name, args)
+    state = exchange.params.get("requestState")
+    if not isinstance(state, str) or not state.startswith(parking.MARK):
+        server.parking.ready(exchange, name, args)
+        return await server.parking.begin(exchange, _of_a_server(server, exchange, name, args))
+    try:
+        return await server.parking.go_on(exchange, name, args)
+    except CallError as error:
+        return _made(server, await server.consent.refuse(exchange, name, args, error))
+
+
+async def _of_a_server(server: Server, exchange: Exchange, name: str, args: Message) -> Message:
+    """A call whose server may want something of the client before it answers."""
+    from toolgate.faces.mcp import relaying  # needed only where there are servers
+    from toolgate.upstream.asking import calling_as
+
+    caller = relaying.caller(server.consent, exchange)
+    with calling_as(caller):
         outcome = await server.consent.carry(exchange, name, args, _progress(exchange))
+    if exchange.modern and caller.lacked and isinstance(outcome, Result) and not outcome.ok:
+        needed: Message = {"requiredCapabilities": {capability: {} for capability in sorted(caller.lacked)}}
+        told = f"Missing required client capability: {', '.join(sorted(caller.lacked))}"
+        raise RpcError(MISSING_CAPABILITY, told, needed)
+    return _made(server, outcome)
+
+
+def _made(server: Server, outcome: Result | Message) -> Message:
     return as_mcp(outcome, _blocks(server, outcome)) if isinstance(outcome, Result) else outcome
 
 
@@ -64,8 +93,7 @@ def as_mcp(result: Result, blocks: list[Message] | None = None) -> Message:
 
 def _progress(exchange: Exchange) -> Callable[[float, str], None] | None:
     """What a tool says of its progress, if the client gave a token for it. Tools may speak from their threads."""
-    token = exchange.meta.get("progressToken")
-    if not isinstance(token, str | int) or isinstance(token, bool):
+    if _token(exchange) is None:
         return None
     loop, last = asyncio.get_running_loop(), -1.0
 
@@ -74,10 +102,16 @@ def _progress(exchange: Exchange) -> Callable[[float, str], None] | None:
         if not fraction > last:  # the protocol wants it to grow; NaN does not
             return
         last = fraction
-        params: dict[str, Any] = {"progressToken": token, "progress": fraction, "total": 1}
+        params: dict[str, Any] = {"progressToken": _token(exchange), "progress": fraction, "total": 1}
         exchange.notify("notifications/progress", params | ({"message": message} if message else {}))
 
     def from_anywhere(fraction: float, message: str) -> None:
         loop.call_soon_threadsafe(tell, float(fraction), str(message))
 
     return from_anywhere
+
+
+def _token(exchange: Exchange) -> str | int | None:
+    """Of the request as it is now: one that waited for its client is answered under another id."""
+    token = exchange.meta.get("progressToken")
+    return token if isinstance(token, str | int) and not isinstance(token, bool) else None

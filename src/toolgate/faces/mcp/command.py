@@ -91,6 +91,7 @@ async def _serve(asked: Asked, root: Path) -> None:
         try:
             await Stdio(server, persona, *_own_pipes()).serve()
         finally:
+            await server.parking.close()
             server.close()
 
 

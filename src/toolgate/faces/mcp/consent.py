@@ -81,6 +81,16 @@ class Consent:
                 return result
         return self._where(await self._call(exchange, tool, args, progress, wait=False, key=key))
 
+    async def within(self, exchange: Exchange, tool: str, args: Message) -> Result:
+        """A call that comes of another one of this client's, which goes on meanwhile: so it waits for an answer, in
+        the client or elsewhere. In a task of its own: what that other call asks is not asked here."""
+        _asking.set(None)
+        if exchange.can_elicit and exchange.can_be_asked and self._gate.config.consent.mcp:
+            result = await self._waiting(exchange, tool, args, None, None)
+            if result is not None:
+                return result
+        return await self._call(exchange, tool, args, None, wait=True)
+
     def _leads_on(self, tool: str) -> bool:
         try:
             return self._gate.services.registry.resolve(tool).follow is not None
@@ -167,7 +177,7 @@ class Consent:
             try:
                 await self._take(exchange, tool, args)
             except CallError as error:
-                return await self._refuse(exchange, tool, args, error)
+                return await self.refuse(exchange, tool, args, error)
         result = await self._call(exchange, tool, args, progress, wait=False)
         if result.error is None or result.error.code is not Code.PENDING:
             return result
@@ -209,7 +219,7 @@ class Consent:
             with suppress(Conflict):  # somebody else was first: the gate knows what they said
                 await self._answer(question, said, exchange)
 
-    async def _refuse(self, exchange: Exchange, tool: str, args: Message, error: CallError) -> Result:
+    async def refuse(self, exchange: Exchange, tool: str, args: Message, error: CallError) -> Result:
         """Nothing runs, and the attempt is in the ledger."""
         flow = Flow(tool, args, exchange.persona, None, NO_TRAIL, False, new_id("c"))
         with suppress(CallError):

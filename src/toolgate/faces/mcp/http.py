@@ -69,6 +69,7 @@ class McpApp:
         await self.sessions.close()
         for connection in list(self._alone):
             await connection.close()
+        await self.server.parking.close()
 
     async def _persona(self, scope: Scope) -> str:
         said = self._authenticate(scope)

@@ -20,7 +20,10 @@ REFUSED = -32000
 """Ours: the gate refused what a resource needed, or too much is under way."""
 RESOURCE_NOT_FOUND = -32002
 HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
+DROPPED = frozenset({"notifications/progress", "notifications/message", "notifications/resources/updated"})
+"""What a client that does not keep up misses, so that nothing piles up."""
 
 MAX_BYTES = 16 * 1024 * 1024
 """The largest message taken; the gate's own limit on arguments is half of it."""

@@ -50,7 +50,8 @@ class Listing:
         return [
             tool.name
             for tool in self._gate.services.registry
-            if _in_profile(tool.name, profile)
+            if tool.listed
+            and _in_profile(tool.name, profile)
             and policy.decide(Facts(persona, tool, {}, tool.effects)).verdict is not Verdict.DENY
         ]
 

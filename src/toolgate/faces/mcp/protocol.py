@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from toolgate.faces.mcp.jsonrpc import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
+    from toolgate.faces.mcp.parking import Parked
     from toolgate.faces.mcp.server import Server
 
 log = logging.getLogger("toolgate.mcp")
@@ -40,6 +41,7 @@ MODERN = ("2026-07-28",)
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
+LOG_KEY = "io.modelcontextprotocol/logLevel"
 SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 MOST_AT_ONCE = 256
 Send = Callable[[Message], None]
@@ -61,6 +63,8 @@ class Exchange:
     modern: bool
     capabilities: Message
     client: str
+    parked: Parked | None = None
+    """How a client of the stateless era is asked while its call runs; where that is possible."""
 
     @property
     def persona(self) -> str:
@@ -77,11 +81,27 @@ class Exchange:
         elicitation = self.capabilities.get("elicitation")
         return isinstance(elicitation, dict) and (not elicitation or "form" in elicitation)
 
+    @property
+    def can_sample(self) -> bool:
+        return isinstance(self.capabilities.get("sampling"), dict)
+
+    @property
+    def can_be_asked(self) -> bool:
+        return not self.modern or self.parked is not None
+
+    @property
+    def log_level(self) -> str:
+        """What the client wants to hear: set once in the handshake era, with each request in the stateless one."""
+        said = self.meta.get(LOG_KEY) if self.modern else self.connection.log_level
+        return said if isinstance(said, str) else ""
+
     def notify(self, method: str, params: Message) -> None:
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
     async def ask(self, method: str, params: Message) -> Message:
-        """A request of ours to the client: handshake era only."""
+        """A request of ours to the client, in the stateless era by an unfinished result."""
+        if self.parked is not None:
+            return await self.parked.ask(method, params)
         return await self.connection.ask(method, params, self.send)
 
 
@@ -94,6 +114,9 @@ class Connection:
         """None until the first request decides."""
         self.capabilities: Message = {}
         self.client = ""
+        self.log_level = ""
+        """The least severe that it wants to hear of; empty until it says so."""
+        self.subscriptions: dict[str, Callable[[], Awaitable[None]]] = {}
         self.running: dict[Id, asyncio.Task[None]] = {}
         self.listening: set[Id] = set()
         self._asked: dict[Id, asyncio.Future[Message]] = {}
@@ -247,6 +270,9 @@ class Connection:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        leaving = [leave() for leave in self.subscriptions.values()]
+        self.subscriptions.clear()
+        await asyncio.gather(*leaving, return_exceptions=True)
 
 
 def envelope(params: Message) -> Message:

@@ -1,34 +1,32 @@
-"""Questions of servers behind the gate, shown in the client whose call they belong to.
+"""What servers behind the gate want of the client whose call they serve: its user, its model, its ear for log messages.
 
-They are labelled as the server's. What the user answers goes to that server and to nobody else; it approves nothing.
+All of it is labelled as the server's. What the user or the model answers goes to that server and to nobody else; it
+approves nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from toolgate.core.result import Result
 from toolgate.faces.mcp.jsonrpc import Message
 from toolgate.faces.mcp.protocol import Exchange, Gone
+from toolgate.upstream.asking import Caller, Elicitation, NoModel, Reply, Sampling
+from toolgate.upstream.logs import LogLine
 
 if TYPE_CHECKING:
-    from toolgate.facade import Gate
-    from toolgate.upstream.asking import Elicitation, Reply
+    from toolgate.faces.mcp.consent import Consent
 
 LONGEST = 10_000
 """Characters of a question, and bytes of its form. A longer one could hide what matters, so it is declined."""
 
 
-@contextmanager
-def questions(gate: Gate, exchange: Exchange) -> Iterator[None]:
-    """For the time of a call. In the stateless era a client cannot be asked while its call runs."""
-    if gate.upstream is None or exchange.modern or not exchange.can_elicit:
-        yield
-        return
-    from toolgate.upstream.asking import Reply, answering
+def caller(consent: Consent, exchange: Exchange) -> Caller:
+    """The client of one call, as a server may come back to it."""
 
     async def show(question: Elicitation) -> Reply:
         if question.url or len(question.message) > LONGEST or len(orjson.dumps(question.schema)) > LONGEST:
@@ -38,8 +36,35 @@ def questions(gate: Gate, exchange: Exchange) -> Iterator[None]:
         except Gone:
             return Reply("cancel")
 
-    with answering(show):
-        yield
+    async def sample(wish: Sampling) -> Mapping[str, Any]:
+        try:
+            return await exchange.ask("sampling/createMessage", _spelled(wish.params))
+        except Gone as gone:
+            raise NoModel(str(gone)) from None
+
+    async def through(tool: str, args: Mapping[str, Any]) -> Result:
+        # a task of its own: if its question is put off, that ends this call and no other
+        return await asyncio.create_task(consent.within(exchange, tool, dict(args)))
+
+    def hear(line: LogLine) -> None:
+        said = {"level": line.level, "logger": line.logger, "data": line.data}
+        exchange.notify("notifications/message", said)
+
+    asked = exchange.can_be_asked
+    return Caller(
+        answer=show if asked and exchange.can_elicit else None,
+        model=sample if asked and exchange.can_sample else None,
+        hear=hear, level=lambda: exchange.log_level, through=through, owner=exchange.connection,
+    )  # fmt: skip
+
+
+def _spelled(params: Mapping[str, Any]) -> Message:
+    """A message with one part has it alone, as every version but the newest of the handshake era wants it."""
+    messages = [
+        {**one, "content": one["content"][0] if len(one["content"]) == 1 else one["content"]}
+        for one in params["messages"]
+    ]
+    return {**params, "messages": messages}
 
 
 def _form(question: Elicitation) -> Message:
@@ -48,8 +73,6 @@ def _form(question: Elicitation) -> Message:
 
 
 def _reply(given: Message) -> Reply:
-    from toolgate.upstream.asking import Reply
-
     action, content = given.get("action"), given.get("content")
     if action == "accept":
         return Reply("accept", content if isinstance(content, dict) else {})

@@ -59,14 +59,14 @@ async def read(gate: Gate, exchange: Exchange) -> Message:
     uri = exchange.params.get("uri")
     if not isinstance(uri, str):
         raise RpcError(INVALID_PARAMS, "Invalid params: resources/read needs a uri")
-    found = _call_for(uri)
+    found = call_for(uri)
     if found is None:
-        raise _missing(exchange, uri, f"there is no resource {uri[:200]!r}")
+        raise missing(exchange, uri, f"there is no resource {uri[:200]!r}")
     tool, args = found
     result = await gate.call(tool, args, persona=exchange.persona, wait=False)
     if result.error is not None:
         if result.error.code in _MISSING:
-            raise _missing(exchange, uri, result.error.message)
+            raise missing(exchange, uri, result.error.message)
         raise RpcError(REFUSED, f"{result.error.code.value}: {result.error.message}", result.as_dict())
     theirs = behind.call_for(uri) is not None
     contents = behind.contents(uri, result) if theirs else [{"uri": uri} | _contents(tool, result)]
@@ -74,7 +74,11 @@ async def read(gate: Gate, exchange: Exchange) -> Message:
     return {"contents": contents} | more
 
 
-def _call_for(uri: str) -> tuple[str, Message] | None:
+def known(uri: str) -> bool:
+    return call_for(uri) is not None
+
+
+def call_for(uri: str) -> tuple[str, Message] | None:
     if uri == "toolgate://policy":
         return _POLICY, {"all": True}
     if uri == "toolgate://ledger":
@@ -94,6 +98,6 @@ def _contents(tool: str, result: Result) -> Message:
     return {"mimeType": JSON, "text": write({"data": result.data})[8:-1].decode()}
 
 
-def _missing(exchange: Exchange, uri: str, message: str) -> RpcError:
+def missing(exchange: Exchange, uri: str, message: str) -> RpcError:
     code = INVALID_PARAMS if exchange.modern else RESOURCE_NOT_FOUND
     return RpcError(code, f"Resource not found: {message}", {"uri": uri[:1000]})

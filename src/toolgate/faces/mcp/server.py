@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from toolgate.facade import Gate
-from toolgate.faces.mcp import behind, calling, completing, prompts, resources
+from toolgate.faces.mcp import behind, calling, completing, hearing, prompts, resources
 from toolgate.faces.mcp.consent import Consent
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
 from toolgate.faces.mcp.listing import Listing, Profile
+from toolgate.faces.mcp.parking import Parking
 from toolgate.faces.mcp.protocol import HANDSHAKE, MODERN, SERVER_KEY, Exchange
+from toolgate.faces.mcp.subscribing import Subscribing
 from toolgate.faces.mcp.watching import Watching
 from toolgate.version import VERSION
 
@@ -26,7 +27,6 @@ A result has `ok`, `data`, `error` {code, message, fix} and `meta`. On an error 
 `denied`: a human refused; do not repeat it, go on without it. \
 `not_allowed`: policy refuses it for this persona; `tools.help` says why. \
 `tools.list` shows what there is and what needs approval."""
-SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 Method = Callable[[Exchange], Awaitable[Message]]
 
 
@@ -57,9 +57,17 @@ class Server:
             "prompts/get": self._prompt,
             "completion/complete": self._complete,
         }
+        self.parking = Parking()
+        self.subscribing = Subscribing(gate)
         self._old: dict[str, Method] = both | {"initialize": self._initialize, "ping": self._ping}
+        if gate.upstream is not None:
+            self._old |= {
+                "logging/setLevel": self._set_level,
+                "resources/subscribe": self.subscribing.subscribe,
+                "resources/unsubscribe": self.subscribing.unsubscribe,
+            }
         self._new: dict[str, Method] = both | {
-            "server/discover": self._discover, "subscriptions/listen": self._listen,
+            "server/discover": self._discover, "subscriptions/listen": lambda exchange: hearing.listen(self, exchange),
         }  # fmt: skip
         self.methods = frozenset(both)
 
@@ -82,7 +90,7 @@ class Server:
     async def _initialize(self, exchange: Exchange) -> Message:
         return {
             "protocolVersion": exchange.connection.version,
-            "capabilities": CAPABILITIES,
+            "capabilities": self._capabilities,
             "serverInfo": INFO if exchange.connection.version >= HANDSHAKE[2] else _without(INFO, "title"),
             "instructions": INSTRUCTIONS,
         }
@@ -90,10 +98,24 @@ class Server:
     async def _discover(self, exchange: Exchange) -> Message:
         return {
             "supportedVersions": list(MODERN),
-            "capabilities": CAPABILITIES,
+            "capabilities": self._capabilities,
             "serverInfo": INFO,
             "instructions": INSTRUCTIONS,
         } | _cached(exchange)
+
+    @property
+    def _capabilities(self) -> Message:
+        return CAPABILITIES if self.gate.upstream is None else CAPABILITIES | OF_SERVERS
+
+    async def _set_level(self, exchange: Exchange) -> Message:
+        """What servers log during this client's calls is all there is to hear."""
+        from toolgate.upstream.logs import LEVELS
+
+        level = exchange.params.get("level")
+        if level not in LEVELS:
+            raise RpcError(INVALID_PARAMS, f"Invalid params: the level is one of {', '.join(LEVELS)}")
+        exchange.connection.log_level = level
+        return {}
 
     async def _ping(self, exchange: Exchange) -> Message:
         return {}
@@ -134,31 +156,6 @@ class Server:
     async def _complete(self, exchange: Exchange) -> Message:
         return completing.complete(exchange.params, self.listing.names(exchange.persona))
 
-    # --- changes ------------------------------------------------------------------------------------------
-
-    async def _listen(self, exchange: Exchange) -> Message:
-        """The stateless era's stream: acknowledged first, then what was asked for, until the client goes."""
-        wanted = exchange.params.get("notifications")
-        if not isinstance(wanted, dict):
-            raise RpcError(INVALID_PARAMS, "Invalid params: notifications is not an object")
-        meta = {SUBSCRIPTION_KEY: exchange.id}
-        honoured = {"toolsListChanged": True} if wanted.get("toolsListChanged") is True else {}
-        exchange.notify(
-            "notifications/subscriptions/acknowledged", {"notifications": honoured, "_meta": meta}
-        )
-        exchange.connection.listening.add(exchange.id)
-
-        def tell() -> None:
-            exchange.notify("notifications/tools/list_changed", {"_meta": meta})
-
-        leave = self.watching.join(exchange.persona, tell) if honoured else _nothing
-        try:
-            await asyncio.get_running_loop().create_future()
-        finally:
-            leave()
-            exchange.connection.listening.discard(exchange.id)
-        raise AssertionError("a stream ends by being cancelled")
-
 
 CAPABILITIES: dict[str, Any] = {
     "tools": {"listChanged": True},
@@ -166,6 +163,8 @@ CAPABILITIES: dict[str, Any] = {
     "prompts": {},
     "completions": {},
 }
+OF_SERVERS: dict[str, Any] = {"resources": {"subscribe": True}, "logging": {}}
+"""What there is only with servers behind the gate."""
 
 
 def _cached(exchange: Exchange) -> Message:
@@ -186,7 +185,3 @@ def _no_cursor(exchange: Exchange) -> None:
 
 def _without(value: Message, name: str) -> Message:
     return {key: item for key, item in value.items() if key != name}
-
-
-def _nothing() -> None:
-    return None

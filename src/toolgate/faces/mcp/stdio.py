@@ -66,7 +66,7 @@ class Stdio:
                 self.connection.receive(message)
 
     def _send(self, message: Message) -> None:
-        if self.pipe.behind and message.get("method") == "notifications/progress":
+        if self.pipe.behind and message.get("method") in jsonrpc.DROPPED:
             return  # a client that does not keep up misses progress, not answers
         self.pipe.write(jsonrpc.write(message) + b"\n")
 

@@ -8,10 +8,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from toolgate.faces.mcp.jsonrpc import (
+    DROPPED,
     HEADER_MISMATCH,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    MISSING_CAPABILITY,
     PARSE_ERROR,
     UNSUPPORTED_VERSION,
     Id,
@@ -27,11 +29,11 @@ Pairs = Iterable[tuple[bytes, bytes]]
 QUIET = 15.0
 """Seconds without a word after which a stream is begun or kept alive, so that no proxy closes it."""
 BACKLOG = 1000
-"""Messages that may wait for a slow reader before progress is dropped."""
+"""Messages that may wait for a slow reader before progress and the like are dropped."""
 CANCELLED = -32800
 _STATUS = {
     PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID_PARAMS: 400, HEADER_MISMATCH: 400, UNSUPPORTED_VERSION: 400,
-    METHOD_NOT_FOUND: 404,
+    METHOD_NOT_FOUND: 404, MISSING_CAPABILITY: 400,
 }  # fmt: skip
 _EVENTS = (
     (b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform"), (b"x-accel-buffering", b"no"),
@@ -57,7 +59,7 @@ class Outbox:
             if asks:
                 self._nobody(message["id"])
             return
-        if len(self._messages) >= BACKLOG and message.get("method") == "notifications/progress":
+        if len(self._messages) >= BACKLOG and message.get("method") in DROPPED:
             return
         if asks:
             self._asked.add(message["id"])

@@ -1,0 +1,83 @@
+"""The calls that are under way at one server, and whose a message of the server's is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from toolgate.core.context import Context
+from toolgate.upstream.asking import Caller
+from toolgate.upstream.logs import Allowance
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class UnderWay:
+    caller: Caller
+    context: Context
+    samplings: int = 0
+    """How often the server has wanted a model for it."""
+    lines: Allowance = field(default_factory=Allowance)
+    _asked: set[asyncio.Future[Any]] = field(default_factory=set)
+
+    async def while_it_lasts(self, work: Awaitable[T]) -> T:
+        """What the caller is asked is worth nothing once the call has ended. Raises Ended."""
+        asked = asyncio.ensure_future(work)
+        self._asked.add(asked)
+        try:
+            return await asked
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if asked.cancelled() and task is not None and not task.cancelling():
+                raise Ended from None
+            raise
+        finally:
+            self._asked.discard(asked)
+
+    def end(self) -> None:
+        for asked in self._asked:
+            asked.cancel()
+
+
+class Ended(Exception):
+    """The call has ended before its caller could answer."""
+
+
+_current: ContextVar[UnderWay | None] = ContextVar("under way", default=None)
+"""The SDK handles what comes on a call's own HTTP response in the context of that call."""
+
+
+class Calls:
+    def __init__(self) -> None:
+        self._calls: set[UnderWay] = set()
+
+    @contextmanager
+    def one(self, call: UnderWay) -> Iterator[None]:
+        self._calls.add(call)
+        token = _current.set(call)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+            self._calls.discard(call)
+            call.end()
+
+    def whose(self) -> UnderWay | None:
+        """Only where it is certain. A call that has ended is nobody's."""
+        current = _current.get()
+        if current is not None:
+            return current if current in self._calls else None
+        return next(iter(self._calls)) if len({call.caller for call in self._calls}) == 1 else None
+
+    def heard_by(self) -> UnderWay | None:
+        """As `whose`; and of several calls of one client, any: they are told to the same client."""
+        found = self.whose()
+        owners = {call.caller.owner for call in self._calls}
+        if found is not None or _current.get() is not None or len(owners) != 1 or None in owners:
+            return found
+        return next(iter(self._calls))

@@ -1,0 +1,89 @@
+"""What a server asks and says during calls, as the SDK hears it: handed to whoever made the call, or to nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import mcp_types as types
+
+from toolgate.upstream import asking, logs
+from toolgate.upstream.results import Scrub
+from toolgate.upstream.sampling import Refused, Samplings
+from toolgate.upstream.underway import Calls, Ended
+
+log = logging.getLogger("toolgate.upstream")
+ASK_SECONDS = 600.0
+OWN_LEVEL = "info"
+"""What toolgate's own log hears of servers, whatever a caller wants."""
+OWN_LINES = logs.BURST, 100 / 60
+
+
+@dataclass(frozen=True)
+class Behind:
+    """Where what a server says goes, apart from its answers."""
+
+    scrub: Scrub
+    changed: Callable[[], None]
+    """Its list of tools has changed."""
+    updated: Callable[[str], None]
+    """A resource that was subscribed to has changed."""
+    samplings: Samplings | None
+    """None: no model is offered to the server."""
+
+
+class Wishes:
+    def __init__(self, name: str, behind: Behind, calls: Calls) -> None:
+        self._name, self._behind, self._calls = name, behind, calls
+        self._own = logs.Allowance(*OWN_LINES)
+
+    async def elicit(self, context: Any, params: Any) -> types.ElicitResult:
+        """Only where it is clear whose call it belongs to, and that caller can show it."""
+        under_way = self._calls.whose()
+        handler = under_way.caller.answer if under_way is not None else None
+        if handler is None or under_way is None:
+            log.info("%s asked the human something; nobody can show it, so it was declined", self._name)
+            return types.ElicitResult(action="decline")
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                question = asking.question(self._name, params, self._behind.scrub)
+                reply = await under_way.while_it_lasts(handler(question))
+        except Ended:
+            return types.ElicitResult(action="cancel")
+        except Exception:
+            log.exception("a question of %s could not be shown", self._name)
+            return types.ElicitResult(action="cancel")
+        content = dict(reply.content) if reply.content is not None and reply.action == "accept" else None
+        return types.ElicitResult(action=reply.action, content=content)
+
+    async def sample(self, context: Any, params: Any) -> types.CreateMessageResult | types.ErrorData:
+        assert self._behind.samplings is not None
+        try:
+            answer = await self._behind.samplings.ask(params, self._calls.whose(), self._behind.scrub)
+            return types.CreateMessageResult.model_validate(answer)
+        except Refused as refused:
+            return types.ErrorData(code=types.INVALID_REQUEST, message=str(refused))
+        except Exception:
+            log.exception("a wish of %s for a model could not be handled", self._name)
+            return types.ErrorData(code=types.INTERNAL_ERROR, message="toolgate could not ask for it")
+
+    async def logged(self, params: types.LoggingMessageNotificationParams) -> None:
+        under_way = self._calls.heard_by()
+        caller = under_way.caller if under_way is not None else None
+        hear = caller.hear if caller is not None and logs.wanted(params.level, caller.level()) else None
+        if hear is not None and under_way is not None and not under_way.lines.take():
+            hear = None
+        mine = logs.wanted(params.level, OWN_LEVEL) and self._own.take()
+        if hear is None and not mine:
+            return  # looking for secrets costs more than a flood is worth
+        line = logs.line(self._name, params.level, params.logger, params.data, self._behind.scrub)
+        if mine:
+            log.info("%s logs (%s): %s", line.logger, line.level, line.data)
+        if hear is not None and under_way is not None:
+            if missed := under_way.lines.told():
+                words = f"{missed:,} log messages of {self._name} were left out"
+                hear(logs.LogLine("toolgate", line.level, "toolgate", words))
+            hear(line)
