@@ -49,17 +49,16 @@ class Matcher:
         if not data:
             return
         end_of_text = len(data) - data.endswith(b"\n")
-        body = data if end_of_text == len(data) else data[:end_of_text]
         at, line, counted = 0, 1, 0
         while at <= end_of_text:
-            found = self._regex.search(body, at)
+            found = self._regex.search(data, at, end_of_text)
             if found is None:
                 return
             start, end = found.span()
-            first = body.rfind(b"\n", 0, start) + 1
-            last = body.find(b"\n", start)
+            first = data.rfind(b"\n", 0, start) + 1
+            last = data.find(b"\n", start, end_of_text)
             last = end_of_text if last < 0 else last
-            line += body.count(b"\n", counted, first)
+            line += data.count(b"\n", counted, first)
             counted = first
             yield Hit(line, start - first, end - first), first, last
             at = last + 1
@@ -82,8 +81,8 @@ def search_content(
 ) -> tuple[list[Match], int]:
     """The first matches of one file, as many as there is room for, and how many lines match in all.
 
-    `told` is how many rg has counted. Where the two agree on ASCII alone, they agree on lines that are; and if those
-    are as many as rg has found, there is no other.
+    `told` is how many rg has counted: what comes after so many, or has no room, is not looked at. Where the two agree on ASCII alone,
+    they agree on lines that are; and if those are as many as rg has found, there is no other.
     """
     if data.startswith(_MARKS):
         raise Unequal  # before looking for NUL: UTF-16 is full of them, and rg reads it
@@ -101,6 +100,8 @@ def search_content(
         if len(found) < room:
             lines = _Around(data, hit.line, first, last)
             found.append(make_match(file, hit, lines.at, query.context_lines))
+        if total == told or (whole and told >= 0 and len(found) == room):
+            break
     if not whole and total != told:
         raise Unequal
     return found, total
