@@ -18,6 +18,7 @@ from pydantic_core import core_schema
 from toolgate.core.errors import OutsideMount
 
 MOUNT = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _DRIVE = re.compile(r"^[A-Za-z]:")
 MAX_LENGTH = 4096
 MAX_NAME = 255
@@ -83,7 +84,7 @@ def _split(text: str) -> tuple[str, str]:
         raise OutsideMount(
             f"the path has {len(text):,} characters, the limit is {MAX_LENGTH:,}", "shorten it"
         )
-    if any(ord(char) < 32 or ord(char) == 127 for char in text):
+    if _CONTROL.search(text):
         raise OutsideMount(f"the path {text!r} has a control character", "remove it")
     if text.startswith(("/", "~", "\\")) or "\\" in text:
         raise OutsideMount(
@@ -131,4 +132,5 @@ def paths_in(value: Any) -> Iterator[MountPath]:
             yield from paths_in(item)
     elif isinstance(value, list | tuple | set | frozenset):
         for item in value:
-            yield from paths_in(item)
+            if type(item) is not str:  # most lists hold nothing else
+                yield from paths_in(item)

@@ -6,11 +6,10 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from toolgate.core.errors import CallError
-from toolgate.workspace.confine import held, open_file
+from toolgate.workspace.confine import open_file
 from toolgate.workspace.search.content import Matcher, search_content
 from toolgate.workspace.search.query import Found, Match, Query, top
 from toolgate.workspace.search.starts import Start
@@ -61,11 +60,16 @@ class Local:
         except TooMany:
             raise TooMuch from None
         for relative in found:
-            with (
-                suppress(CallError, OSError),
-                held(open_file(start.root, relative, relative, follow=False)) as handle,
-            ):
+            try:
+                handle = open_file(start.root, relative, relative, follow=False)
+            except CallError:
+                continue
+            try:
                 self._file(handle, start.shown(relative), start.hard_links)
+            except OSError:
+                continue
+            finally:
+                os.close(handle)
         self.names = walk.room
 
     def _file(self, handle: int, shown: str, hard_links: bool) -> None:
@@ -93,7 +97,7 @@ def may_search(status: os.stat_result, hard_links: bool) -> bool:
 
 def read_up_to(handle: int, room: int, size: int) -> bytes:
     data = os.read(handle, size + 1)
-    if len(data) <= size and len(data) == size:
+    if len(data) == size:
         return data
     parts: list[bytes] = [data]
     left = room - len(data)
