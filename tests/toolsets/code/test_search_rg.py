@@ -10,6 +10,7 @@ import pytest
 
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import program, ripgrep
+from toolgate.workspace.search.content import search_content
 from toolgate.workspace.search.counts import Counts
 from toolgate.workspace.search.query import Query
 from toolgate.workspace.search.search import search
@@ -74,14 +75,13 @@ def test_what_will_be_shown_is_read_while_rg_goes_on(
     slow.write_text(f"#!/bin/sh\nprintf './a.txt\\0001\\n'\nread word < {read}\nprintf './b.txt\\0001\\n'\n")
     slow.chmod(0o755)
     monkeypatch.setattr(program, "find_rg", lambda: str(slow))
-    real = ripgrep.search_content
 
-    def search_content(matched: Any, data: bytes, file: str, *more: Any) -> Any:
+    def reading(matched: Any, data: bytes, file: str, *more: Any) -> Any:
         if file == "a.txt":
             read.write_text("enough\n")
-        return real(matched, data, file, *more)
+        return search_content(matched, data, file, *more)
 
-    monkeypatch.setattr(ripgrep, "search_content", search_content)
+    monkeypatch.setattr(ripgrep, "search_content", reading)
     for name in ("a.txt", "b.txt"):
         (project / name).write_text("hit\n")
     found = search(mounts, Query("hit"), engine="rg")

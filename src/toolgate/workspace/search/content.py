@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -19,6 +20,10 @@ _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 class Unequal(Exception):
     """This content could mean something else to rg; only rg may answer for it."""
+
+
+class TooMuch(Exception):
+    """More than the engine in process should do."""
 
 
 class Matcher:
@@ -77,12 +82,19 @@ def matcher(pattern: str, case_sensitive: bool) -> Matcher | None:
 
 
 def search_content(
-    matched: Matcher, data: bytes, file: str, query: Query, room: int, told: int = -1
+    matched: Matcher,
+    data: bytes,
+    file: str,
+    query: Query,
+    room: int,
+    told: int = -1,
+    most: int = sys.maxsize,
 ) -> tuple[list[Match], int]:
     """The first matches of one file, as many as there is room for, and how many lines match in all.
 
     `told` is how many rg has counted: what comes after so many, or has no room, is not looked at. Where the two agree on ASCII alone,
-    they agree on lines that are; and if those are as many as rg has found, there is no other.
+    they agree on lines that are; and if those are as many as rg has found, there is no other. More than `most` are too
+    much.
     """
     if data.startswith(_MARKS):
         raise Unequal  # before looking for NUL: UTF-16 is full of them, and rg reads it
@@ -97,6 +109,8 @@ def search_content(
         if not whole and not data[first:last].isascii():
             continue
         total += 1
+        if total > most:
+            raise TooMuch
         if len(found) < room:
             lines = _Around(data, hit.line, first, last)
             found.append(make_match(file, hit, lines.at, query.context_lines))

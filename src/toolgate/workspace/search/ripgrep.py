@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 from toolgate.core.errors import CallError, TimedOut
 from toolgate.workspace.confine import held, open_file
-from toolgate.workspace.search.content import Matcher, Unequal, search_content
+from toolgate.workspace.search.content import Matcher, TooMuch, Unequal, search_content
 from toolgate.workspace.search.counts import Counts
-from toolgate.workspace.search.local import TooMuch, may_search, read_up_to
+from toolgate.workspace.search.local import may_search, read_up_to
 from toolgate.workspace.search.program import run, run_quietly
 from toolgate.workspace.search.query import Found, Match, Query, top
 from toolgate.workspace.search.report import Report
