@@ -112,8 +112,8 @@ def search_content(
         if total > most:
             raise TooMuch
         if len(found) < room:
-            lines = _Around(data, hit.line, first, last)
-            found.append(make_match(file, hit, lines.at, query.context_lines))
+            before, after = _before(data, first, query.context_lines), _after(data, last, query.context_lines)
+            found.append(make_match(file, hit, data[first:last], before, after))
         if total == told or (whole and told >= 0 and len(found) == room):
             break
     if not whole and total != told:
@@ -121,34 +121,24 @@ def search_content(
     return found, total
 
 
-class _Around:
-    """The lines around one line, found from where it stands instead of splitting the file."""
+def _before(data: bytes, first: int, count: int) -> list[bytes]:
+    """The lines above the one that begins there, found from where it stands instead of splitting the file."""
+    found: list[bytes] = []
+    while first > 0 and len(found) < count:
+        end = first - 1
+        first = data.rfind(b"\n", 0, end) + 1
+        found.append(data[first:end])
+    found.reverse()
+    return found
 
-    def __init__(self, data: bytes, line: int, first: int, last: int) -> None:
-        self._data = data
-        self._line = line
-        self._spans = {line: (first, last)}
 
-    def at(self, number: int) -> bytes | None:
-        span = self._span(number)
-        return None if span is None else self._data[span[0] : span[1]]
-
-    def _span(self, number: int) -> tuple[int, int] | None:
-        if number in self._spans:
-            return self._spans[number]
-        if number < 1:
-            return None
-        beside = self._span(number - 1 if number > self._line else number + 1)
-        if beside is None:
-            return None
-        if number > self._line:
-            first = beside[1] + 1
-            if first >= len(self._data):
-                return None
-            last = self._data.find(b"\n", first)
-            span = (first, len(self._data) if last < 0 else last)
-        else:
-            last = beside[0] - 1
-            span = (self._data.rfind(b"\n", 0, max(last, 0)) + 1, last)
-        self._spans[number] = span
-        return span
+def _after(data: bytes, last: int, count: int) -> list[bytes]:
+    """The lines below the one that ends there."""
+    found: list[bytes] = []
+    first = last + 1
+    while first < len(data) and len(found) < count:
+        end = data.find(b"\n", first)
+        end = len(data) if end < 0 else end
+        found.append(data[first:end])
+        first = end + 1
+    return found

@@ -19,7 +19,7 @@ from toolgate.workspace.confine import held
 
 _CHUNK = 1 << 18
 _ERRORS = 8192
-_LOOK = 0.004
+_LOOK = 0.006
 """Seconds between two looks at what rg has written into memory, at first; longer the longer it takes."""
 MAX_OUTPUT = 256 << 20
 FIX = "install toolgate with the extra `code`, or put `rg` on the PATH"
@@ -128,7 +128,7 @@ def _read(
             now = time.monotonic()
             if now >= deadline:
                 return False, errors
-            pause = 0.5 if look is None else min(_LOOK + (now - begun) / 8, 0.5)
+            pause = 0.5 if look is None else min(_LOOK + (now - begun) / 32, 0.5)
             for key, _ in both.select(min(deadline - now, pause)):
                 chunk = os.read(key.fd, _CHUNK)
                 if not chunk:
