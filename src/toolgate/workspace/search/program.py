@@ -19,7 +19,7 @@ from toolgate.workspace.confine import held
 
 _CHUNK = 1 << 18
 _ERRORS = 8192
-_LOOK = 0.006
+_LOOK = 0.012
 """Seconds between two looks at what rg has written into memory, at first; longer the longer it takes."""
 MAX_OUTPUT = 256 << 20
 FIX = "install toolgate with the extra `code`, or put `rg` on the PATH"
@@ -67,7 +67,7 @@ def run_quietly(
 ) -> bool:
     """The same for many short pieces of output: rg writes them into memory, and nobody wakes up for each.
 
-    `take` gets what is new every few milliseconds, and the rest at the end. Says whether that is all.
+    `take` gets what is new now and then, and the rest at the end. Says whether that is all.
     """
     memory = os.memfd_create("rg", os.MFD_CLOEXEC)
     taken = 0

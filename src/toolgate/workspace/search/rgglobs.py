@@ -57,7 +57,7 @@ def _options(said: _Said) -> tuple[str, ...]:
     wanted = ["*"] if said.files == ("*",) else globs(said.files)
     listed = globs(one for text in (*said.names, *said.paths) for one in expand(text))
     shown = [*_entered(said.ways, listed), *_joined(listed, _is_wild)]
-    first = [*wanted, "!.*", *shown, *_not(globs(said.excluded)), *_not(globs(_SHUT))]
+    first = [*wanted, "!.*", *shown, *_not(globs(dict.fromkeys((*said.excluded, *_SHUT))))]
     opened = globs(way for text in said.unblock for way in _ways(text))
     blocked = [
         *_not(_joined(globs(text for text in BLOCKED if text not in _SHUT))),
