@@ -132,4 +132,5 @@ def paths_in(value: Any) -> Iterator[MountPath]:
             yield from paths_in(item)
     elif isinstance(value, list | tuple | set | frozenset):
         for item in value:
-            yield from paths_in(item)
+            if type(item) is not str:  # most lists hold nothing else
+                yield from paths_in(item)

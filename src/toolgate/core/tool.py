@@ -249,9 +249,21 @@ def _args_model(name: str, function: Handler) -> type[BaseModel]:
             )
         if parameter.name not in hints:
             raise SetupError(f"{name}: parameter {parameter.name!r} has no type", "annotate it")
-        default = ... if parameter.default is parameter.empty else parameter.default
+        default = ... if parameter.default is parameter.empty else _cheap_to_copy(parameter.default)
         fields[parameter.name] = _field(parameter.name, hints[parameter.name], default)
     return create_model(f"{name} arguments", __base__=Args, **fields)
+
+
+class _FlatList(list[Any]):
+    """A default that pydantic copies at every call, as deeply as it can: here there is nothing deep."""
+
+    def __deepcopy__(self, memo: Any) -> list[Any]:
+        return list(self)
+
+
+def _cheap_to_copy(default: Any) -> Any:
+    flat = type(default) is list and all(type(item) in (str, int, float, bool) for item in default)
+    return _FlatList(default) if flat else default
 
 
 def _field(name: str, hint: Any, default: Any) -> tuple[Any, Any]:

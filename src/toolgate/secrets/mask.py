@@ -94,7 +94,9 @@ def _hidden(name: str, value: Any, secret: bool, hide: Hide) -> Any:
         return hide(value)
     if isinstance(value, dict):
         return {key: _hidden(key, item, False, hide) for key, item in value.items()}
-    return [_hidden("", item, False, hide) for item in value] if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    return [item if type(item) is str else _hidden("", item, False, hide) for item in value]
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -13,7 +13,7 @@ from toolgate.core.errors import InvalidArgs, TimedOut
 from toolgate.core.paths import MountPath
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import local, program, report
-from toolgate.workspace.search.content import Unequal
+from toolgate.workspace.search.content import TooMuch, Unequal
 from toolgate.workspace.search.query import Found, Query
 from toolgate.workspace.search.search import search
 from toolgate.workspace.search.subset import plan
@@ -109,7 +109,7 @@ def test_large_trees_and_unequal_patterns_go_to_rg(
     for number in range(local.MAX_FILES + 1):
         (project / f"{number}.txt").write_text("needle\n")
     query = Query("needle", max_matches=3)
-    with pytest.raises(local.TooMuch):
+    with pytest.raises(TooMuch):
         search(mounts, query, engine="local")
     found = search(mounts, query)
     assert (found.total_matches, found.files_searched, found.truncated) == (201, 201, True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
@@ -15,7 +18,7 @@ from toolgate.toolsets.code.fits import fit_search
 from toolgate.toolsets.code.shapes import group, search_summary
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.query import EXCLUDED, Found, Match, Query
-from toolgate.workspace.search.search import ROOT, search
+from toolgate.workspace.search.search import ROOT, search, search_at_once
 
 DEFAULT_EXCLUDED = list(EXCLUDED)
 TIMEOUT = 15.0
@@ -65,7 +68,7 @@ def tools(mounts: Mounts) -> list[Tool]:
         cache_s=60,
         fit=fit_search,
     )
-    def search_code(
+    async def search_code(
         ctx: Context,
         pattern: Pattern,
         paths: Paths = [],  # noqa: B006 - pydantic copies it
@@ -78,7 +81,7 @@ def tools(mounts: Mounts) -> list[Tool]:
     ) -> SearchResult:
         """Search files for a regular expression, line by line. `paths` default to the whole project."""
         query = Query(pattern, case_sensitive, max_matches, context_lines)
-        found = search(mounts, query, paths, file_pattern, exclude_patterns, progress=_telling(ctx))
+        found = await _found(mounts, ctx, query, paths, file_pattern, exclude_patterns)
         return _result(pattern, found, include_line_numbers)
 
     @tool(
@@ -90,7 +93,7 @@ def tools(mounts: Mounts) -> list[Tool]:
         cache_s=60,
         fit=fit_search,
     )
-    def search_files(
+    async def search_files(
         ctx: Context,
         pattern: Pattern,
         path: MountPath = ROOT,
@@ -100,13 +103,24 @@ def tools(mounts: Mounts) -> list[Tool]:
     ) -> SearchResult:
         """Search one file or directory for a regular expression. `code.search` can do more."""
         query = Query(pattern, case_sensitive, max_matches, 0)
-        return _result(pattern, search(mounts, query, (path,), file_pattern, progress=_telling(ctx)), True)
+        return _result(pattern, await _found(mounts, ctx, query, (path,), file_pattern, EXCLUDED), True)
 
     return [search_code, search_files]
 
 
-def _telling(ctx: Context) -> Any:
-    return lambda message: ctx.progress(0.0, message)
+async def _found(
+    mounts: Mounts,
+    ctx: Context,
+    query: Query,
+    paths: Sequence[MountPath],
+    files: str,
+    excluded: Sequence[str],
+) -> Found:
+    found = search_at_once(mounts, query, paths, files, excluded)
+    if found is not None:
+        return found
+    telling = partial(ctx.progress, 0.0)
+    return await asyncio.to_thread(search, mounts, query, paths, files, excluded, progress=telling)
 
 
 def _result(pattern: str, found: Found, numbers: bool) -> SearchResult:

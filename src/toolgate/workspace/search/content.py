@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -19,6 +20,10 @@ _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 class Unequal(Exception):
     """This content could mean something else to rg; only rg may answer for it."""
+
+
+class TooMuch(Exception):
+    """More than the engine in process should do."""
 
 
 class Matcher:
@@ -49,17 +54,16 @@ class Matcher:
         if not data:
             return
         end_of_text = len(data) - data.endswith(b"\n")
-        body = data if end_of_text == len(data) else data[:end_of_text]
         at, line, counted = 0, 1, 0
         while at <= end_of_text:
-            found = self._regex.search(body, at)
+            found = self._regex.search(data, at, end_of_text)
             if found is None:
                 return
             start, end = found.span()
-            first = body.rfind(b"\n", 0, start) + 1
-            last = body.find(b"\n", start)
+            first = data.rfind(b"\n", 0, start) + 1
+            last = data.find(b"\n", start, end_of_text)
             last = end_of_text if last < 0 else last
-            line += body.count(b"\n", counted, first)
+            line += data.count(b"\n", counted, first)
             counted = first
             yield Hit(line, start - first, end - first), first, last
             at = last + 1
@@ -78,12 +82,19 @@ def matcher(pattern: str, case_sensitive: bool) -> Matcher | None:
 
 
 def search_content(
-    matched: Matcher, data: bytes, file: str, query: Query, room: int, told: int = -1
+    matched: Matcher,
+    data: bytes,
+    file: str,
+    query: Query,
+    room: int,
+    told: int = -1,
+    most: int = sys.maxsize,
 ) -> tuple[list[Match], int]:
     """The first matches of one file, as many as there is room for, and how many lines match in all.
 
-    `told` is how many rg has counted. Where the two agree on ASCII alone, they agree on lines that are; and if those
-    are as many as rg has found, there is no other.
+    `told` is how many rg has counted: what comes after so many, or has no room, is not looked at. Where the two agree on ASCII alone,
+    they agree on lines that are; and if those are as many as rg has found, there is no other. More than `most` are too
+    much.
     """
     if data.startswith(_MARKS):
         raise Unequal  # before looking for NUL: UTF-16 is full of them, and rg reads it
@@ -98,42 +109,36 @@ def search_content(
         if not whole and not data[first:last].isascii():
             continue
         total += 1
+        if total > most:
+            raise TooMuch
         if len(found) < room:
-            lines = _Around(data, hit.line, first, last)
-            found.append(make_match(file, hit, lines.at, query.context_lines))
+            before, after = _before(data, first, query.context_lines), _after(data, last, query.context_lines)
+            found.append(make_match(file, hit, data[first:last], before, after))
+        if total == told or (whole and told >= 0 and len(found) == room):
+            break
     if not whole and total != told:
         raise Unequal
     return found, total
 
 
-class _Around:
-    """The lines around one line, found from where it stands instead of splitting the file."""
+def _before(data: bytes, first: int, count: int) -> list[bytes]:
+    """The lines above the one that begins there, found from where it stands instead of splitting the file."""
+    found: list[bytes] = []
+    while first > 0 and len(found) < count:
+        end = first - 1
+        first = data.rfind(b"\n", 0, end) + 1
+        found.append(data[first:end])
+    found.reverse()
+    return found
 
-    def __init__(self, data: bytes, line: int, first: int, last: int) -> None:
-        self._data = data
-        self._line = line
-        self._spans = {line: (first, last)}
 
-    def at(self, number: int) -> bytes | None:
-        span = self._span(number)
-        return None if span is None else self._data[span[0] : span[1]]
-
-    def _span(self, number: int) -> tuple[int, int] | None:
-        if number in self._spans:
-            return self._spans[number]
-        if number < 1:
-            return None
-        beside = self._span(number - 1 if number > self._line else number + 1)
-        if beside is None:
-            return None
-        if number > self._line:
-            first = beside[1] + 1
-            if first >= len(self._data):
-                return None
-            last = self._data.find(b"\n", first)
-            span = (first, len(self._data) if last < 0 else last)
-        else:
-            last = beside[0] - 1
-            span = (self._data.rfind(b"\n", 0, max(last, 0)) + 1, last)
-        self._spans[number] = span
-        return span
+def _after(data: bytes, last: int, count: int) -> list[bytes]:
+    """The lines below the one that ends there."""
+    found: list[bytes] = []
+    first = last + 1
+    while first < len(data) and len(found) < count:
+        end = data.find(b"\n", first)
+        end = len(data) if end < 0 else end
+        found.append(data[first:end])
+        first = end + 1
+    return found

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from toolgate.core.errors import CallError
-from toolgate.workspace.confine import held, open_file
-from toolgate.workspace.search.content import Matcher, search_content
+from toolgate.workspace.confine import open_file
+from toolgate.workspace.search.content import Matcher, TooMuch, search_content
 from toolgate.workspace.search.query import Found, Match, Query, top
 from toolgate.workspace.search.starts import Start
 from toolgate.workspace.search.tree import TooMany, Walk
@@ -22,10 +22,6 @@ MAX_BYTES = 4 << 20
 """Beyond any of these, rg is faster."""
 
 
-class TooMuch(Exception):
-    """More than this engine should do."""
-
-
 @dataclass(slots=True)
 class Local:
     matcher: Matcher
@@ -33,6 +29,8 @@ class Local:
     deadline: float
     room: int = MAX_BYTES
     names: int = MAX_NAMES
+    files: int = MAX_FILES
+    hits: int = sys.maxsize
     matches: list[Match] = field(default_factory=list)
     total: int = 0
     searched: int = 0
@@ -56,16 +54,21 @@ class Local:
         try:
             for entry in walk.entries(start.handle, start.relative):
                 found.append(entry.relative)
-                if len(found) > MAX_FILES:  # before any of them is read
+                if len(found) > self.files:  # before any of them is read
                     raise TooMuch
         except TooMany:
             raise TooMuch from None
         for relative in found:
-            with (
-                suppress(CallError, OSError),
-                held(open_file(start.root, relative, relative, follow=False)) as handle,
-            ):
+            try:
+                handle = open_file(start.root, relative, relative, follow=False)
+            except CallError:
+                continue
+            try:
                 self._file(handle, start.shown(relative), start.hard_links)
+            except OSError:
+                continue
+            finally:
+                os.close(handle)
         self.names = walk.room
 
     def _file(self, handle: int, shown: str, hard_links: bool) -> None:
@@ -77,9 +80,9 @@ class Local:
         data = read_up_to(handle, self.room, status.st_size)
         self.room -= len(data)
         self.searched += 1
-        found, total = search_content(
-            self.matcher, data, shown, self.query, self.query.max_matches - len(self.matches)
-        )
+        room = self.query.max_matches - len(self.matches)
+        found, total = search_content(self.matcher, data, shown, self.query, room, most=self.hits)
+        self.hits -= total
         self.matches += found
         self.total += total
         if total:
@@ -93,7 +96,7 @@ def may_search(status: os.stat_result, hard_links: bool) -> bool:
 
 def read_up_to(handle: int, room: int, size: int) -> bytes:
     data = os.read(handle, size + 1)
-    if len(data) <= size and len(data) == size:
+    if len(data) == size:
         return data
     parts: list[bytes] = [data]
     left = room - len(data)

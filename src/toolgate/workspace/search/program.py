@@ -19,6 +19,8 @@ from toolgate.workspace.confine import held
 
 _CHUNK = 1 << 18
 _ERRORS = 8192
+_LOOK = 0.012
+"""Seconds between two looks at what rg has written into memory, at first; longer the longer it takes."""
 MAX_OUTPUT = 256 << 20
 FIX = "install toolgate with the extra `code`, or put `rg` on the PATH"
 
@@ -57,28 +59,36 @@ def run(
 
 
 def run_quietly(
-    args: Sequence[str], where: int, deadline: float, tick: Callable[[int], None]
-) -> tuple[bytes, bool]:
+    args: Sequence[str],
+    where: int,
+    deadline: float,
+    take: Callable[[bytes], None],
+    tick: Callable[[], None],
+) -> bool:
     """The same for many short pieces of output: rg writes them into memory, and nobody wakes up for each.
 
-    `tick` is told now and then how many lines there are.
+    `take` gets what is new now and then, and the rest at the end. Says whether that is all.
     """
     memory = os.memfd_create("rg", os.MFD_CLOEXEC)
+    taken = 0
 
-    def count() -> None:
-        tick(os.pread(memory, os.fstat(memory).st_size, 0).count(b"\n"))
+    def look() -> bool:
+        nonlocal taken
+        if chunk := os.pread(memory, os.fstat(memory).st_size - taken, taken):
+            taken += len(chunk)
+            take(chunk)
+        return taken <= MAX_OUTPUT
 
     with held(memory), _started(args, where, (), memory) as process:
         try:
-            complete, errors = _read(process, deadline, lambda chunk: True, count, memory)
+            complete, errors = _read(process, deadline, lambda chunk: True, tick, look)
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
-        size = os.fstat(memory).st_size
-        output = os.pread(memory, size, 0)
+        complete = look() and complete
     if complete and process.returncode == 2 and errors:
         raise _mistake(errors)
-    return output, complete
+    return complete
 
 
 def _started(args: Sequence[str], where: int, handles: Sequence[int], out: int) -> subprocess.Popen[bytes]:
@@ -102,21 +112,24 @@ def _read(
     deadline: float,
     take: Callable[[bytes], bool],
     tick: Callable[[], None] | None,
-    memory: int | None = None,
+    look: Callable[[], bool] | None = None,
 ) -> tuple[bool, bytes]:
-    """All it says, until it ends: then it has closed its ends and is waited for."""
+    """All it says, until it ends: then it has closed its ends and is waited for.
+
+    `look` is for what it says elsewhere, and says whether to go on."""
     assert process.stderr is not None
     errors = b""
-    told = time.monotonic()
+    told = begun = time.monotonic()
     with selectors.DefaultSelector() as both:
         if process.stdout is not None:
             both.register(process.stdout, selectors.EVENT_READ)
         both.register(process.stderr, selectors.EVENT_READ)
         while both.get_map():
-            left = deadline - time.monotonic()
-            if left <= 0:
+            now = time.monotonic()
+            if now >= deadline:
                 return False, errors
-            for key, _ in both.select(min(left, 0.5)):
+            pause = 0.5 if look is None else min(_LOOK + (now - begun) / 32, 0.5)
+            for key, _ in both.select(min(deadline - now, pause)):
                 chunk = os.read(key.fd, _CHUNK)
                 if not chunk:
                     both.unregister(key.fileobj)
@@ -124,11 +137,11 @@ def _read(
                     errors = (errors + chunk)[:_ERRORS]
                 elif not take(chunk):
                     return False, errors
+            if look is not None and not look():
+                return False, errors
             if tick is not None and time.monotonic() - told > 0.5:
                 told = time.monotonic()
                 tick()
-            if memory is not None and os.fstat(memory).st_size > MAX_OUTPUT:
-                return False, errors
     with suppress(subprocess.TimeoutExpired):
         process.wait(max(deadline - time.monotonic(), 0.1))
     return True, errors

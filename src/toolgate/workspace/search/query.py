@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 EXCLUDED = (
@@ -64,19 +64,16 @@ class Hit:
     end: int
 
 
-def make_match(file: str, hit: Hit, line_at: Callable[[int], bytes | None], context: int) -> Match:
-    """The same words whichever engine found it. `line_at` gives a line of the file, None beyond its ends."""
-    raw = line_at(hit.line) or b""
-    before = [line_at(number) for number in range(max(hit.line - context, 1), hit.line)]
-    after = [line_at(number) for number in range(hit.line + 1, hit.line + context + 1)]
+def make_match(file: str, hit: Hit, raw: bytes, before: Iterable[bytes], after: Iterable[bytes]) -> Match:
+    """The same words whichever engine found it: the line as it is in the file, and those around it."""
     return Match(
         file,
         hit.line,
         len(raw[: hit.start].decode("utf-8", "replace")) + 1,
         _short(_text(raw[hit.start : hit.end])),
         _window(raw, hit),
-        tuple(_short(_text(line)) for line in before if line is not None),
-        tuple(_short(_text(line)) for line in after if line is not None),
+        tuple([_short(_text(line)) for line in before]),
+        tuple([_short(_text(line)) for line in after]),
     )
 
 

@@ -62,10 +62,15 @@ class Report:
                 self._hits.append(Hit(number, found[0]["start"], found[0]["end"]))
         elif message["type"] == "end":
             name, shown = self._files[_bytes(data["path"]).decode()]
-            context = self.query.context_lines
             if data["binary_offset"] is None:
-                self.matches[name] = [make_match(shown, hit, self._lines.get, context) for hit in self._hits]
+                self.matches[name] = [self._match(shown, hit) for hit in self._hits]
             self._lines, self._hits = {}, []
+
+    def _match(self, shown: str, hit: Hit) -> Match:
+        lines, context = self._lines, self.query.context_lines
+        before = [lines[at] for at in range(hit.line - context, hit.line) if at in lines]
+        after = [lines[at] for at in range(hit.line + 1, hit.line + context + 1) if at in lines]
+        return make_match(shown, hit, lines[hit.line], before, after)
 
 
 def _bytes(value: dict[str, str]) -> bytes:

@@ -3,7 +3,10 @@ again by the Selection."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import NamedTuple
 
 from toolgate.policy.globs import Glob, PathGlob
 from toolgate.policy.globtext import expand
@@ -12,25 +15,78 @@ from toolgate.workspace.search.selection import Selection
 
 _NOT_WITHIN = set("/,{}\\")
 """What would mean something else among alternatives."""
+_WILD = set("*?[{")
 
 
-def options(selection: Selection) -> list[str]:
-    """In rg the last glob that matches decides, and those that ignore case come after all others."""
+class _Said(NamedTuple):
+    """All that the options depend on, as texts: they are made once for the searches that say the same."""
+
+    files: tuple[str, ...]
+    excluded: tuple[str, ...]
+    names: tuple[str, ...]
+    paths: tuple[str, ...]
+    ways: tuple[str, ...]
+    unblock: tuple[str, ...]
+    hidden: tuple[str, ...]
+    inner: tuple[str, ...]
+
+
+def options(selection: Selection, root: int) -> tuple[str, ...]:
+    """For a search in the mount with this root handle."""
     rules = selection.rules
-    wanted = globs(selection.files.texts) if selection.files is not None else ["*"]
     dots = rules.dotfiles
-    listed = (one for text in [*_texts(dots.names), *_texts(dots.paths)] for one in expand(text))
-    shown = [*_entered(_texts(dots.ways)), *_joined(globs(listed), _is_wild)]
-    said = [*wanted, "!.*", *shown, *_not(globs(selection.excluded.texts))]
-    opened = globs(way for glob in rules.unblock for way in _ways(glob.text))
+    listed, ways = _texts(dots.paths), _texts(dots.ways)
+    there = {top: _there(root, top) for top in dict.fromkeys(_top(text) for text in (*ways, *listed))}
+    return _options(
+        _Said(
+            selection.files.texts if selection.files is not None else ("*",),
+            selection.excluded.texts,
+            _texts(dots.names),
+            tuple(text for text in listed if there[_top(text)]),
+            tuple(text for text in ways if there[_top(text)]),
+            _texts(rules.unblock),
+            _texts(rules.hidden),
+            tuple("/".join(place[len(rules.base) :]) for place in rules.inner),
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def _options(said: _Said) -> tuple[str, ...]:
+    """In rg the last glob that matches decides, and those that ignore case come after all others."""
+    wanted = ["*"] if said.files == ("*",) else globs(said.files)
+    listed = globs(one for text in (*said.names, *said.paths) for one in expand(text))
+    shown = [*_entered(said.ways, listed), *_joined(listed, _is_wild)]
+    first = [*wanted, "!.*", *shown, *_not(globs(dict.fromkeys((*said.excluded, *_SHUT))))]
+    opened = globs(way for text in said.unblock for way in _ways(text))
     blocked = [
-        *_not(_joined(globs(one for text in BLOCKED for one in expand(text)))),
-        *opened,
-        f"!{ALWAYS_BLOCKED}",
-        *_not(globs(_hidden(selection))),
-        *_not(_inner(selection)),
+        *_not(_joined(globs(text for text in BLOCKED if text not in _SHUT))),
+        *([*opened, f"!{ALWAYS_BLOCKED}"] if opened else ()),
+        *_not(globs(_hidden(said.hidden))),
+        *(f"!/{_literal(place)}" for place in said.inner if ALWAYS_BLOCKED not in place.split("/")),
     ]
-    return [f"--glob={glob}" for glob in said] + [f"--iglob={glob}" for glob in blocked]
+    return (*(f"--glob={glob}" for glob in first), *(f"--iglob={glob}" for glob in blocked))
+
+
+_SHUT = (
+    ALWAYS_BLOCKED,
+    *(text for text in BLOCKED if text.startswith(".") and not set(text) & _WILD),
+)
+"""Blocked names that `!.*` hides in any spelling unless something listed leads to them: the plain one is enough."""
+
+
+def _top(text: str) -> str:
+    """The first name on the way; nothing where it may be any."""
+    top = text.rpartition(":")[2].partition("/")[0]
+    return "" if set(top) & _WILD else top
+
+
+def _there(root: int, top: str) -> bool:
+    """Every glob costs rg time at every file, and few projects have all that is usual."""
+    try:
+        return not top or bool(os.stat(top, dir_fd=root, follow_symlinks=False))
+    except OSError:
+        return False
 
 
 def exactly(relatives: Iterable[str]) -> list[str]:
@@ -49,12 +105,12 @@ def _glob(one: str) -> str:
     return anchored[:-1] + "[ ]" if anchored.endswith(" ") else anchored  # rg drops spaces at the end
 
 
-def _entered(ways: Iterable[str]) -> list[str]:
+def _entered(ways: Iterable[str], listed: list[str]) -> list[str]:
     """Directories that lead to what is listed; a hidden one shows nothing else."""
     found: list[str] = []
     for way in ways:
         found.append(f"/{way}")
-        if way.startswith(".") or "/." in way:
+        if (way.startswith(".") or "/." in way) and f"/{way}/**" not in listed:
             found.append(f"!/{way}/**")
     return found
 
@@ -75,8 +131,8 @@ def _is_wild(glob: str) -> bool:
     return bool(set(glob[3:]) & set("*?["))
 
 
-def _texts(compiled: Iterable[Glob | PathGlob]) -> list[str]:
-    return [glob.text for glob in compiled]
+def _texts(compiled: Iterable[Glob | PathGlob]) -> tuple[str, ...]:
+    return tuple(glob.text for glob in compiled)
 
 
 def _not(found: list[str]) -> list[str]:
@@ -89,16 +145,10 @@ def _ways(text: str) -> list[str]:
     return [*("/".join(parts[:count]) for count in range(1, len(parts))), text]
 
 
-def _hidden(selection: Selection) -> list[str]:
+def _hidden(hidden: Iterable[str]) -> list[str]:
     """Hidden paths hold from the mount on, also where they have no slash."""
-    texts = (glob.text.rpartition(":")[2] for glob in selection.rules.hidden)
+    texts = (text.rpartition(":")[2] for text in hidden)
     return [text if "/" in text else f"{text}/**" for text in texts]
-
-
-def _inner(selection: Selection) -> list[str]:
-    """Mounts within this one are no part of it."""
-    rules = selection.rules
-    return [f"/{_literal('/'.join(place[len(rules.base) :]))}" for place in rules.inner]
 
 
 def _literal(text: str) -> str:

@@ -7,16 +7,16 @@ yields names and counts; every line that is shown comes from a handle that the m
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolgate.core.errors import CallError, TimedOut
-from toolgate.workspace.confine import open_file
-from toolgate.workspace.search.content import Matcher, Unequal, search_content
-from toolgate.workspace.search.local import TooMuch, may_search, read_up_to
+from toolgate.workspace.confine import held, open_file
+from toolgate.workspace.search.content import Matcher, TooMuch, Unequal, search_content
+from toolgate.workspace.search.counts import Counts
+from toolgate.workspace.search.local import may_search, read_up_to
 from toolgate.workspace.search.program import run, run_quietly
 from toolgate.workspace.search.query import Found, Match, Query, top
 from toolgate.workspace.search.report import Report
@@ -33,21 +33,9 @@ _COMMON = (
     "--encoding=auto",
 )
 _WALK = ("--no-ignore", "--hidden", "--no-follow", "--count", "--null", "--stats")
-_SEARCHED = re.compile(rb"^(\d+) files searched$", re.MULTILINE)
 MAX_BYTES = 64 << 20
 """The largest file that is read here; a larger one is left to rg."""
 Progress = Callable[[str], None]
-
-
-def _counts(said: bytes) -> tuple[dict[str, int], int]:
-    """What `rg --count --null --stats` says: lines by file, and how many files it looked at."""
-    counts: dict[str, int] = {}
-    at = 0
-    while (zero := said.find(b"\0", at)) >= 0 and (end := said.find(b"\n", zero)) >= 0:
-        counts[os.fsdecode(said[at:zero]).removeprefix("./")] = int(said[zero + 1 : end])
-        at = end + 1
-    searched = _SEARCHED.search(said, at)
-    return counts, int(searched.group(1)) if searched else len(counts)
 
 
 @dataclass(slots=True)
@@ -56,6 +44,9 @@ class Ripgrep:
     matcher: Matcher | None
     deadline: float
     progress: Progress | None = None
+    _ahead: dict[str, list[Match]] = field(default_factory=dict)
+    """Read while rg goes on: as long as all that is found can be shown, it will be."""
+    _counted: int = 0
 
     def search(self, starts: Sequence[Start]) -> Found:
         """All starts are of one mount."""
@@ -78,17 +69,34 @@ class Ripgrep:
 
     def _count(self, starts: list[Start]) -> tuple[dict[str, int], int, bool]:
         begun = time.monotonic()
+        heard = Counts()
+        counts: dict[str, int] = {}
 
-        def tick(files: int) -> None:
+        def take(chunk: bytes) -> None:
+            for name, count in heard.take(chunk):
+                if _reached(starts, name):
+                    counts[name] = count
+                    self._look_ahead(starts[0], name, count)
+
+        def tick() -> None:
             if self.progress is not None:
                 self.progress(
-                    f"searching for {time.monotonic() - begun:.1f} s, files that match so far: {files:,}"
+                    f"searching for {time.monotonic() - begun:.1f} s, files that match so far: {heard.files:,}"
                 )
 
         args = [*_COMMON, *_WALK, *self._pattern(), *_where(starts)]
-        said, complete = run_quietly(args, starts[0].root.handle, self.deadline, tick)
-        counts, searched = _counts(said)
-        return {name: count for name, count in counts.items() if _reached(starts, name)}, searched, complete
+        complete = run_quietly(args, starts[0].root.handle, self.deadline, take, tick)
+        return counts, heard.searched, complete
+
+    def _look_ahead(self, start: Start, name: str, count: int) -> None:
+        self._counted += count
+        if self._counted > self.query.max_matches:
+            return
+        with (
+            suppress(CallError, OSError, Unequal, TooMuch),
+            held(open_file(start.root, name, name, follow=False)) as handle,
+        ):
+            self._ahead[name] = self._here(handle, start, name, count)
 
     def _pattern(self) -> list[str]:
         case = "--case-sensitive" if self.query.case_sensitive else "--ignore-case"
@@ -133,11 +141,14 @@ class Ripgrep:
         with ExitStack() as stack:
             report = Report(self.query)
             for name, count in told.items():
+                if name in self._ahead:
+                    found[name] = self._ahead[name]
+                    continue
                 with suppress(CallError, OSError):
                     handle = open_file(start.root, name, name, follow=False)
                     stack.callback(os.close, handle)
                     try:
-                        found[name] = self._here(handle, start.shown(name), count)
+                        found[name] = self._here(handle, start, name, count)
                     except (Unequal, TooMuch):
                         report.expect(handle, name, start.shown(name))
             if report.handles:
@@ -146,18 +157,22 @@ class Ripgrep:
                 found |= report.matches
         return found, whole
 
-    def _here(self, handle: int, shown: str, told: int) -> list[Match]:
-        size = os.fstat(handle).st_size
-        if self.matcher is None or size > MAX_BYTES:
+    def _here(self, handle: int, start: Start, name: str, told: int) -> list[Match]:
+        status = os.fstat(handle)
+        if not may_search(status, start.hard_links):  # it is another one since it was counted
+            return []
+        if self.matcher is None or status.st_size > MAX_BYTES:
             raise TooMuch
-        data = read_up_to(handle, MAX_BYTES, size)
-        return search_content(self.matcher, data, shown, self.query, self.query.max_matches, told)[0]
+        data = read_up_to(handle, MAX_BYTES, status.st_size)
+        shown, most = start.shown(name), self.query.max_matches
+        return search_content(self.matcher, data, shown, self.query, most, told)[0]
 
 
 def _where(starts: list[Start]) -> list[str]:
     """Directories are walked; a file is chosen by name in its directory, so that rg treats it as one it came to."""
     if starts[0].directory:
-        return [*options(starts[0].selection), "--", *(_spelled(start.relative) for start in starts)]
+        choice = options(starts[0].selection, starts[0].root.handle)
+        return [*choice, "--", *(_spelled(start.relative) for start in starts)]
     parents = dict.fromkeys(_spelled(start.relative.rpartition("/")[0]) for start in starts)
     return ["--max-depth=1", *exactly(start.relative for start in starts), "--", *parents]
 

@@ -11,10 +11,11 @@ from toolgate.core.errors import InvalidArgs
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search.content import Unequal, matcher
-from toolgate.workspace.search.local import Local, TooMuch, join
+from toolgate.workspace.search.content import TooMuch, Unequal, matcher
+from toolgate.workspace.search.local import Local, join
 from toolgate.workspace.search.query import EXCLUDED, Found, Query
 from toolgate.workspace.search.ripgrep import Ripgrep
+from toolgate.workspace.search.small import QUICK, remember, search_small
 from toolgate.workspace.search.starts import Start, opened
 
 Engine = Literal["auto", "local", "rg"]
@@ -38,12 +39,26 @@ def search(
 ) -> Found:
     """`engine` is for comparing the two; a named one that cannot answer raises."""
     _check(query.pattern)
-    deadline = time.monotonic() + seconds
-    with opened(mounts, paths or (ROOT,), files, excluded) as groups:
-        parts = [_search_mount(starts, query, deadline, progress, engine) for starts in groups]
+    begun = time.monotonic()
+    where = (tuple(paths) or (ROOT,), files, tuple(excluded))
+    with opened(mounts, *where) as groups:
+        parts = [_search_mount(starts, query, begun + seconds, progress, engine) for starts in groups]
+        if len(groups) == 1 and time.monotonic() - begun < QUICK:
+            remember(mounts, where, groups[0])
     found = parts[0] if len(parts) == 1 else join(parts, query.max_matches)
     if found.truncated:
         spoil()  # where it stopped may have been a matter of time
+    return found
+
+
+def search_at_once(
+    mounts: Mounts, query: Query, paths: Sequence[MountPath], files: str, excluded: Sequence[str]
+) -> Found | None:
+    """For a caller who must not be held up: None where the search may take longer than a thread takes to begin."""
+    _check(query.pattern)
+    found = search_small(mounts, query, (tuple(paths) or (ROOT,), files, tuple(excluded)))
+    if found is not None and found.truncated:
+        spoil()
     return found
 
 

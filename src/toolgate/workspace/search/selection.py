@@ -29,7 +29,7 @@ class NameGlobs:
         self._wild = tuple(glob for glob in self._names if glob.text not in self._plain)
 
     def match(self, mount: str, relative: str, name: str) -> bool:
-        if name in self._plain or any(glob.matches(name) for glob in self._wild):
+        if name in self._plain or (self._wild and any(glob.matches(name) for glob in self._wild)):
             return True
         if not self._paths:
             return False

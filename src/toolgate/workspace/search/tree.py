@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from toolgate.workspace.confine import held
 from toolgate.workspace.search.selection import Selection
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -39,32 +38,41 @@ class Walk:
     directories: bool = False
     """Whether directories are given too."""
 
-    def entries(self, handle: int, start: str, depth: int = 1) -> Iterator[Entry]:
+    def entries(self, handle: int, start: str) -> Iterator[Entry]:
         """Everything below an open directory whose path in the mount is `start`."""
-        prefix = "" if start == "." else start + "/"
-        for name, is_directory in self._names(handle):
-            relative = prefix + name
-            if not is_directory:
-                if self.selection.takes(relative, name):
-                    yield Entry(relative, name, handle, False)
-                continue
-            if not self.selection.enters(relative, name):
-                continue
-            if self.directories:
-                yield Entry(relative, name, handle, True)
-            if depth < self.max_depth:
-                yield from self._below(handle, name, relative, depth)
-
-    def _below(self, handle: int, name: str, relative: str, depth: int) -> Iterator[Entry]:
+        levels = [_Level(handle, "" if start == "." else start + "/", self._names(handle))]
         try:
-            below = os.open(name, _DIRECTORY, dir_fd=handle)
+            while levels:
+                here = levels[-1]
+                if not here.names:
+                    levels.pop().close(handle)
+                    continue
+                name, is_directory = here.names.pop()
+                relative = here.prefix + name
+                if not is_directory:
+                    if self.selection.takes(relative, name):
+                        yield Entry(relative, name, here.handle, False)
+                    continue
+                if not self.selection.enters(relative, name):
+                    continue
+                if self.directories:
+                    yield Entry(relative, name, here.handle, True)
+                if len(levels) < self.max_depth:
+                    self._enter(levels, name, relative)
+        finally:
+            for level in levels:
+                level.close(handle)
+
+    def _enter(self, levels: list[_Level], name: str, relative: str) -> None:
+        try:
+            below = os.open(name, _DIRECTORY, dir_fd=levels[-1].handle)
         except OSError:  # gone, swapped for a link, or not ours to read
             return
-        with held(below):
-            yield from self.entries(below, relative, depth + 1)
+        levels.append(_Level(below, relative + "/", []))  # whatever comes of it, it is closed
+        levels[-1].names = self._names(below)
 
     def _names(self, handle: int) -> list[tuple[str, bool]]:
-        """Directories and regular files, in the order of their bytes."""
+        """Directories and regular files, the last one first in the order of their bytes."""
         found: list[tuple[str, bool]] = []
         with os.scandir(handle) as entries:
             for entry in entries:
@@ -75,8 +83,26 @@ class Walk:
                     found.append((entry.name, True))
                 elif entry.is_file(follow_symlinks=False):
                     found.append((entry.name, False))
-        found.sort(key=lambda item: os.fsencode(item[0]))
+        if len(found) > 1:
+            found.sort(key=_in_bytes, reverse=True)
         return found
+
+
+@dataclass(slots=True)
+class _Level:
+    """A directory on the way down, and what is still to be looked at in it."""
+
+    handle: int
+    prefix: str
+    names: list[tuple[str, bool]]
+
+    def close(self, outermost: int) -> None:
+        if self.handle != outermost:
+            os.close(self.handle)
+
+
+def _in_bytes(item: tuple[str, bool]) -> bytes:
+    return os.fsencode(item[0])
 
 
 def path_order(relative: str) -> list[bytes]:

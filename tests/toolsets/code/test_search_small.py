@@ -1,0 +1,140 @@
+"""A search that was small and quick is made where its caller stands; whatever else it may be by then, in a thread."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import toolgate
+from toolgate.core.paths import MountPath
+from toolgate.workspace import inotify
+from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.search import local, search, small, tree
+from toolgate.workspace.search.query import EXCLUDED, Found, Query
+
+from .test_search import CONFIG
+
+ROOT = (MountPath("project:."),)
+WHOLE = (ROOT, "", EXCLUDED)
+UNCACHED = CONFIG | {"cache": {"bytes": 0}}
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts as quick, on a machine that has other things to do."""
+    monkeypatch.setattr(small, "QUICK", 10.0)
+    monkeypatch.setattr(search, "QUICK", 10.0)
+
+
+@pytest.fixture
+def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each search in process: whether it held up the event loop."""
+    seen: list[bool] = []
+    real = local.Local.search
+
+    def watched(self: local.Local, starts: Any) -> Found:
+        seen.append(threading.current_thread() is threading.main_thread())
+        return real(self, starts)
+
+    monkeypatch.setattr(local.Local, "search", watched)
+    return seen
+
+
+async def test_the_second_search_of_a_small_tree_needs_no_thread(
+    project: Path, on_the_loop: list[bool]
+) -> None:
+    (project / "a.py").write_text("hit\n")
+    async with toolgate.open(project, UNCACHED, "memory") as gate:
+        first = await gate.call("code.search", {"pattern": "hit"})
+        (project / "b.py").write_text("hit too\n")
+        second = await gate.call("code.search", {"pattern": "too"})
+        other = await gate.call("code.search", {"pattern": "hit", "file_pattern": "*.py"})
+    assert on_the_loop == [False, True, False]
+    assert [result.data["total_matches"] for result in (first, second, other)] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("more/{}.txt", "hit\n"),
+        ("one{:.0}.txt", "hit\n" + "x" * small.BYTES),
+    ],
+)
+async def test_what_has_grown_or_changed_is_searched_in_a_thread_again(
+    project: Path, on_the_loop: list[bool], name: str, content: str
+) -> None:
+    (project / "a.txt").write_text("hit\n")
+    async with toolgate.open(project, UNCACHED, "memory") as gate:
+        await gate.call("code.search", {"pattern": r"\bhit"})
+        (project / "more").mkdir()
+        for number in range(small.FILES + 1):
+            (project / name.format(str(number))).write_text(content)
+        after = [await gate.call("code.search", {"pattern": r"\bhit"}) for _ in range(2)]
+    names = {name.format(str(number)) for number in range(small.FILES + 1)}
+    assert [result.data["files_matched"] for result in after] == [1 + len(names)] * 2
+    assert on_the_loop == [False, True, False, False]  # given up once, then not tried any more
+
+
+@pytest.mark.parametrize(
+    ("pattern", "content"), [("x", "x\n" * (small.HITS + 1)), (r"\bx", "é x\n")], ids=["hits", "unequal"]
+)
+async def test_a_pattern_that_is_more_work_than_the_last_is_given_up(
+    project: Path, on_the_loop: list[bool], pattern: str, content: str
+) -> None:
+    (project / "a.txt").write_text(content)
+    async with toolgate.open(project, UNCACHED, "memory") as gate:
+        await gate.call("code.search", {"pattern": "needle"})
+        found = await gate.call("code.search", {"pattern": pattern})
+    assert found.data["total_matches"] == content.count("x")
+    assert on_the_loop == [False, True, False]
+
+
+@pytest.mark.parametrize("engine", ["local", "rg"])
+def test_what_is_searched_at_once_says_what_both_engines_say(
+    project: Path, mounts: Mounts, engine: Any
+) -> None:
+    for name in ("b/1.txt", "a/2.txt", ".env", "secrets.json", "node_modules/x.txt"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text("hit\nno\nhit\n")
+    query = Query("hit", max_matches=3)
+    assert search.search_at_once(mounts, query, ROOT, "", EXCLUDED) is None
+    expected = search.search(mounts, query, engine=engine)
+    assert search.search_at_once(mounts, query, ROOT, "", EXCLUDED) == expected
+    assert expected.truncated
+
+
+def test_nothing_is_searched_at_once_where_others_could_keep_it_waiting(
+    project: Path, mounts: Mounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "a.txt").write_text("hit\n")
+    monkeypatch.setattr(inotify, "local", lambda handle: False)  # a network file system
+    search.search(mounts, Query("hit"))
+    assert small.search_small(mounts, Query("hit"), WHOLE) is None
+
+
+def test_a_tree_with_another_file_system_in_it_is_never_searched_at_once(
+    project: Path, mounts: Mounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "sub").mkdir()
+    (project / "sub" / "a.txt").write_text("hit\n")
+    real = tree.Entry.status
+
+    def status(self: tree.Entry) -> Any:
+        return SimpleNamespace(st_dev=-1) if self.directory else real(self)
+
+    monkeypatch.setattr(tree.Entry, "status", status)
+    search.search(mounts, Query("hit"))
+    assert small.search_small(mounts, Query("hit"), WHOLE) is None
+
+
+def test_a_search_that_took_long_is_not_expected_to_be_quick(
+    project: Path, mounts: Mounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "a.txt").write_text("hit\n")
+    monkeypatch.setattr(search, "QUICK", 0.0)
+    search.search(mounts, Query("hit"))
+    assert small.search_small(mounts, Query("hit"), WHOLE) is None
