@@ -100,7 +100,7 @@ async def test_a_tool_that_is_asked_what_happened_hears_the_real_arguments(opene
         heard.append(token)
         return False
 
-    @tool("t.slow", writes=["outside"], reconcile=reconcile, timeout=0.01)
+    @tool("t.slow", writes=["outside"], reconcile=reconcile, timeout=0.2)
     async def slow(token: str) -> str:
         """Never ends."""
         await asyncio.Event().wait()

@@ -62,7 +62,7 @@ async def test_an_effect_that_takes_too_long_is_unknown_unless_it_is_proven(
         return answer
 
     more = {} if answer == "none" else {"reconcile": reconcile}
-    slow = endless("t.slow", asyncio.Event(), writes=["outside"], timeout=0.01, **more)
+    slow = endless("t.slow", asyncio.Event(), writes=["outside"], timeout=0.2, **more)
     async with opened("allow", [slow]) as gate:
         result = await soon(gate.call("t.slow", {"x": "mine"}, key="k"))
         assert (result.error.code if result.error else "") == code
@@ -81,7 +81,7 @@ async def test_a_change_that_takes_too_long_is_settled_by_its_files(opened: Open
         """Write."""
         return Change((FileChange(MountPath.parse("slow.txt"), None, text.encode()),))
 
-    @tool("t.slowly", writes=["project"], plan=plan, timeout=0.01)
+    @tool("t.slowly", writes=["project"], plan=plan, timeout=0.3)
     def write(change: Change) -> str:
         released.wait(PATIENCE)
         (tmp_path / "slow.txt").write_bytes(change.files[0].after or b"")
@@ -89,7 +89,7 @@ async def test_a_change_that_takes_too_long_is_settled_by_its_files(opened: Open
 
     async with opened("allow", [write]) as gate:
         calling = asyncio.create_task(gate.call("t.slowly", {"text": "new"}))
-        await asyncio.sleep(0.03)  # past its time; a change under way is waited for
+        await asyncio.sleep(0.6)  # past its time; a change under way is waited for
         released.set()
         result = await soon(calling)
         assert result.ok, result
