@@ -64,6 +64,8 @@ class ServerSpec(Strict):
     """Which tools count as reading: those it marks so in a definition that a human approved, none, or these."""
     pin: Literal["ask", "first"] = "ask"
     """Who approves the first definitions: a human (`ask`), or whoever wrote this line (`first`)."""
+    elicitation: Literal["deny", "allow"] = "allow"
+    """Whether a caller's client may show its questions to the human."""
     sampling: Word = "deny"
     """Whether it may have the model of a caller's client say something: never, each time a human agrees, or as policy
     decides about `SERVER.sampling`."""

@@ -213,6 +213,11 @@ async def test_a_servers_own_question_is_labelled_and_declined_where_nobody_show
         assert "not a question of toolgate" in asked[0].label
         assert await gate.approvals() == []
         assert "not supported" in said(await gate.call("up.sample"))
+    silent = raw(place) | {"elicitation": "deny"}
+    async with toolgate.open(place, config({"up": silent}), "memory") as gate:
+        with answering(answer):
+            assert json.loads(said(await gate.call("up.ask"))) is None  # an error, not an answer
+        assert len(asked) == 1
 
 
 async def test_the_question_to_the_human_shows_server_tool_and_arguments(place: Path) -> None:

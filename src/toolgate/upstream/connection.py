@@ -36,7 +36,7 @@ MAX_ROUNDS = 10
 CLOSE_SECONDS = 15.0
 LEVEL_SECONDS = 5.0
 Progress = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
-_NOT_OURS = "see `sampling` in docs/servers.md; roots are not offered"
+_NOT_OURS = "see `elicitation` and `sampling` in docs/servers.md; roots are not offered"
 _ANSWER: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
 
 
@@ -54,7 +54,7 @@ class Connection:
             transport,
             mode="legacy" if legacy else "auto",
             client_info=types.Implementation(name="toolgate", version=VERSION),
-            elicitation_callback=self._wishes.elicit,
+            elicitation_callback=self._wishes.elicit if behind.may_ask else None,
             sampling_callback=self._wishes.sample if behind.samplings is not None else None,
             logging_callback=self._wishes.logged,
             message_handler=self._hear,

@@ -101,6 +101,7 @@ class Server:
             "restarts": self.restarts,
             "pin": self.spec.pin,
             "sampling": self.spec.sampling,
+            "elicitation": self.spec.elicitation,
             **asdict(self.health),
         }
 
@@ -185,7 +186,8 @@ class Server:
         transport = self._way.transport(self.name, ended)
         hint = "check `url` and `headers`" if self.spec.url else "start it by hand to see what it says"
         offered = self.samplings if self.spec.sampling != "deny" else None
-        behind = Behind(self.scrub, self._relist_soon, self.subscriptions.updated, offered)
+        may_ask = self.spec.elicitation == "allow"
+        behind = Behind(self.scrub, self._relist_soon, self.subscriptions.updated, offered, may_ask)
         made.append(Connection(self.name, transport, self.spec.kind == "sse", behind, hint))
         return made[0]
 

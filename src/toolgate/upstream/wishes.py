@@ -33,6 +33,8 @@ class Behind:
     """A resource that was subscribed to has changed."""
     samplings: Samplings | None
     """None: no model is offered to the server."""
+    may_ask: bool = True
+    """Whether its questions are shown to the human."""
 
 
 class Wishes:
