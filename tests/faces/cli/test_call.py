@@ -205,8 +205,13 @@ def test_a_question_nobody_answers_expires_and_the_call_is_refused(cli: Cli, pro
     assert cli("ledger", "tail", "--kind", "expired", "--json").data[0]["body"]["what"] == "question"
 
 
-def test_a_directory_without_a_project_says_how_to_begin(cli: Cli, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["call system.ping", "tools", "approvals", "ledger verify", "stats"])
+def test_a_directory_without_a_project_says_how_to_begin(cli: Cli, tmp_path: Path, command: str) -> None:
     (tmp_path / "empty").mkdir()
-    done = cli("call", "system.ping", "--root", str(tmp_path / "empty"))
-    assert (done.code, "`toolgate init` sets up a project" in done.err) == (3, True)
+    done = cli(*command.split(), "--root", str(tmp_path / "empty"))
+    assert (done.code, "there is no toolgate.yaml in" in done.err, "`toolgate init`" in done.err) == (
+        2,
+        True,
+        True,
+    )
     assert list((tmp_path / "empty").iterdir()) == []
