@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import Future
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from e2e.conftest import Visit
 from e2e.world import BETTER, PATIENCE, PRICES, World
@@ -57,6 +58,23 @@ def test_a_call_waits_appears_without_reload_and_enter_runs_exactly_what_was_sho
     expect(page).to_have_title("Inbox · shop")
     assert page.evaluate("window.mark") == 1, "the page was reloaded"
     assert page.evaluate("document.activeElement.id") == "question", "the focus was lost"
+
+
+def test_an_outcome_that_events_have_overtaken_does_not_stay_on_screen(visit: Visit) -> None:
+    world, page = visit.world, visit.page
+    call = world.ask("exec.python", {"code": "import time; time.sleep(1)", "project": "read"})
+    visit.go()
+    expect(page.locator("#question-title")).to_contain_text("exec.python")
+
+    def hold(route: Route) -> None:
+        made_while_it_runs = route.fetch()
+        ended(call)
+        time.sleep(1)  # for the stream of events to overtake it
+        route.fulfill(response=made_while_it_runs)
+
+    page.route("**/questions/q_*", hold, times=1)
+    world.do(world.gate.answer(world.questions()[0].id, "approve"))
+    expect(page.locator("#question-title")).to_contain_text("Done")
 
 
 def test_a_refusal_by_keyboard_tells_the_agent_why(visit: Visit) -> None:

@@ -62,6 +62,16 @@ def terminal(project: Path) -> Iterator[Callable[..., Terminal]]:
         one.close()
 
 
+def test_import_leaves_toolgate_itself_out(cli: Cli, project: Path) -> None:
+    servers = json.loads((project / ".mcp.json").read_text())["mcpServers"]
+    servers["toolgate"] = {"command": "toolgate", "args": ["mcp", "--persona", "builder"]}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    tried = cli("import", ".mcp.json", "--dry-run", "--json").data
+    assert (list(tried["added"]), tried["left_out"]) == (["up"], ["toolgate"])
+    assert "left out: toolgate, which is toolgate itself" in cli("import", ".mcp.json").out
+    assert list(config.load(project).servers) == ["up"]
+
+
 def test_import_shows_and_adds_without_secrets_and_starts_nothing(cli: Cli, project: Path) -> None:
     tried = cli("import", ".mcp.json", "--dry-run", "--json")
     assert tried.data["written"] is False

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toolgate import config
 from toolgate.core.errors import CallError, SetupError
 from toolgate.upstream.clients import servers_in
-from toolgate.upstream.importing import converted
+from toolgate.upstream.importing import converted, is_toolgate
 from toolgate.upstream.yamledit import with_servers
 
 BASE = "version: 1  # ours\n\npersonas:\n  # who\n  ada: {phase: observe}\n"
@@ -103,6 +103,21 @@ def test_references_of_the_clients_become_ours() -> None:
     (one,) = converted(found, frozenset())
     assert one.entry["command"] == "${env:HOME}/bin/x"
     assert one.entry["args"] == ["${env:A}", "${env:X_KEY}", "./d", "$${a b}"]
+
+
+@pytest.mark.parametrize(
+    ("words", "itself"),
+    [
+        (["toolgate", "mcp"], True),
+        (["/opt/venv/bin/toolgate", "mcp", "--persona", "builder"], True),
+        (["uvx", "toolgate", "mcp"], True),
+        (["python", "-m", "toolgate", "mcp"], True),
+        (["mcp-server-git", "--repository", "toolgate"], False),
+        (["node", "toolgate/mcp.js"], False),
+    ],
+)
+def test_toolgate_knows_itself_by_whatever_starts_it(words: list[str], itself: bool) -> None:
+    assert is_toolgate({"command": words[0], "args": words[1:]}) is itself
 
 
 def test_names_are_made_safe_and_never_those_of_toolgates_own_families() -> None:

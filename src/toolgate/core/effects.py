@@ -34,11 +34,18 @@ WRITES = {
     "internet": "hosts on the internet",
     "database": "a database",
     "model": "a language model",
-    "process": "a program that runs in the sandbox",
+    "process": "a program in the sandbox",
     "branch": "branches and test files",
     "history": "commits, pushes and pull requests",
     "outside": "something outside toolgate's knowledge",
 }
+
+_VERBS = {"process": "runs", "internet": "sends to", "model": "sends to"}
+
+
+def verb(write: str) -> str:
+    """What a call does to what it writes: nobody changes a host or a program."""
+    return _VERBS.get(write, "changes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +75,12 @@ class Effects:
         if self.writes:
             parts.append("writes " + ", ".join(self.writes))
         return "; ".join(parts) or "touches nothing"
+
+    def sentence(self) -> str:
+        """The same for people: `reads files of the project; runs a program in the sandbox`."""
+        groups: dict[str, list[str]] = {}
+        for word in self.reads:
+            groups.setdefault("reads", []).append(READS.get(word, word))
+        for word in self.writes:
+            groups.setdefault(verb(word), []).append(WRITES.get(word, word))
+        return "; ".join(f"{does} {', '.join(what)}" for does, what in groups.items()) or "touches nothing"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -42,6 +44,13 @@ def converted(found: Mapping[str, Mapping[str, Any]], taken: frozenset[str]) -> 
             one.entry[key] = _value(one, key, value)
         made.append(one)
     return made
+
+
+def is_toolgate(entry: Mapping[str, Any]) -> bool:
+    """Whether it starts toolgate's own MCP server, by whatever launcher: a gate behind itself would ask twice."""
+    words = [str(entry.get("command", "")), *map(str, entry.get("args", ()))]
+    names = [PurePath(word).stem for word in words]
+    return any(pair == ("toolgate", "mcp") for pair in pairwise(names))
 
 
 def _free_name(original: str, taken: frozenset[str]) -> str:

@@ -162,4 +162,4 @@ def _summary(data: Any) -> str:
     """For the ledger: how much came, not what; results may hold anything."""
     blocks = data.get("content", []) if isinstance(data, dict) else []
     size = sum(len(str(block.get("text", ""))) for block in blocks if isinstance(block, dict))
-    return f"{len(blocks)} parts, {size:,} characters of text"
+    return f"{len(blocks)} {'part' if len(blocks) == 1 else 'parts'}, {size:,} characters of text"

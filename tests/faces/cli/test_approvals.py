@@ -35,7 +35,7 @@ def test_the_list_says_who_wants_what_and_until_when(cli: Cli, question: str) ->
 def test_one_question_is_shown_in_full_with_its_diff(cli: Cli, question: str) -> None:
     shown = cli("approvals", question).out
     assert "+open" in shown
-    assert f"toolgate approvals {question} approve|deny" in shown
+    assert f"toolgate approvals {question} approve|refuse" in shown
     missing = cli("approvals", "q_none")
     assert (missing.code, "there is no open question q_none" in missing.err) == (1, True)
 
@@ -55,6 +55,12 @@ def test_the_first_answer_counts(cli: Cli, question: str) -> None:
     cli("approvals", question, "approve")
     second = cli("approvals", question, "deny")
     assert (second.code, "already approved" in second.err) == (1, True)
+
+
+@pytest.mark.parametrize("word", ["refuse", "deny"])
+def test_a_question_is_refused_in_either_word(cli: Cli, question: str, word: str) -> None:
+    assert cli("approvals", question, word, "--reason", "not now").out == f"{question} is refused\n"
+    assert cli("approvals").out == "no open questions\n"
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_a_waiting_call_is_answered_from_another_process(project: Path, cli: Cli
         first, second = heard(waiting), heard(waiting)
         assert "for approval of notes.append: it is reviewed" in first
         ident = second.split()[2]
-        assert second.strip() == f"toolgate approvals {ident} approve   (or deny)"
+        assert second.strip() == f"toolgate approvals {ident} approve   (or refuse)"
         answered = finish(start("approvals", ident, "approve", "--json", cwd=project))
         assert answered.data == {"id": ident, "outcome": "approved"}
     except BaseException:
@@ -205,8 +205,13 @@ def test_a_question_nobody_answers_expires_and_the_call_is_refused(cli: Cli, pro
     assert cli("ledger", "tail", "--kind", "expired", "--json").data[0]["body"]["what"] == "question"
 
 
-def test_a_directory_without_a_project_says_how_to_begin(cli: Cli, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["call system.ping", "tools", "approvals", "ledger verify", "stats"])
+def test_a_directory_without_a_project_says_how_to_begin(cli: Cli, tmp_path: Path, command: str) -> None:
     (tmp_path / "empty").mkdir()
-    done = cli("call", "system.ping", "--root", str(tmp_path / "empty"))
-    assert (done.code, "`toolgate init` sets up a project" in done.err) == (3, True)
+    done = cli(*command.split(), "--root", str(tmp_path / "empty"))
+    assert (done.code, "there is no toolgate.yaml in" in done.err, "`toolgate init`" in done.err) == (
+        2,
+        True,
+        True,
+    )
     assert list((tmp_path / "empty").iterdir()) == []

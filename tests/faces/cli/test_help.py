@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,16 @@ def test_help_has_an_example(cli: Cli, command: tuple[str, ...]) -> None:
     done = cli(*command, "--help")
     assert done.code == 0
     assert f"Example: toolgate {' '.join(command)}" in " ".join(done.out.split())
+
+
+@pytest.mark.parametrize("command", [("call",), ("policy", "explain")], ids=" ".join)
+def test_the_example_of_a_call_names_a_tool_and_arguments_that_are_there(
+    cli: Cli, command: tuple[str, ...]
+) -> None:
+    text = " ".join(cli(*command, "--help").out.split())
+    words = shlex.split(text.partition("Example: toolgate ")[2])
+    explained = cli("policy", "explain", *words[len(command) :])
+    assert explained.code == 0, explained.err
 
 
 def test_the_families_are_complete(cli: Cli) -> None:

@@ -70,6 +70,13 @@ def test_replay_shows_what_another_policy_would_decide_otherwise(project: Path, 
     assert (broken.code, "new.yaml:6" in broken.err) == (2, True)
 
 
+def test_an_argument_that_may_be_left_out_says_what_it_takes_and_means(cli: Cli) -> None:
+    described = " ".join(cli("tools", "exec.python").out.split())
+    for part in ("secrets array Secrets it may use, by name.", "project none or read or overlay none How it"):
+        assert part in described, part
+    assert " any " not in described
+
+
 def test_tools_show_what_policy_says_of_them(cli: Cli) -> None:
     told = {row["name"]: row["decision"] for row in cli("tools", "--json").data}
     assert (told["notes.read"], told["notes.append"]) == ("allow", "ask")

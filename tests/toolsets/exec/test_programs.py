@@ -153,7 +153,7 @@ async def test_a_human_sees_the_program_and_what_it_may_reach(root: Path) -> Non
         assert first[:3] == [
             "run this python program of 2 lines", "1  import os", "2  print('⟨U+001B⟩[2J')"
         ]  # fmt: skip
-        assert "it may reach the project, read-only, without hidden names" in first
+        assert "it may reach the project at /project, read-only, without hidden names" in first
         assert "its input has 3 characters" in first
         assert "it is given the file a.csv of 3 characters" in first
         assert "for at most 5 s, in the sandbox" in first

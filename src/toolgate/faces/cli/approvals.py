@@ -24,7 +24,7 @@ def approvals(
     ident: Annotated[
         str, typer.Argument(metavar="[ID]", help="Show this question.", autocompletion=complete.questions)
     ] = "",
-    answer: Annotated[str, typer.Argument(metavar="[approve|deny]", help="Answer it.")] = "",
+    answer: Annotated[str, typer.Argument(metavar="[approve|refuse]", help="Answer it.")] = "",
     reason: options.Reason = "",
     grant: Annotated[float, typer.Option("--grant", help="Also allow such calls for so many seconds.")] = 0,
     path: Annotated[
@@ -50,9 +50,9 @@ def approvals(
 def _word(answer: str) -> Literal["approve", "deny"]:
     if answer == "approve":
         return "approve"
-    if answer == "deny":
+    if answer in ("refuse", "deny"):  # `deny` is the word of programs: the library and HTTP
         return "deny"
-    raise InvalidArgs(f"{answer!r} is not an answer", "say `approve` or `deny`")
+    raise InvalidArgs(f"{answer!r} is not an answer", "say `approve` or `refuse`")
 
 
 def _scope(seconds: float, paths: list[str] | None, named: list[str] | None, uses: int) -> Scope | None:
@@ -88,7 +88,7 @@ async def _show(ident: str, root: Path | None) -> None:
         return
     questions.print_page(speech.out(), question)
     if question.state == "open":
-        speech.say(f"\ntoolgate approvals {ident} approve|deny")
+        speech.say(f"\ntoolgate approvals {ident} approve|refuse")
     else:
         speech.say(f"\nit is {question.state} and waits for the call to be made again")
 

@@ -36,7 +36,7 @@ class Request:
 
 
 @app.command(
-    epilog="""Example: toolgate call notes.write '{"path": "a.md", "text": "hi"}' --persona builder"""
+    epilog="""Example: toolgate call fs.write '{"path": "a.md", "content": "hi"}' --persona builder"""
 )
 def call(
     tool: options.ToolName,

@@ -13,7 +13,7 @@ from toolgate.core.errors import ConfigError, SetupError
 from toolgate.faces.cli import options, project, speech
 from toolgate.serverspec import ServerSpec
 from toolgate.upstream.clients import servers_in
-from toolgate.upstream.importing import Imported, converted
+from toolgate.upstream.importing import Imported, converted, is_toolgate
 from toolgate.upstream.yamledit import block, with_servers
 
 app = options.family()
@@ -43,6 +43,8 @@ def import_(
         if missing:
             raise SetupError(f"{file} has no server {missing[0]!r}", f"it has: {', '.join(found)}")
         found = {name: entry for name, entry in found.items() if name in only}
+    itself = [name for name, entry in found.items() if is_toolgate(entry)]
+    found = {name: entry for name, entry in found.items() if name not in itself}
     target = place / config.FILE
     current = config.load(place)
     known = _same(current, found)
@@ -52,8 +54,10 @@ def import_(
     entries = {one.name: one.entry for one in made}
     if made:
         _add(target, entries, dry_run)
-    if speech.finish(_as_json(target, made, known, dry_run, place)):
+    if speech.finish(_as_json(target, made, known, dry_run, place) | {"left_out": itself}):
         return
+    if itself:
+        speech.say(f"left out: {', '.join(itself)}, which is toolgate itself")
     _tell(target, made, known, dry_run, place)
 
 

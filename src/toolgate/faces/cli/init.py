@@ -53,7 +53,7 @@ def init(
     }
     if not speech.finish(done):
         _tell(root, wrote, ignored)
-        _tell_trust(root, before, strange)
+        _tell_trust(root, before, strange, wrote)
 
 
 def _write_config(root: Path) -> bool:
@@ -101,12 +101,15 @@ def _tell(root: Path, wrote: bool, ignored: bool) -> None:
         speech.say(f"added {IGNORED} to .gitignore")
 
 
-def _tell_trust(root: Path, before: bool, strange: bool) -> None:
+def _tell_trust(root: Path, before: bool, strange: bool, wrote: bool) -> None:
     if strange:
-        speech.say(f"{root} was there already and is not trusted: nothing of it runs", "yellow")
+        there = IGNORED if wrote else config.FILE
+        speech.say(f"{there} was there already and {root} is not trusted: nothing of it runs", "yellow")
         speech.say("\nnext:", "bold")
-        speech.say(f"  read {config.FILE}             it may come from somebody else")
-        speech.say("  toolgate trust                 shows what it would start, then trusts it")
+        if not wrote:
+            speech.say(f"  read {config.FILE}             it may come from somebody else")
+        whose = f"if {IGNORED} is of a program of yours; " if wrote else ""
+        speech.say(f"  toolgate trust                 {whose}shows what it would start, then trusts it")
         return
     speech.say("this project was trusted already" if before else f"this user now trusts {root}")
     speech.say("\nnext:", "bold")

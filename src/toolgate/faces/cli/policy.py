@@ -87,7 +87,7 @@ async def _test(root: Path | None) -> int:
 
 
 @app.command(
-    epilog="""Example: toolgate policy explain fs.write '{"path": "src/a.py", "text": ""}' --persona builder"""
+    epilog="""Example: toolgate policy explain fs.write '{"path": "src/a.py", "content": ""}' --persona builder"""
 )
 def explain(
     tool: options.ToolName,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ from typing import Any
 
 import typer
 
-from toolgate import app
+from toolgate import app, config
 from toolgate.app import Setup
 from toolgate.core.errors import NotAllowed, SetupError
 from toolgate.core.ports import Channel
@@ -69,6 +70,7 @@ def prepare(root: Path | None) -> Setup:
 def trusted(root: Path | None) -> Setup:
     """For commands that make no sense without the project's own record."""
     setup = prepare(root)
+    _set_up(setup)
     if not setup.trusted:
         raise NotAllowed(
             f"{setup.root} is not trusted by this user, so nothing of it is opened",
@@ -78,10 +80,17 @@ def trusted(root: Path | None) -> Setup:
     return setup
 
 
+def _set_up(setup: Setup) -> None:
+    """A newcomer's first command: there is nothing to trust yet, and no persona to blame."""
+    if not setup.trusted and not os.path.lexists(setup.root / config.FILE):
+        raise SetupError(f"there is no {config.FILE} in {setup.root} or above it", "run `toolgate init`")
+
+
 @asynccontextmanager
 async def any_gate(root: Path | None, channels: Sequence[Channel] = ()) -> AsyncIterator[Gate]:
     """Also of an untrusted project: there everything is denied, and the denial says why."""
     setup = prepare(root)
+    _set_up(setup)
     async with app.open(setup.root, channels=channels) as gate:
         if setup.trusted:
             with contextlib.suppress(OSError):

@@ -53,7 +53,7 @@ class Terminal:
             f"waiting until {iso(question.expires_at)} for approval of {question.tool}: {question.reason}{where}",
             "",
         )
-        speech.note(f"  toolgate approvals {question.id} approve   (or deny)", "")
+        speech.note(f"  toolgate approvals {question.id} approve   (or refuse)", "")
 
     def _show(self, question: Question) -> None:
         console = speech.err()

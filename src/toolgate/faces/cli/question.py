@@ -14,7 +14,6 @@ from rich.text import Text
 
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.display import visible
-from toolgate.core.effects import READS, WRITES, Effects
 from toolgate.core.ports import Question
 from toolgate.faces.cli.speech import pairs, safe
 
@@ -113,7 +112,7 @@ class Preview:
 
 
 def _facts(question: Question) -> Iterable[tuple[str, object]]:
-    yield "effects", effects_in_words(question.effects)
+    yield "effects", question.effects.sentence()
     yield "asked because", f"{question.reason} ({question.rule})"
     if question.rationale:
         yield f"{question.persona} says", f"“{question.rationale}”"
@@ -126,15 +125,6 @@ def _facts(question: Question) -> Iterable[tuple[str, object]]:
         yield "answer in", " or ".join(question.channels)
     yield "expires", f"{iso(question.expires_at)} (in {span(question.expires_at - now())})"
     yield "question", question.id
-
-
-def effects_in_words(effects: Effects) -> str:
-    parts = []
-    if effects.reads:
-        parts.append("reads " + ", ".join(READS[word] for word in effects.reads))
-    if effects.writes:
-        parts.append("changes " + ", ".join(WRITES[word] for word in effects.writes))
-    return "; ".join(parts) or "touches nothing"
 
 
 def now() -> int:

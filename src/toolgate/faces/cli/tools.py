@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as jsonlib
 from typing import Annotated, Any
 
 import typer
@@ -80,9 +81,30 @@ def _arguments(schema: dict[str, Any]) -> list[list[str]]:
     return [
         [
             name,
-            str(spec.get("type") or spec.get("enum") or "any"),
-            "(needed)" if name in needed else str(spec.get("default", "")),
-            str(spec.get("description", "")),
+            " or ".join(dict.fromkeys(_kinds(spec))) or "any",
+            "(needed)" if name in needed else _default(spec),
+            _meaning(spec),
         ]
         for name, spec in schema.get("properties", {}).items()
     ]
+
+
+def _kinds(spec: dict[str, Any]) -> list[str]:
+    """What may be given; that it may be left out is said by the default."""
+    if "enum" in spec:
+        return [str(each) for each in spec["enum"]]
+    if "anyOf" in spec:
+        return [kind for each in spec["anyOf"] for kind in _kinds(each) if kind != "null"]
+    kind = spec.get("type", "object" if "$ref" in spec else [])
+    return [kind] if isinstance(kind, str) else [str(each) for each in kind]
+
+
+def _default(spec: dict[str, Any]) -> str:
+    value = spec.get("default")
+    return "" if value is None else value if isinstance(value, str) else jsonlib.dumps(value)
+
+
+def _meaning(spec: dict[str, Any]) -> str:
+    """An argument that may be left out has its description one level down."""
+    among = (spec, *spec.get("anyOf", ()))
+    return next((str(each["description"]) for each in among if "description" in each), "")

@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from toolgate.core.effects import READS, WRITES, Effects
+from toolgate.core.effects import READS, WRITES, Effects, verb
 from toolgate.core.ports import Question
 from toolgate.faces.console import diffs
 from toolgate.faces.console.colours import SECONDS, Painter
@@ -175,7 +175,7 @@ def _shared(paths: Sequence[str]) -> str:
 
 def touches(effects: Effects) -> list[str]:
     return [f"reads {READS.get(word, word)}" for word in effects.reads] + [
-        f"changes {WRITES.get(word, word)}" for word in effects.writes
+        f"{verb(word)} {WRITES.get(word, word)}" for word in effects.writes
     ]
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from toolgate.core.clock import iso
 from toolgate.core.display import visible
-from toolgate.core.effects import READS, WRITES, Effects
 from toolgate.core.ports import Question
 from toolgate.faces.mcp.jsonrpc import Message
 
@@ -53,7 +52,7 @@ def _quoted(value: str) -> str:
 
 def _facts(question: Question) -> list[tuple[str, str]]:
     facts = [
-        ("effects", _effects(question.effects)),
+        ("effects", question.effects.sentence()),
         ("asked because", f"{question.reason} ({question.rule})"),
         ("can be undone", "yes" if question.undoable else "NO"),
     ]
@@ -62,15 +61,6 @@ def _facts(question: Question) -> list[tuple[str, str]]:
     if question.again:
         facts.append(("asked again", question.again))
     return [*facts, ("expires", iso(question.expires_at)), ("question", question.id)]
-
-
-def _effects(effects: Effects) -> str:
-    parts = []
-    if effects.reads:
-        parts.append("reads " + ", ".join(READS.get(word, word) for word in effects.reads))
-    if effects.writes:
-        parts.append("changes " + ", ".join(WRITES.get(word, word) for word in effects.writes))
-    return "; ".join(parts) or "touches nothing"
 
 
 def form(question: Question) -> Message:

@@ -42,9 +42,12 @@ class Network(BaseModel):
 
 
 Code = Annotated[str, Field(description="The program's text.", max_length=1 << 20)]
-Stdin = Annotated[str, Field(max_length=4 << 20)]
+Stdin = Annotated[str, Field(max_length=4 << 20, description="What it reads from its standard input.")]
 Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, description="Seconds until it is stopped.")]
-Milliseconds = Annotated[int, Field(gt=0, le=int(MOST_SECONDS * 1000))]
+Milliseconds = Annotated[
+    int,
+    Field(gt=0, le=int(MOST_SECONDS * 1000), description="The same in milliseconds; it wins over `timeout`."),
+]
 Reach = Annotated[
     Network | list[Host],
     Field(description="Hosts it may call, or {hosts, methods}. None without it."),

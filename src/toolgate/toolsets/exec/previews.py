@@ -10,8 +10,8 @@ from toolgate.toolsets.exec.given import Wanted
 
 _VIEWS = {
     "none": "",
-    "read": "the project, read-only, without hidden names",
-    "overlay": "the project as a copy on write; what it changes is asked about afterwards",
+    "read": "the project at /project, read-only, without hidden names",
+    "overlay": "the project at /project, as a copy on write; what it changes is asked about afterwards",
 }
 
 

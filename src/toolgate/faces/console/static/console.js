@@ -132,7 +132,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
     }
     watch();
     if (quiet) quiet = false; else { question.focus({ preventScroll: true }); if (innerWidth <= 1000 || scrollY > 0) question.scrollIntoView({ block: "start" }); }
-    if (question.dataset.state !== "open") say($("#question-title")?.textContent.trim() ?? "");
+    if (question.dataset.state !== "open") { say($("#question-title")?.textContent.trim() ?? ""); catchUp(question); }
   }
   if (id === "list") { selection(); if (document.activeElement === document.body) $("#question")?.focus({ preventScroll: true }); }
 });
@@ -176,7 +176,20 @@ async function refreshFeed() {
   if (feed.dataset.before !== "0") return;
   await htmx.ajax("GET", `${base}/activity${location.search}`, { target: "#feed", swap: "outerHTML" });
 }
+// An outcome may have been made before, and arrive after, the event that it lacks: then it is asked for once more.
+const newest = new Map();
+function remember(row) {
+  for (const id of [row.ref, row.call]) if (id) { newest.delete(id); newest.set(id, row.seq); }
+  for (const id of newest.keys()) { if (newest.size <= 200) break; newest.delete(id); }
+}
+function catchUp(question) {
+  const ids = [question.dataset.id, question.dataset.call];
+  const behind = ids.some((id) => newest.get(id) > Number(question.dataset.seq));
+  for (const id of ids) newest.delete(id);
+  if (behind) soon("question", () => showQuestion(question.dataset.id));
+}
 function heard(row) {
+  remember(row);
   const number = $("#events");
   if (number) number.textContent = `${row.seq.toLocaleString("en")} events`;
   if ($("#feed")) {
