@@ -20,7 +20,7 @@ def authorize(services: Services, flow: Flow) -> None:
     flow.rules = services.rules()
     flow.decision = flow.rules.decide(flow.facts)
     if flow.decision.verdict is Verdict.DENY:
-        raise refused(flow.facts, flow.decision)
+        raise refused(flow, flow.facts, flow.decision)
 
 
 def with_paths(facts: Facts, more: tuple[str, ...]) -> Facts:
@@ -30,7 +30,7 @@ def with_paths(facts: Facts, more: tuple[str, ...]) -> Facts:
     return replace(facts, paths=facts.paths + added) if added else facts
 
 
-def refused(facts: Facts, decision: Decision) -> CallError:
+def refused(flow: Flow, facts: Facts, decision: Decision) -> CallError:
     if facts.findings and decision.step == CONTENT:
         return BlockedContent(
             f"{facts.persona} may not write this with {facts.tool.name}: {decision.reason}",
@@ -40,6 +40,6 @@ def refused(facts: Facts, decision: Decision) -> CallError:
         )
     return NotAllowed(
         f"{facts.persona} may not call {facts.tool.name}: {decision.reason}",
-        f"`toolgate policy explain {facts.tool.name} --persona {facts.persona}` shows every line that was considered",
+        f"`toolgate policy explain {flow.call_id}` shows every line that was considered",
         data={"rule": decision.rule},
     )

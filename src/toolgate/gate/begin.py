@@ -76,7 +76,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         decision, ref = self._authorize_again(view, rules)
         if decision.verdict is Verdict.DENY:
             assert flow.facts is not None
-            return Stopped(refused(flow.facts, decision))
+            return Stopped(refused(flow, flow.facts, decision))
         if decision.verdict is Verdict.ASK and not ref:
             return AskAgain(self._what_changed(view, decision))
         full = blocked(view.state, rules.windows(flow.persona, flow.call.tool), view.now)
@@ -93,7 +93,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         facts = self.flow.facts
         assert facts is not None
         decision = self.services.rules().decide(replace(facts, paused=view.state.paused))
-        return Stopped(refused(facts, decision)) if decision.rule == "hard:paused" else None
+        return Stopped(refused(self.flow, facts, decision)) if decision.rule == "hard:paused" else None
 
     def _authorize_again(self, view: View, rules: Rules) -> tuple[Decision, str]:
         """The decision now, and the approval or grant that turns an ask into a yes."""

@@ -50,7 +50,7 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     )
     stopped = services.rules().decide(replace(facts, paused=paused)) if paused else decision
     if stopped.verdict is Verdict.DENY:
-        raise refused(facts, stopped)  # before a human is asked about what would be refused anyway
+        raise refused(flow, facts, stopped)  # before a human is asked about what would be refused anyway
     if covered and not flow.asked_again:
         return None
     desk = services.desk

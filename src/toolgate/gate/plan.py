@@ -67,7 +67,7 @@ def _recheck(services: Services, flow: Flow, change: Change) -> None:
     flow.rules = services.rules()
     flow.decision = flow.rules.decide(facts)
     if flow.decision.verdict is Verdict.DENY:
-        raise refused(facts, flow.decision)
+        raise refused(flow, facts, flow.decision)
     if flow.decision.verdict is Verdict.ASK and not flow.preview:
         flow.preview = _shown(services, flow, change)
 

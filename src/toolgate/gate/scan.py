@@ -57,7 +57,7 @@ async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> N
         flow.rules = services.rules()
         flow.decision = flow.rules.decide(flow.facts)
         if flow.decision.verdict is Verdict.DENY:
-            raise refused(flow.facts, flow.decision)
+            raise refused(flow, flow.facts, flow.decision)
     if flow.decision is not None and flow.decision.verdict is Verdict.ASK:
         shown = flow.preview or diff.render(clean_change(services.redactor, change, flow.hidden))
         flow.preview = await _aside(

@@ -51,6 +51,18 @@ def test_explain_shows_every_line_and_which_decided(cli: Cli) -> None:
     assert cli("policy", "explain", "no.such").code == 2
 
 
+def test_the_fix_of_a_refusal_explains_that_very_call(cli: Cli) -> None:
+    made = ("call", "notes.append", '{"path": "deploy/a", "text": "x"}', "--persona", "builder", "--json")
+    refused = cli(*made).json
+    command = refused["error"]["fix"].split("`")[1].split()
+    assert command == ["toolgate", "policy", "explain", refused["meta"]["call_id"]]
+    for ident in (command[-1], str(refused["meta"]["event_id"])):
+        done = cli("policy", "explain", ident)
+        assert "DENY by rule:no-deploy (step 3): people deploy" in done.out
+    done = cli("policy", "explain", "c_0192f3")
+    assert (done.code, "is recorded" in done.err, "fix: " in done.err) == (1, True, True)
+
+
 def test_replay_shows_what_another_policy_would_decide_otherwise(project: Path, cli: Cli) -> None:
     cli("call", "notes.read", "--arg", "path=hours.md", "--persona", "reader")
     cli("call", "notes.append", "--arg", "path=hours.md", "--arg", "text=x", "--no-wait")

@@ -13,9 +13,9 @@ from toolgate import config as configuration
 from toolgate.config import Config
 from toolgate.core.clock import SECOND
 from toolgate.core.decision import Verdict
-from toolgate.core.errors import InvalidArgs
+from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.facade import Gate
-from toolgate.faces.cli import arguments, options, project, speech
+from toolgate.faces.cli import arguments, idents, options, project, speech
 from toolgate.ledger.state import parsed
 from toolgate.policy.examples import run_examples
 from toolgate.policy.facts import facts_from
@@ -99,12 +99,27 @@ def explain(
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
-    """Show every line that policy considers for one call, and which decides. Runs nothing."""
+    """Show every line that policy considers for one call, and which decides. Runs nothing.
+
+    Instead of a tool: the id of a call that was made, or the number of one of its events.
+    """
     project.run(_explain(tool, arguments.read(args, arg or ()), persona, root))
+
+
+async def _made(gate: Gate, ident: str) -> tuple[str, dict[str, Any], str]:
+    """Tool, arguments and persona of a call that was made, given by its id or by the number of one of its events."""
+    ident = await idents.whole(gate.events, ident, "c")
+    if ident.isdigit():
+        ident = next((row.call for row in await gate.events(Filter(after=int(ident) - 1, limit=1))), ident)
+    for row in await gate.events(Filter(call=ident, kinds=_FIRST, limit=1)):
+        return row.tool, dict(parsed(row).get("args", {})), row.persona
+    raise NotFound(f"no call {ident} is recorded", "give the tool and its arguments as they were")
 
 
 async def _explain(tool: str, args: dict[str, Any], persona: str, root: Path | None) -> None:
     async with project.any_gate(root) as gate:
+        if not args and (tool.startswith("c_") or tool.isdigit()):
+            tool, args, persona = await _made(gate, tool)
         explanation = await gate.explain(tool, args, persona or None)
     decision = explanation.decision
     data = {
