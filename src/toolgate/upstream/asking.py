@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from toolgate.core.result import Result
 from toolgate.upstream.logs import LogLine
-from toolgate.upstream.results import Scrub, cleaned, defused
+from toolgate.upstream.results import Scrub, cleaned
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,6 @@ def caller_here() -> Caller:
 
 def question(source: str, params: Any, scrub: Scrub) -> Elicitation:
     """From the SDK's parameters of either mode."""
-    schema = cleaned(dict(getattr(params, "requested_schema", None) or {}), scrub)
-    url = defused(scrub(getattr(params, "url", "") or ""))
-    return Elicitation(source, defused(scrub(params.message)), schema, url)
+    schema, url = getattr(params, "requested_schema", None) or {}, getattr(params, "url", "") or ""
+    message, schema, url = cleaned([params.message, dict(schema), url], scrub)
+    return Elicitation(source, message, schema, url)

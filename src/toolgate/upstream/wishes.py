@@ -17,6 +17,8 @@ from toolgate.upstream.underway import Calls, Ended
 
 log = logging.getLogger("toolgate.upstream")
 ASK_SECONDS = 600.0
+MOST_QUESTIONS = 20
+"""Of one call. Whoever is asked without end approves without reading."""
 OWN_LEVEL = "info"
 """What toolgate's own log hears of servers, whatever a caller wants."""
 OWN_LINES = logs.BURST, 100 / 60
@@ -44,8 +46,11 @@ class Wishes:
         """Only where it is clear whose call it belongs to, and that caller can show it."""
         under_way = self._calls.whose()
         handler = under_way.caller.answer if under_way is not None else None
-        if handler is None or under_way is None:
-            log.info("%s asked the human something; nobody can show it, so it was declined", self._name)
+        if under_way is not None:
+            under_way.questions += 1
+        if handler is None or under_way is None or under_way.questions > MOST_QUESTIONS:
+            if self._own.take():
+                log.info("%s asked the human something; nobody can show it, so it was declined", self._name)
             return types.ElicitResult(action="decline")
         try:
             async with asyncio.timeout(ASK_SECONDS):

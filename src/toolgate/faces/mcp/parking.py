@@ -35,12 +35,18 @@ class Parked:
         self._parking = parking
         self._numbers = itertools.count(1)
         self._open: dict[str, tuple[Message, asyncio.Future[Message]]] = {}
+        self._shown: tuple[str, ...] = ()
+        self._left = False
 
-    @property
-    def questions(self) -> Message:
-        return {key: asked for key, (asked, _) in self._open.items()}
+    def show(self) -> Message:
+        """What the client is asked now. Only that can it answer when it comes back."""
+        asked = {key: asked for key, (asked, future) in self._open.items() if not future.done()}
+        self._shown = tuple(asked)
+        return asked
 
     async def ask(self, method: str, params: Message) -> Message:
+        if self._left:
+            raise Gone("the client did not come back")
         if not self._parking.room(self.exchange.persona):
             raise Gone("too many calls wait for an answer")
         key = f"server-{next(self._numbers)}"
@@ -54,7 +60,8 @@ class Parked:
             self._open.pop(key, None)
 
     def resume(self, exchange: Exchange) -> None:
-        """The client is back. What it does not answer now it will not be asked again."""
+        """The client is back. What it was shown and does not answer now it will not be asked again; what came up
+        meanwhile it is shown next, whatever it says to it now."""
         given = exchange.params.get("inputResponses")
         self.news.clear()
         mine = self.exchange
@@ -63,12 +70,15 @@ class Parked:
             answer = given.get(key) if isinstance(given, dict) else None
             if future.done():
                 continue
-            if isinstance(answer, dict):
+            if key not in self._shown:
+                self.news.set()
+            elif isinstance(answer, dict):
                 future.set_result(answer)
             else:
                 future.set_exception(Gone("the client gave no answer"))
 
     def give_up(self) -> None:
+        self._left = True
         for _, future in list(self._open.values()):
             if not future.done():
                 future.set_exception(Gone("the client did not come back"))
@@ -128,7 +138,7 @@ class Parking:
         timer = asyncio.get_running_loop().call_later(SECONDS, self._give_up, state)
         self._waiting[state] = parked, timer
         return {
-            "resultType": "input_required", "inputRequests": parked.questions, "requestState": state,
+            "resultType": "input_required", "inputRequests": parked.show(), "requestState": state,
         }  # fmt: skip
 
     def _give_up(self, state: str) -> None:

@@ -68,8 +68,11 @@ def _spelled(params: Mapping[str, Any]) -> Message:
 
 
 def _form(question: Elicitation) -> Message:
-    schema = {"type": "object", "properties": {}, **question.schema}
-    return {"message": f"{question.label}\n\n{question.message}", "requestedSchema": schema}
+    """Every line of the server's is marked: none can pose as toolgate's. Of the form only its fields."""
+    fields = {key: question.schema[key] for key in ("properties", "required") if key in question.schema}
+    quoted = "\n".join(f"  │ {line}" for line in question.message.splitlines())
+    schema = {"type": "object", "properties": {}, **fields}
+    return {"message": f"{question.label}\n\n{quoted}", "requestedSchema": schema}
 
 
 def _reply(given: Message) -> Reply:

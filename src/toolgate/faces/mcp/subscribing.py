@@ -22,6 +22,8 @@ MOST = 100
 """For one session or stream."""
 MOST_EACH = 300
 """For one persona, so that it leaves room for others."""
+LONGEST = 2000
+"""Characters of an address: it is kept, and sent with each change."""
 _SAID = frozenset({Code.PENDING, Code.RATE_LIMITED, Code.UNAVAILABLE, Code.TIMEOUT})
 """Refusals that say nothing about the resource."""
 Leave = Callable[[], Awaitable[None]]
@@ -63,7 +65,7 @@ class Subscribing:
         found = behind.call_for(uri)
         if found is None and resources.known(uri):
             raise RpcError(REFUSED, "toolgate's own resources do not say when they change; read them again")
-        if found is None or gate.upstream is None:
+        if found is None or gate.upstream is None or len(uri) > LONGEST:
             raise _missing(exchange, uri)
         if self._held[persona] >= MOST_EACH:
             raise RpcError(REFUSED, f"a persona may have {MOST_EACH} subscriptions; end some")
