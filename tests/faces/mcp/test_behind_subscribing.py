@@ -154,3 +154,14 @@ async def test_in_the_stateless_era_a_stream_says_what_it_will_tell_and_then_tel
                 await asyncio.sleep(0.01)
         gone = await world.stateless().say("resources/subscribe", {"uri": ONE, "_meta": envelope()})
         assert gone["error"]["code"] == -32601
+
+
+async def test_a_subscription_that_is_ended_before_it_began_does_not_begin(tmp_path: Path) -> None:
+    async with behind(tmp_path) as world:
+        client = await world.client()
+        for ident, method in ((7, "resources/subscribe"), (8, "resources/unsubscribe")):
+            message = {"jsonrpc": "2.0", "id": ident, "method": method, "params": {"uri": ONE}}
+            client.connection.receive(message)
+        assert {(await client.next())["id"], (await client.next())["id"]} == {7, 8}
+        assert client.connection.subscriptions == {}
+        assert witnessed(tmp_path)[-1] == "unsubscribe note://one"

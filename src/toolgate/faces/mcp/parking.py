@@ -47,17 +47,20 @@ class Parked:
     async def ask(self, method: str, params: Message) -> Message:
         if self._left:
             raise Gone("the client did not come back")
-        if not self._parking.room(self.exchange.persona):
+        if not self._open and not self._parking.room(self.exchange.persona):
             raise Gone("too many calls wait for an answer")
         key = f"server-{next(self._numbers)}"
         shown = {"mode": "form", **params} if method == "elicitation/create" else params
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._open[key] = {"method": method, "params": shown}, future
+        self._parking.asking.add(self)
         self.news.set()
         try:
             return await future
         finally:
             self._open.pop(key, None)
+            if not self._open:
+                self._parking.asking.discard(self)
 
     def resume(self, exchange: Exchange) -> None:
         """The client is back. What it was shown and does not answer now it will not be asked again; what came up
@@ -87,12 +90,14 @@ class Parked:
 class Parking:
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[Parked, asyncio.TimerHandle]] = {}
+        self.asking: set[Parked] = set()
+        """Those with a question that is open."""
         self._left: set[asyncio.Task[Message]] = set()
         """Of clients that did not come back."""
 
     def room(self, persona: str) -> bool:
-        of_persona = sum(one.exchange.persona == persona for one, _ in self._waiting.values())
-        return len(self._waiting) < MOST and of_persona < MOST_EACH
+        of_persona = sum(one.exchange.persona == persona for one in self.asking)
+        return len(self.asking) < MOST and of_persona < MOST_EACH
 
     async def begin(self, exchange: Exchange, work: Coroutine[Any, Any, Message]) -> Message:
         parked = exchange.parked
@@ -134,6 +139,7 @@ class Parking:
             news.cancel()
         if parked.task.done():
             return parked.task.result()
+        self._make_room()
         state = MARK + secrets.token_urlsafe(32)
         timer = asyncio.get_running_loop().call_later(SECONDS, self._give_up, state)
         self._waiting[state] = parked, timer
@@ -141,8 +147,15 @@ class Parking:
             "resultType": "input_required", "inputRequests": parked.show(), "requestState": state,
         }  # fmt: skip
 
+    def _make_room(self) -> None:
+        """Calls may end while their clients are away; their results are kept for a while, but not any number."""
+        if len(self._waiting) >= MOST:
+            ended = (state for state, (one, _) in self._waiting.items() if one.task.done())
+            self._give_up(next(ended, None) or next(iter(self._waiting)))
+
     def _give_up(self, state: str) -> None:
-        parked, _ = self._waiting.pop(state)
+        parked, timer = self._waiting.pop(state)
+        timer.cancel()
         parked.give_up()
         self._left.add(parked.task)
         parked.task.add_done_callback(self._heard)

@@ -47,10 +47,14 @@ class Subscribing:
 
         held[uri] = _waiting  # keeps its place while the server is asked
         try:
-            held[uri] = await self.join(exchange, uri, tell)
+            leave = await self.join(exchange, uri, tell)
         except BaseException:
             held.pop(uri, None)
             raise
+        if held.get(uri) is _waiting:
+            held[uri] = leave
+        else:  # it was ended before it began
+            await leave()
         return {}
 
     async def unsubscribe(self, exchange: Exchange) -> Message:
