@@ -66,6 +66,8 @@ class Caller:
     level: Callable[[], str] = str
     """The least severe level it wants to hear of, as it is now; empty for none."""
     through: Through | None = None
+    persona: str = ""
+    """Whose call `through` makes. A tool may call a server as somebody else."""
     owner: object = None
     """Calls of one owner may hear what cannot be told apart between them."""
     lacked: set[str] = field(default_factory=set)

@@ -91,8 +91,9 @@ class Samplings:
     async def _through(self, under_way: UnderWay, args: Mapping[str, Any]) -> Result:
         name, context = f"{self._server}.sampling", under_way.context
         _granting.set(args["request"])  # for this task and those it starts
-        if under_way.caller.through is not None:
-            return await under_way.caller.through(name, args)
+        caller = under_way.caller
+        if caller.through is not None and caller.persona == context.persona:
+            return await caller.through(name, args)
         return await self._call(name, args, persona=context.persona, conversation=context.conversation)
 
     def tool(self) -> Tool:

@@ -7,8 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from toolgate.core.result import Result
 from toolgate.upstream import wishes
+from toolgate.upstream.asking import Caller, Sampling, calling_as
 from upstream.world import hostile
+from upstream.world import said as text_of
 
 from .behind_world import ANSWER, ASKS, ONE, SAMPLES, Behind, behind, reply, said
 from .clients import APPROVE, Message, Raw, envelope, soon
@@ -217,3 +220,19 @@ async def test_who_did_not_come_back_is_not_waited_for_again(tmp_path: Path) -> 
         async with asyncio.timeout(5):
             while (await world.rows("up.do"))[-1] == "started":
                 await soon(asyncio.sleep(0.01))
+
+
+async def test_a_wish_in_a_call_made_as_somebody_else_is_judged_as_theirs(tmp_path: Path) -> None:
+    async with behind(tmp_path, spec=hostile(tmp_path, sampling="allow")) as world:
+
+        async def model(wish: Sampling) -> Message:
+            return ANSWER
+
+        async def through(tool: str, args: Any) -> Result:
+            return await world.gate.call(tool, args, persona="ada")
+
+        wishing = _steps({"send": WISH, "asks": True, "wait": 1})
+        with calling_as(Caller(model=model, through=through, persona="ada")):
+            ada, carl = [await world.gate.call("up.do", wishing, persona=name) for name in ("ada", "carl")]
+        assert json.loads(text_of(ada)) == [ANSWER]
+        assert json.loads(text_of(carl))[0]["message"] == "refused by toolgate: not_allowed"

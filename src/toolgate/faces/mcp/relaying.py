@@ -54,7 +54,8 @@ def caller(consent: Consent, exchange: Exchange) -> Caller:
     return Caller(
         answer=show if asked and exchange.can_elicit else None,
         model=sample if asked and exchange.can_sample else None,
-        hear=hear, level=lambda: exchange.log_level, through=through, owner=exchange.connection,
+        hear=hear, level=lambda: exchange.log_level, through=through, persona=exchange.persona,
+        owner=exchange.connection,
     )  # fmt: skip
 
 
