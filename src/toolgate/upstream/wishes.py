@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
+from pydantic import ValidationError
 
 from toolgate.upstream import asking, logs
 from toolgate.upstream.results import Scrub
@@ -56,13 +57,17 @@ class Wishes:
             async with asyncio.timeout(ASK_SECONDS):
                 question = asking.question(self._name, params, self._behind.scrub)
                 reply = await under_way.while_it_lasts(handler(question))
+            content = dict(reply.content) if reply.content is not None and reply.action == "accept" else None
+            return types.ElicitResult(action=reply.action, content=content)
+        except ValidationError:
+            # here, not where it is sent: there it would be taken for a failure of the server
+            log.info("an answer to a question of %s has no form that it could have", self._name)
+            return types.ElicitResult(action="cancel")
         except Ended:
             return types.ElicitResult(action="cancel")
         except Exception:
             log.exception("a question of %s could not be shown", self._name)
             return types.ElicitResult(action="cancel")
-        content = dict(reply.content) if reply.content is not None and reply.action == "accept" else None
-        return types.ElicitResult(action=reply.action, content=content)
 
     async def sample(self, context: Any, params: Any) -> types.CreateMessageResult | types.ErrorData:
         assert self._behind.samplings is not None

@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from toolgate.core.result import Result
 from toolgate.upstream import wishes
 from toolgate.upstream.asking import Caller, Sampling, calling_as
-from upstream.world import hostile
+from upstream.world import hostile, sdk, status
 from upstream.world import said as text_of
 
 from .behind_world import ANSWER, ASKS, ONE, SAMPLES, Behind, behind, reply, said
@@ -236,3 +238,18 @@ async def test_a_wish_in_a_call_made_as_somebody_else_is_judged_as_theirs(tmp_pa
             ada, carl = [await world.gate.call("up.do", wishing, persona=name) for name in ("ada", "carl")]
         assert json.loads(text_of(ada)) == [ANSWER]
         assert json.loads(text_of(carl))[0]["message"] == "refused by toolgate: not_allowed"
+
+
+@pytest.mark.parametrize("spec", [hostile, sdk])
+async def test_an_answer_without_form_is_none_and_harms_nobodys_server(tmp_path: Path, spec: Any) -> None:
+    async with behind(tmp_path, spec=spec(tmp_path)) as world:
+        client = await _hearing(world)
+        asking = (
+            ("up.do", _steps({"send": _asks(), "asks": True, "wait": 1})) if spec is hostile else ("up.ask",)
+        )
+        for _ in range(3):
+            form = await client.call(*asking)
+            reply(client, form, {"action": "accept", "content": {"word": {"deep": [{}]}}})
+            assert '"cancel"' in said(await client.next())
+        found = status(world.gate)
+        assert (found["state"], found["failures"], found["restarts"]) == ("ready", 0, 0)
