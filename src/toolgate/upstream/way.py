@@ -31,7 +31,9 @@ class Way:
     def scrub(self, value: Any) -> Any:
         """Without the values that environment, headers and arguments were filled with, and without the vault's: those
         are found as numbers and in pieces too, so a whole value is looked at, not each text in it."""
-        return without(sorted(self._secrets, key=len, reverse=True), self._sources.redact(value))
+        value = self._sources.redact(value)
+        secrets = sorted(self._secrets, key=len, reverse=True)
+        return without(secrets, value) if secrets else value
 
     def last_words(self) -> list[str]:
         """The end of what the program wrote to stderr, which is where programs say why they end."""

@@ -165,3 +165,17 @@ async def test_a_subscription_that_is_ended_before_it_began_does_not_begin(tmp_p
         assert {(await client.next())["id"], (await client.next())["id"]} == {7, 8}
         assert client.connection.subscriptions == {}
         assert witnessed(tmp_path)[-1] == "unsubscribe note://one"
+
+
+async def test_who_is_paused_is_told_nothing(tmp_path: Path) -> None:
+    async with behind(tmp_path) as world:
+        ada, bob = await world.client(), await world.client(persona="bob")
+        for client in (ada, bob):
+            await _subscribe(client)
+        await world.gate.pause("bob")
+        await _touch(world, "note://one")
+        assert await ada.next() == UPDATED
+        assert bob.sent.empty()
+        await world.gate.resume("bob")
+        await _touch(world, "note://one")
+        assert await bob.next() == UPDATED
