@@ -1,7 +1,7 @@
 """An MCP server of the handshake era that says and asks whatever its callers tell it to, several calls at once.
 
 `do` takes steps: `send` a message (`times`, each with an id of its own where it asks something), `sleep`, `wait` for so
-many answers. What it hears to its questions is its answer. Reading `do:…` takes the same steps, as JSON.
+many answers, be `deaf` from then on. What it hears to its questions is its answer. Reading `do:…` takes the same steps, as JSON.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ CAN = {"tools": {}, "resources": {"subscribe": True}, "prompts": {}, "logging": 
 lock = threading.Lock()
 numbers = itertools.count(1)
 answers: dict[str, Any] = {}
+deaf = threading.Event()
 
 
 def send(**message: Any) -> None:
@@ -30,11 +31,13 @@ def send(**message: Any) -> None:
 def do(steps: list[dict[str, Any]]) -> list[Any]:
     mine: list[str] = []
     for step in steps:
+        if step.get("deaf"):
+            deaf.set()
         for _ in range(step.get("times", 1)):
             if "send" in step:
                 more = {}
                 if step.get("asks"):
-                    mine.append(f"h{next(numbers)}")
+                    mine.append(f"h{next(numbers)}" + "x" * step.get("long", 0))
                     more = {"id": mine[-1]}
                 send(**more, **step["send"])
         if "nested" in step:  # too deep for whoever writes JSON by recursion
@@ -83,6 +86,8 @@ def handle(message: dict[str, Any]) -> None:
 
 def main() -> None:
     for line in sys.stdin:
+        while deaf.is_set():
+            time.sleep(1)
         message = json.loads(line)
         if "method" not in message:
             answers[message["id"]] = message.get("result") or message.get("error")

@@ -253,3 +253,14 @@ async def test_an_answer_without_form_is_none_and_harms_nobodys_server(tmp_path:
             assert '"cancel"' in said(await client.next())
         found = status(world.gate)
         assert (found["state"], found["failures"], found["restarts"]) == ("ready", 0, 0)
+
+
+async def test_a_server_that_asks_and_does_not_take_the_answers_is_cut_off(tmp_path: Path) -> None:
+    async with behind(tmp_path, spec=hostile(tmp_path)) as world:
+        flood = {"send": {"method": "ping"}, "asks": True, "times": 1000, "long": 2000, "sleep": 20}
+        cut = await soon(world.gate.call("up.do", _steps({"deaf": True}, flood)))
+        assert cut.error is not None
+        assert "did not take the answers" in cut.error.message
+        ping = {"send": {"method": "ping"}, "asks": True, "times": 100}
+        plenty = _steps(*({**ping, "wait": 100 * n} for n in range(1, 5)))
+        assert json.loads(text_of(await world.gate.call("up.do", plenty))) == [None] * 400
