@@ -178,7 +178,7 @@ class Sources:
 
     environ: Mapping[str, str]
     secret: Callable[[str], str | None] = field(default=lambda name: None, repr=False)
-    redact: Callable[[str], object] = field(default=str, repr=False)
+    redact: Callable[[Any], Any] = field(default=lambda value: value, repr=False)
     """Takes the vault's values out of a text."""
 
 

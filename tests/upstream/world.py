@@ -30,6 +30,12 @@ def raw(place: Path, behave: str = "", **more: Any) -> dict[str, Any]:
     }
 
 
+def hostile(place: Path, **more: Any) -> dict[str, Any]:
+    """One that says and asks what its callers tell it to."""
+    argv = ["-I", "-S", str(HERE / "hostile_server.py"), str(place)]
+    return {"command": sys.executable, "args": argv, "pin": "first", **more}
+
+
 def sdk(place: Path, **more: Any) -> dict[str, Any]:
     return {
         "command": sys.executable,

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from toolgate.core.result import Result
 from toolgate.upstream.logs import LogLine
-from toolgate.upstream.results import Scrub, cleaned, defused
+from toolgate.upstream.results import Scrub, cleaned
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ class Caller:
     level: Callable[[], str] = str
     """The least severe level it wants to hear of, as it is now; empty for none."""
     through: Through | None = None
+    persona: str = ""
+    """Whose call `through` makes. A tool may call a server as somebody else."""
     owner: object = None
     """Calls of one owner may hear what cannot be told apart between them."""
     lacked: set[str] = field(default_factory=set)
@@ -99,6 +101,6 @@ def caller_here() -> Caller:
 
 def question(source: str, params: Any, scrub: Scrub) -> Elicitation:
     """From the SDK's parameters of either mode."""
-    schema = cleaned(dict(getattr(params, "requested_schema", None) or {}), scrub)
-    url = defused(scrub(getattr(params, "url", "") or ""))
-    return Elicitation(source, defused(scrub(params.message)), schema, url)
+    schema, url = getattr(params, "requested_schema", None) or {}, getattr(params, "url", "") or ""
+    message, schema, url = cleaned([params.message, dict(schema), url], scrub)
+    return Elicitation(source, message, schema, url)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import Context
 from typing import Any
 
@@ -198,6 +198,10 @@ class Connection:
                 raise Failed(f"{self.name} wanted something that it cannot have: {reply.message}", _NOT_OURS)
             responses[key] = reply
         return responses or None
+
+    def aside(self, persona: str) -> AbstractContextManager[None]:
+        """For whatever is asked of the server beside its tools."""
+        return self._calls.aside(persona)
 
     async def resources(self) -> list[dict[str, Any]]:
         page = await self._client.session.list_resources()

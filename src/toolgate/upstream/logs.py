@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from toolgate.core.display import visible
 from toolgate.upstream.results import Scrub, cleaned, defused
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -37,7 +38,7 @@ def wanted(level: str, least: str) -> bool:
 
 
 def line(source: str, level: str, logger: str | None, data: Any, scrub: Scrub) -> LogLine:
-    own = defused(scrub(logger))[:LONGEST_NAME] if logger and len(logger) <= LONGEST else ""
+    own = visible(scrub(logger))[:LONGEST_NAME] if logger and len(logger) <= LONGEST else ""
     return LogLine(source, level, f"{source}/{own}" if own else source, _small(data, scrub))
 
 

@@ -8,11 +8,13 @@ from typing import Any
 
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, TimedOut, Unavailable, UnknownOutcome
-from toolgate.upstream.results import defused
+from toolgate.upstream.results import Scrub, defused
 
 _DOUBT = "; whether it took effect is unknown"
 MANY = 20
 """Reports of progress that are passed on as they come; after that, not more than 20 a second."""
+LONGEST = 4000
+"""Characters of what is said with it; looking for secrets in more takes too long."""
 _LOOK = "look at what it did before you call again; it is not sent again by itself"
 
 
@@ -43,7 +45,7 @@ def as_read(error: CallError) -> CallError:
 
 
 def told(
-    server: str, context: Context
+    server: str, context: Context, scrub: Scrub
 ) -> Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]:
     last, heard = 0.0, 0
 
@@ -55,6 +57,8 @@ def told(
             return  # a server may send thousands; people need a few
         last = now
         fraction = min(1.0, max(0.0, progress / total)) if total else 0.0
-        context.progress(fraction, f"{server}: {defused(message or '')[:200]}")
+        words = message if message and len(message) <= LONGEST else ""
+        # cut last: half a secret would not be found
+        context.progress(fraction, f"{server}: {defused(scrub(words))[:200]}")
 
     return tell

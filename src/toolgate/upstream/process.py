@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,7 +22,13 @@ from typing import Any
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import (
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 
 from toolgate.core.errors import Unavailable
 from toolgate.upstream.results import defused
@@ -32,6 +38,8 @@ MAX_MESSAGE = 16 << 20
 MAX_GARBAGE = 100
 FLOOD, FLOOD_SECONDS = 5000, 5.0
 """More messages than this in so many seconds are no conversation."""
+MOST_OWED = 256
+"""Answers that may wait for a server to take them."""
 STDERR_LINES, STDERR_WIDTH = 200, 500
 STDERR_A_MINUTE = 100
 GRACE = 2.0
@@ -51,6 +59,8 @@ class Program:
     """Told once, why nothing more will be heard from it."""
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=STDERR_LINES))
     pid: int = 0
+    owed: Counter[Any] = field(default_factory=Counter)
+    """Ids of what it has asked and not been answered."""
 
 
 def found(command: str, env: Mapping[str, str], cwd: Path) -> str:
@@ -108,6 +118,10 @@ async def _listen(program: Program, process: asyncio.subprocess.Process, heard: 
                     why = "it writes to its output what is not MCP"
                     break
                 continue
+            _asked(program.owed, message)
+            if program.owed.total() > MOST_OWED:
+                why = f"it asked {MOST_OWED} times and did not take the answers"
+                break
             await heard.send(SessionMessage(message))
         else:
             code = await _exit_code(process)
@@ -118,6 +132,21 @@ async def _listen(program: Program, process: asyncio.subprocess.Process, heard: 
         why = "the connection was closed"
     program.lost(why)
     heard.close()  # whoever waits for an answer hears that none will come
+
+
+def _asked(owed: Counter[Any], message: Any) -> None:
+    """What a server asks it is owed an answer to, until it takes it back."""
+    if isinstance(message, JSONRPCRequest):
+        owed[message.id] += 1
+    elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+        _settled(owed, (message.params or {}).get("requestId"))
+
+
+def _settled(owed: Counter[Any], ident: Any) -> None:
+    if isinstance(ident, str | int) and ident in owed:
+        owed[ident] -= 1
+        if not owed[ident]:
+            del owed[ident]
 
 
 async def _exit_code(process: asyncio.subprocess.Process) -> int | None:
@@ -133,6 +162,8 @@ async def _say(program: Program, process: asyncio.subprocess.Process, to_say: An
     assert process.stdin is not None
     try:
         async for message in to_say:
+            if isinstance(message.message, JSONRPCResponse | JSONRPCError):
+                _settled(program.owed, message.message.id)
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             process.stdin.write(text.encode() + b"\n")
             await process.stdin.drain()

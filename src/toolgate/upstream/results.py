@@ -19,7 +19,8 @@ _KEPT = frozenset("\n\t\r\u200c\u200d\ufe0e\ufe0f\u00ad")
 """Joiners and the selectors of emoji belong to ordinary text."""
 _HIDDEN = ((0x200B, 0x200B), (0x2060, 0x206F), (0x115F, 0x1160), (0xFE00, 0xFE0D), (0xE0000, 0xE0FFF))
 
-Scrub = Callable[[str], str]
+Scrub = Callable[[Any], Any]
+"""A value without the secrets in it."""
 
 
 def defused(text: str) -> str:
@@ -39,12 +40,16 @@ def _harmless(char: str) -> bool:
 
 def cleaned(value: Any, scrub: Scrub) -> Any:
     """Every text in it defused, and the server's own secrets taken out."""
+    return _harmless_all(scrub(value))
+
+
+def _harmless_all(value: Any) -> Any:
     if isinstance(value, str):
-        return defused(scrub(value))
+        return defused(value)
     if isinstance(value, Mapping):
-        return {defused(scrub(str(key))): cleaned(item, scrub) for key, item in value.items()}
+        return {defused(str(key)): _harmless_all(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [cleaned(item, scrub) for item in value]
+        return [_harmless_all(item) for item in value]
     return value
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from toolgate.core.result import Result
 from toolgate.core.tool import Tool, tool
 from toolgate.serverspec import ServerSpec
 from toolgate.upstream.asking import Model, NoModel, Sampling
+from toolgate.upstream.logs import Allowance
 from toolgate.upstream.results import Scrub, blocks, cleaned
 from toolgate.upstream.underway import Ended, UnderWay
 
@@ -28,10 +30,14 @@ MOST = 10
 LONGEST = 50_000
 """Characters of what is sent, as JSON."""
 MOST_TOKENS = 4096
+WORDS = 10, 10 / 60
+"""Lines in toolgate's log about wishes outside a call: at once, and each second."""
 _CONTENT = frozenset({"text", "image", "audio"})
 _PASSED_ON = ("systemPrompt", "temperature", "stopSequences", "modelPreferences")
 """Not `includeContext`, which would show the server what is none of its business; not `metadata`, not tools."""
 Call = Callable[..., Awaitable[Result]]
+_granting: ContextVar[str] = ContextVar("granting", default="")
+"""The wish that the call in this task was made for."""
 
 
 class Refused(Exception):
@@ -50,12 +56,16 @@ class Samplings:
 
     def __init__(self, server: str, spec: ServerSpec, call: Call) -> None:
         self._server, self._spec, self._call = server, spec, call
+        self._words = Allowance(*WORDS)
         self._wishes: dict[str, _Wish] = {}
 
     async def ask(self, params: Any, under_way: UnderWay | None, scrub: Scrub) -> dict[str, Any]:
         """The model's answer, as MCP has it. Raises Refused."""
         if under_way is None:
-            log.warning("%s wanted a model, but not clearly during one call; it was refused", self._server)
+            if self._words.take():
+                log.warning(
+                    "%s wanted a model, but not clearly during one call; it was refused", self._server
+                )
             raise Refused("there is no call under way that this could belong to")
         under_way.samplings += 1
         too_often = f"a call may ask for a model {MOST} times" if under_way.samplings > MOST else ""
@@ -80,8 +90,10 @@ class Samplings:
 
     async def _through(self, under_way: UnderWay, args: Mapping[str, Any]) -> Result:
         name, context = f"{self._server}.sampling", under_way.context
-        if under_way.caller.through is not None:
-            return await under_way.caller.through(name, args)
+        _granting.set(args["request"])  # for this task and those it starts
+        caller = under_way.caller
+        if caller.through is not None and caller.persona == context.persona:
+            return await caller.through(name, args)
         return await self._call(name, args, persona=context.persona, conversation=context.conversation)
 
     def tool(self) -> Tool:
@@ -89,7 +101,7 @@ class Samplings:
         name = f"{self._server}.sampling"
 
         async def preview(
-            request: str, call: str, messages: list[dict[str, Any]], max_tokens: int, more: dict[str, Any]
+            request: str, call: str, messages: list[dict[str, Any]], longest: int, more: dict[str, Any]
         ) -> str:
             self._wish(request)
             return (
@@ -102,12 +114,12 @@ class Samplings:
             listed=False, asks=self._spec.sampling == "ask", risk="medium", preview=preview, summarize=_summary,
         )  # fmt: skip
         async def sampling(
-            request: str, call: str, messages: list[dict[str, Any]], max_tokens: int, more: dict[str, Any]
+            request: str, call: str, messages: list[dict[str, Any]], longest: int, more: dict[str, Any]
         ) -> dict[str, Any]:
             """What an MCP server sends to the model of a client during a call. Servers ask for it; agents cannot."""
             model = self._wish(request)
             del self._wishes[request]
-            params = {"messages": messages, "maxTokens": max_tokens, **more}
+            params = {"messages": messages, "maxTokens": longest, **more}
             try:
                 answer = await model(Sampling(self._server, params))
             except NoModel as error:
@@ -118,7 +130,8 @@ class Samplings:
 
     def _wish(self, request: str) -> Model:
         """The model that is wanted, if it may be had."""
-        wish = self._wishes.get(request)
+        # a wish can be read in the ledger while a human is asked: only the call that it was made for may use it
+        wish = self._wishes.get(request) if _granting.get() == request else None
         if wish is None:
             raise NotAllowed(
                 f"{self._server} has not asked for this", "only a server that is being called can ask for it"
@@ -152,10 +165,10 @@ def _small(params: Any, scrub: Scrub) -> tuple[dict[str, Any], str]:
     elif size > LONGEST:
         flaw = f"it is longer than {LONGEST:,} characters"
     if flaw:
-        return {"messages": [], "max_tokens": 1, "more": {"size": size}}, flaw
+        return {"messages": [], "longest": 1, "more": {"size": size}}, flaw
     asked = said.get("maxTokens")
     tokens = max(1, min(int(asked), MOST_TOKENS)) if isinstance(asked, int | float) else MOST_TOKENS
-    return {"messages": messages, "max_tokens": tokens, "more": more}, ""
+    return {"messages": messages, "longest": tokens, "more": more}, ""
 
 
 def _listed(content: Any) -> list[Any]:

@@ -105,9 +105,9 @@ class Server:
             **asdict(self.health),
         }
 
-    def scrub(self, text: str) -> str:
+    def scrub(self, value: Any) -> Any:
         """Without the values that its environment and headers were filled with."""
-        return self._way.scrub(text) if self._way is not None else text
+        return self._way.scrub(value) if self._way is not None else value
 
     # --- connecting ---------------------------------------------------------------------------------------
 
@@ -311,7 +311,7 @@ class Server:
         token = sending.set(one)
         try:
             under_way = UnderWay(caller_here(), context)
-            return await connection.call(tool, args, told(self.name, context), under_way)
+            return await connection.call(tool, args, told(self.name, context, self.scrub), under_way)
         except MCPError as error:
             raise self._answered_error(connection, error, one.refused) from None
         except ValidationError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +28,12 @@ class Way:
         self._secrets: set[str] = set()
         self._program: Program | None = None
 
-    def scrub(self, text: str) -> str:
-        """Without the values that environment, headers and arguments were filled with."""
-        text = str(self._sources.redact(text))
-        for secret in sorted(self._secrets, key=len, reverse=True):
-            text = text.replace(secret, "[secret]")
-        return text
+    def scrub(self, value: Any) -> Any:
+        """Without the values that environment, headers and arguments were filled with, and without the vault's: those
+        are found as numbers and in pieces too, so a whole value is looked at, not each text in it."""
+        value = self._sources.redact(value)
+        secrets = sorted(self._secrets, key=len, reverse=True)
+        return without(secrets, value) if secrets else value
 
     def last_words(self) -> list[str]:
         """The end of what the program wrote to stderr, which is where programs say why they end."""
@@ -52,6 +52,10 @@ class Way:
 
         env = {one: self._environ[one] for one in INHERITED if one in self._environ}
         env |= {one: self._filled(text, secret=looks_secret(one)) for one, text in spec.env.items()}
+        named = {
+            env[one] for one in spec.env if looks_secret(one)
+        }  # also those that stand in the file itself
+        self._secrets |= {text for text in named if len(text) >= SHORTEST_SECRET}
         cwd = self._root / self._filled(spec.cwd or ".")
         if not cwd.is_dir():
             raise Unavailable(f"there is no directory {cwd}", "correct `cwd`")
@@ -68,3 +72,15 @@ class Way:
                 self._secrets.add(value)
 
         return filled(text, self._sources, used)
+
+
+def without(secrets: Sequence[str], value: Any) -> Any:
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, "[secret]")
+        return value
+    if isinstance(value, Mapping):
+        return {without(secrets, key): without(secrets, item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without(secrets, item) for item in value]
+    return "[secret]" if isinstance(value, int | float) and str(value) in secrets else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from toolgate import config, trust
 from toolgate.core.names import Registry
@@ -14,7 +15,7 @@ from toolgate.upstream.store import Store
 
 
 def servers_of(
-    specs: Mapping[str, ServerSpec], root: Path, state_dir: Path, registry: Registry, secret: Callable[[str], str | None], redact: Callable[[str], object],
+    specs: Mapping[str, ServerSpec], root: Path, state_dir: Path, registry: Registry, secret: Callable[[str], str | None], redact: Callable[[Any], Any],
     call: Call,
 ) -> Servers:  # fmt: skip
     store = Store(state_dir / "servers" / trust.make_project_id(root))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
+from pydantic import ValidationError
 
 from toolgate.upstream import asking, logs
 from toolgate.upstream.results import Scrub
@@ -17,6 +18,8 @@ from toolgate.upstream.underway import Calls, Ended
 
 log = logging.getLogger("toolgate.upstream")
 ASK_SECONDS = 600.0
+MOST_QUESTIONS = 20
+"""Of one call. Whoever is asked without end approves without reading."""
 OWN_LEVEL = "info"
 """What toolgate's own log hears of servers, whatever a caller wants."""
 OWN_LINES = logs.BURST, 100 / 60
@@ -46,20 +49,27 @@ class Wishes:
         """Only where it is clear whose call it belongs to, and that caller can show it."""
         under_way = self._calls.whose()
         handler = under_way.caller.answer if under_way is not None else None
-        if handler is None or under_way is None:
-            log.info("%s asked the human something; nobody can show it, so it was declined", self._name)
+        if under_way is not None:
+            under_way.questions += 1
+        if handler is None or under_way is None or under_way.questions > MOST_QUESTIONS:
+            if self._own.take():
+                log.info("%s asked the human something; nobody can show it, so it was declined", self._name)
             return types.ElicitResult(action="decline")
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 question = asking.question(self._name, params, self._behind.scrub)
                 reply = await under_way.while_it_lasts(handler(question))
+            content = dict(reply.content) if reply.content is not None and reply.action == "accept" else None
+            return types.ElicitResult(action=reply.action, content=content)
+        except ValidationError:
+            # here, not where it is sent: there it would be taken for a failure of the server
+            log.info("an answer to a question of %s has no form that it could have", self._name)
+            return types.ElicitResult(action="cancel")
         except Ended:
             return types.ElicitResult(action="cancel")
         except Exception:
             log.exception("a question of %s could not be shown", self._name)
             return types.ElicitResult(action="cancel")
-        content = dict(reply.content) if reply.content is not None and reply.action == "accept" else None
-        return types.ElicitResult(action=reply.action, content=content)
 
     async def sample(self, context: Any, params: Any) -> types.CreateMessageResult | types.ErrorData:
         assert self._behind.samplings is not None

@@ -128,7 +128,7 @@ async def test_a_servers_question_is_shown_as_its_own_and_answered_to_it_alone(t
         assert asked["method"] == "elicitation/create"
         label, _, words = asked["params"]["message"].partition("\n\n")
         assert label.startswith("The server up asks (this is not a question of toolgate")
-        assert words == "Your ⟨U+001B⟩[1mword?"
+        assert words == "  │ Your ⟨U+001B⟩[1mword?"
         assert asked["params"]["requestedSchema"]["properties"] == {"word": {"type": "string"}}
         assert await gate.approvals() == []
         reply = {"action": "accept", "content": {"word": "please"}}

@@ -180,7 +180,7 @@ async def test_an_agent_cannot_call_it_and_no_list_shows_it(tmp_path: Path) -> N
         names = [one["name"] for one in (await client.say("tools/list"))["result"]["tools"]]
         assert "up.sample" in names
         assert "up.sampling" not in names
-        args = {"request": "s_1", "call": "c_1", "messages": [HELLO], "max_tokens": 5, "more": {}}
+        args = {"request": "s_1", "call": "c_1", "messages": [HELLO], "longest": 5, "more": {}}
         answer = await client.call("up.sampling", args)
         assert answer["result"]["structuredContent"]["error"]["code"] == Code.NOT_ALLOWED
         asked = await _asked(client)  # and what waits for one call cannot be used by another

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from toolgate.faces.mcp import parking
+from upstream.world import hostile
 
 from .behind_world import ANSWER, ASKS, SAMPLES, Behind, behind, said
 from .clients import APPROVE, Message, Raw, envelope
@@ -117,6 +118,25 @@ async def test_no_more_than_so_many_calls_of_a_persona_wait(
         assert world.server.parking.room("bob")
         assert json.loads(said(await _again(client, state, {key: WORD}))) == WORD
         assert world.server.parking.room("ada")
+
+
+async def test_calls_that_ended_meanwhile_take_no_room_and_only_so_many_results_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parking, "MOST_EACH", 1)
+    monkeypatch.setattr(parking, "MOST", 2)
+    async with behind(tmp_path, spec=hostile(tmp_path, timeout_s=0.3)) as world:
+        client, states = world.stateless(), []
+        asks = {"message": "word?", "requestedSchema": {"type": "object", "properties": {}}}
+        args = {
+            "steps": [{"send": {"method": "elicitation/create", "params": asks}, "asks": True, "wait": 1}]
+        }
+        for _ in range(3):
+            states.append((await _unfinished(client, "up.do", args))[1])
+            await _settled(world, "up.do")
+        gone, *kept = [await _again(client, state, {}, "up.do", args) for state in states]
+        assert gone["result"]["structuredContent"]["error"]["code"] == "not_allowed"
+        assert {one["result"]["structuredContent"]["error"]["code"] for one in kept} == {"timeout"}
 
 
 async def test_a_gate_that_closes_ends_what_waits(tmp_path: Path) -> None:

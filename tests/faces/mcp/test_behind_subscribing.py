@@ -154,3 +154,28 @@ async def test_in_the_stateless_era_a_stream_says_what_it_will_tell_and_then_tel
                 await asyncio.sleep(0.01)
         gone = await world.stateless().say("resources/subscribe", {"uri": ONE, "_meta": envelope()})
         assert gone["error"]["code"] == -32601
+
+
+async def test_a_subscription_that_is_ended_before_it_began_does_not_begin(tmp_path: Path) -> None:
+    async with behind(tmp_path) as world:
+        client = await world.client()
+        for ident, method in ((7, "resources/subscribe"), (8, "resources/unsubscribe")):
+            message = {"jsonrpc": "2.0", "id": ident, "method": method, "params": {"uri": ONE}}
+            client.connection.receive(message)
+        assert {(await client.next())["id"], (await client.next())["id"]} == {7, 8}
+        assert client.connection.subscriptions == {}
+        assert witnessed(tmp_path)[-1] == "unsubscribe note://one"
+
+
+async def test_who_is_paused_is_told_nothing(tmp_path: Path) -> None:
+    async with behind(tmp_path) as world:
+        ada, bob = await world.client(), await world.client(persona="bob")
+        for client in (ada, bob):
+            await _subscribe(client)
+        await world.gate.pause("bob")
+        await _touch(world, "note://one")
+        assert await ada.next() == UPDATED
+        assert bob.sent.empty()
+        await world.gate.resume("bob")
+        await _touch(world, "note://one")
+        assert await bob.next() == UPDATED

@@ -155,6 +155,16 @@ async def test_sessions_are_bounded_and_idle_ones_make_room(
     assert len(here.app.sessions) == 1
 
 
+async def test_one_persona_leaves_sessions_for_others(
+    web: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MOST_EACH", 1)
+    assert (await web.post("", json=INIT)).status_code == 200
+    assert (await web.post("", json=INIT)).status_code == 503
+    bob = {"authorization": "Bearer bob"}
+    assert (await web.post("", json=INIT, headers=bob)).status_code == 200
+
+
 async def test_a_stateless_client_that_hangs_up_cancels_its_call(
     world: World, web: httpx2.AsyncClient
 ) -> None:

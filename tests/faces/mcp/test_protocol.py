@@ -291,3 +291,9 @@ async def _feed(messages: list[Any], shaken: bool, root: Any) -> None:
                 assert isinstance(answer["error"]["message"], str)
         assert not [each for each in ran if each.startswith("act")]
         server.close()
+
+
+async def test_of_what_a_client_says_it_can_do_only_what_counts_is_kept(world: World) -> None:
+    raw = Raw(world.server)
+    await raw.shake({"elicitation": {"form": {"x": "y" * 1000}}, "sampling": {}, "other": "z" * 1000})
+    assert raw.connection.capabilities == {"elicitation", "sampling"}

@@ -35,26 +35,36 @@ class Parked:
         self._parking = parking
         self._numbers = itertools.count(1)
         self._open: dict[str, tuple[Message, asyncio.Future[Message]]] = {}
+        self._shown: tuple[str, ...] = ()
+        self._left = False
 
-    @property
-    def questions(self) -> Message:
-        return {key: asked for key, (asked, _) in self._open.items()}
+    def show(self) -> Message:
+        """What the client is asked now. Only that can it answer when it comes back."""
+        asked = {key: asked for key, (asked, future) in self._open.items() if not future.done()}
+        self._shown = tuple(asked)
+        return asked
 
     async def ask(self, method: str, params: Message) -> Message:
-        if not self._parking.room(self.exchange.persona):
+        if self._left:
+            raise Gone("the client did not come back")
+        if not self._open and not self._parking.room(self.exchange.persona):
             raise Gone("too many calls wait for an answer")
         key = f"server-{next(self._numbers)}"
         shown = {"mode": "form", **params} if method == "elicitation/create" else params
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._open[key] = {"method": method, "params": shown}, future
+        self._parking.asking.add(self)
         self.news.set()
         try:
             return await future
         finally:
             self._open.pop(key, None)
+            if not self._open:
+                self._parking.asking.discard(self)
 
     def resume(self, exchange: Exchange) -> None:
-        """The client is back. What it does not answer now it will not be asked again."""
+        """The client is back. What it was shown and does not answer now it will not be asked again; what came up
+        meanwhile it is shown next, whatever it says to it now."""
         given = exchange.params.get("inputResponses")
         self.news.clear()
         mine = self.exchange
@@ -63,12 +73,15 @@ class Parked:
             answer = given.get(key) if isinstance(given, dict) else None
             if future.done():
                 continue
-            if isinstance(answer, dict):
+            if key not in self._shown:
+                self.news.set()
+            elif isinstance(answer, dict):
                 future.set_result(answer)
             else:
                 future.set_exception(Gone("the client gave no answer"))
 
     def give_up(self) -> None:
+        self._left = True
         for _, future in list(self._open.values()):
             if not future.done():
                 future.set_exception(Gone("the client did not come back"))
@@ -77,12 +90,14 @@ class Parked:
 class Parking:
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[Parked, asyncio.TimerHandle]] = {}
+        self.asking: set[Parked] = set()
+        """Those with a question that is open."""
         self._left: set[asyncio.Task[Message]] = set()
         """Of clients that did not come back."""
 
     def room(self, persona: str) -> bool:
-        of_persona = sum(one.exchange.persona == persona for one, _ in self._waiting.values())
-        return len(self._waiting) < MOST and of_persona < MOST_EACH
+        of_persona = sum(one.exchange.persona == persona for one in self.asking)
+        return len(self.asking) < MOST and of_persona < MOST_EACH
 
     async def begin(self, exchange: Exchange, work: Coroutine[Any, Any, Message]) -> Message:
         parked = exchange.parked
@@ -124,15 +139,23 @@ class Parking:
             news.cancel()
         if parked.task.done():
             return parked.task.result()
+        self._make_room()
         state = MARK + secrets.token_urlsafe(32)
         timer = asyncio.get_running_loop().call_later(SECONDS, self._give_up, state)
         self._waiting[state] = parked, timer
         return {
-            "resultType": "input_required", "inputRequests": parked.questions, "requestState": state,
+            "resultType": "input_required", "inputRequests": parked.show(), "requestState": state,
         }  # fmt: skip
 
+    def _make_room(self) -> None:
+        """Calls may end while their clients are away; their results are kept for a while, but not any number."""
+        if len(self._waiting) >= MOST:
+            ended = (state for state, (one, _) in self._waiting.items() if one.task.done())
+            self._give_up(next(ended, None) or next(iter(self._waiting)))
+
     def _give_up(self, state: str) -> None:
-        parked, _ = self._waiting.pop(state)
+        parked, timer = self._waiting.pop(state)
+        timer.cancel()
         parked.give_up()
         self._left.add(parked.task)
         parked.task.add_done_callback(self._heard)

@@ -61,7 +61,7 @@ class Exchange:
     params: Message
     send: Send
     modern: bool
-    capabilities: Message
+    capabilities: frozenset[str]
     client: str
     parked: Parked | None = None
     """How a client of the stateless era is asked while its call runs; where that is possible."""
@@ -77,13 +77,12 @@ class Exchange:
 
     @property
     def can_elicit(self) -> bool:
-        """Whether its user can be shown a form. An empty capability means forms; one that names only others does not."""
-        elicitation = self.capabilities.get("elicitation")
-        return isinstance(elicitation, dict) and (not elicitation or "form" in elicitation)
+        """Whether its user can be shown a form."""
+        return "elicitation" in self.capabilities
 
     @property
     def can_sample(self) -> bool:
-        return isinstance(self.capabilities.get("sampling"), dict)
+        return "sampling" in self.capabilities
 
     @property
     def can_be_asked(self) -> bool:
@@ -112,7 +111,7 @@ class Connection:
         """What the handshake agreed on."""
         self.modern: bool | None = None
         """None until the first request decides."""
-        self.capabilities: Message = {}
+        self.capabilities: frozenset[str] = frozenset()
         self.client = ""
         self.log_level = ""
         """The least severe that it wants to hear of; empty until it says so."""
@@ -207,13 +206,13 @@ class Connection:
                 INVALID_PARAMS, "Invalid params: initialize needs protocolVersion and capabilities"
             )
         self.modern, self.version = False, asked if asked in HANDSHAKE else HANDSHAKE[-1]
-        self.capabilities, self.client = can, _client_name(params.get("clientInfo"))
+        self.capabilities, self.client = _capable(can), _client_name(params.get("clientInfo"))
 
     def _open_modern(self, request: Request, send: Send) -> Exchange:
         meta = envelope(request.params)
         self.modern = True
         return Exchange(
-            self, request.id, request.method, request.params, send, True, meta[CAPABILITIES_KEY],
+            self, request.id, request.method, request.params, send, True, _capable(meta[CAPABILITIES_KEY]),
             _client_name(meta.get(CLIENT_KEY)),
         )  # fmt: skip
 
@@ -299,6 +298,15 @@ def unsupported(asked: Any, why: str = "") -> RpcError:
     if isinstance(asked, str):
         data["requested"] = asked
     return RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version" + (f": {why}" if why else ""), data)
+
+
+def _capable(said: Message) -> frozenset[str]:
+    """What a client can do for us. Only that is kept: a session lasts, and a client may say a lot."""
+    found = {name for name in ("elicitation", "sampling") if isinstance(said.get(name), dict)}
+    forms = said.get("elicitation")
+    if forms and "form" not in forms:  # an empty capability means forms; one that names only others does not
+        found.discard("elicitation")
+    return frozenset(found)
 
 
 def _client_name(info: Any) -> str:

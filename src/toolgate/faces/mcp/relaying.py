@@ -54,7 +54,8 @@ def caller(consent: Consent, exchange: Exchange) -> Caller:
     return Caller(
         answer=show if asked and exchange.can_elicit else None,
         model=sample if asked and exchange.can_sample else None,
-        hear=hear, level=lambda: exchange.log_level, through=through, owner=exchange.connection,
+        hear=hear, level=lambda: exchange.log_level, through=through, persona=exchange.persona,
+        owner=exchange.connection,
     )  # fmt: skip
 
 
@@ -68,8 +69,11 @@ def _spelled(params: Mapping[str, Any]) -> Message:
 
 
 def _form(question: Elicitation) -> Message:
-    schema = {"type": "object", "properties": {}, **question.schema}
-    return {"message": f"{question.label}\n\n{question.message}", "requestedSchema": schema}
+    """Every line of the server's is marked: none can pose as toolgate's. Of the form only its fields."""
+    fields = {key: question.schema[key] for key in ("properties", "required") if key in question.schema}
+    quoted = "\n".join(f"  │ {line}" for line in question.message.splitlines())
+    schema = {"type": "object", "properties": {}, **fields}
+    return {"message": f"{question.label}\n\n{quoted}", "requestedSchema": schema}
 
 
 def _reply(given: Message) -> Reply:

@@ -16,6 +16,8 @@ from toolgate.faces.mcp.streaming import Outbox, Receive, SendEvent, listen
 IDLE = 1800.0
 """Seconds without a request or an open stream after which a session ends."""
 MOST = 1000
+MOST_EACH = 500
+"""Of one persona, so that it leaves room for others."""
 
 
 class Session:
@@ -83,10 +85,9 @@ class Sessions:
     async def begin(self, persona: str) -> Session:
         for session in [each for each in self._sessions.values() if each.idle]:
             await self.end(session)
-        if len(self._sessions) >= MOST:
-            raise HttpError(
-                503, RpcError(REFUSED, f"{MOST} sessions are open, the most there may be").as_message(None)
-            )
+        of_persona = sum(each.persona == persona for each in self._sessions.values())
+        if len(self._sessions) >= MOST or of_persona >= MOST_EACH:
+            raise HttpError(503, RpcError(REFUSED, "too many sessions are open; end some").as_message(None))
         session = Session(self._server, persona)
         self._sessions[session.id] = session
         return session

@@ -22,6 +22,8 @@ MOST = 100
 """For one session or stream."""
 MOST_EACH = 300
 """For one persona, so that it leaves room for others."""
+LONGEST = 2000
+"""Characters of an address: it is kept, and sent with each change."""
 _SAID = frozenset({Code.PENDING, Code.RATE_LIMITED, Code.UNAVAILABLE, Code.TIMEOUT})
 """Refusals that say nothing about the resource."""
 Leave = Callable[[], Awaitable[None]]
@@ -45,10 +47,14 @@ class Subscribing:
 
         held[uri] = _waiting  # keeps its place while the server is asked
         try:
-            held[uri] = await self.join(exchange, uri, tell)
+            leave = await self.join(exchange, uri, tell)
         except BaseException:
             held.pop(uri, None)
             raise
+        if held.get(uri) is _waiting:
+            held[uri] = leave
+        else:  # it was ended before it began
+            await leave()
         return {}
 
     async def unsubscribe(self, exchange: Exchange) -> Message:
@@ -63,7 +69,7 @@ class Subscribing:
         found = behind.call_for(uri)
         if found is None and resources.known(uri):
             raise RpcError(REFUSED, "toolgate's own resources do not say when they change; read them again")
-        if found is None or gate.upstream is None:
+        if found is None or gate.upstream is None or len(uri) > LONGEST:
             raise _missing(exchange, uri)
         if self._held[persona] >= MOST_EACH:
             raise RpcError(REFUSED, f"a persona may have {MOST_EACH} subscriptions; end some")
@@ -87,10 +93,7 @@ class Subscribing:
             raise _missing(exchange, uri)
         server = tool.partition(".")[0]
 
-        def told() -> None:
-            if _still(gate, persona, tool, args):
-                tell()
-
+        told = _Telling(gate, persona, reading, tell)
         try:
             leave = await gate.upstream.subscribe(server, args["uri"], told)
         except CallError as error:
@@ -101,6 +104,7 @@ class Subscribing:
         def end() -> Awaitable[None]:
             """Called once; it ends even if whoever ends it is cancelled."""
             self._held[persona] -= 1
+            told.end()
             return leave()
 
         return end
@@ -110,16 +114,37 @@ def updated(uri: str, **more: Message) -> Message:
     return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri, **more}}
 
 
-def _still(gate: Gate, persona: str, tool: str, args: Message) -> bool:
-    """Policy may have changed since."""
-    registry = gate.services.registry
-    if tool not in registry:
-        return False
-    found = registry.resolve(tool)
-    try:
-        return gate.policy.decide(Facts(persona, found, args, found.effects)).verdict is not Verdict.DENY
-    except CallError:  # the policy cannot be read just now
-        return False
+class _Telling:
+    """Tells one subscriber of changes, as long as it may read what has changed."""
+
+    def __init__(
+        self, gate: Gate, persona: str, reading: tuple[str, Message], tell: Callable[[], None]
+    ) -> None:
+        self._gate, self._persona, self._reading, self._tell = gate, persona, reading, tell
+        self._task: asyncio.Task[None] | None = None
+
+    def __call__(self) -> None:
+        if self._task is None or self._task.done():  # else it is about to be told
+            self._task = asyncio.create_task(self._told())
+
+    def end(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _told(self) -> None:
+        if await self._still():
+            self._tell()
+
+    async def _still(self) -> bool:
+        """Policy may have changed since, or somebody been paused."""
+        services, (tool, args) = self._gate.services, self._reading
+        try:
+            paused = await services.ledger.look(lambda state, now: dict(state.paused))
+            found = services.registry.resolve(tool)
+            facts = Facts(self._persona, found, args, found.effects, paused=paused)
+            return self._gate.policy.decide(facts).verdict is not Verdict.DENY
+        except CallError:  # the tool has gone, or the policy cannot be read just now
+            return False
 
 
 def _uri(exchange: Exchange) -> str:
