@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
+from itertools import compress
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -40,10 +41,9 @@ class Event:
     def body(self) -> dict[str, Any]:
         """What is not in the envelope and not the default."""
         shape = _BODY[type(self)]
+        values = shape.optional_of(self)
         out = dict(zip(shape.needed, shape.needed_of(self), strict=True))
-        for name, value in zip(shape.optional, shape.optional_of(self), strict=True):
-            if value:
-                out[name] = value
+        out.update(compress(zip(shape.optional, values, strict=True), values))
         for name, default in shape.other:
             if (value := getattr(self, name)) != default:
                 out[name] = value
@@ -52,8 +52,8 @@ class Event:
     def text(self) -> str:
         """The body as canonical JSON. Words and small numbers are ours; only values from outside need care."""
         spelled = self.body()
-        for name in _BODY[type(self)].foreign:
-            if name in spelled and type(spelled[name]) not in _OURS:
+        for name in spelled.keys() & _BODY[type(self)].foreign:
+            if type(spelled[name]) not in _OURS:
                 spelled[name] = orjson.Fragment(canonical(spelled[name]))
         try:
             return orjson.dumps(spelled, option=orjson.OPT_SORT_KEYS).decode()
@@ -385,7 +385,7 @@ class _Shape:
         self.other = tuple(
             (item.name, default) for item, default in body if default is not MISSING and not _empty(default)
         )
-        self.foreign = tuple(item.name for item, _ in body if item.type not in _PLAIN)
+        self.foreign = frozenset(item.name for item, _ in body if item.type not in _PLAIN)
         self.needed_of, self.optional_of = _getter(self.needed), _getter(self.optional)
 
 

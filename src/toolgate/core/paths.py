@@ -22,6 +22,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _DRIVE = re.compile(r"^[A-Za-z]:")
 MAX_LENGTH = 4096
 MAX_NAME = 255
+_SHORT = MAX_NAME // 4
+"""Characters: no name in so short a path can have too many bytes."""
 
 
 class MountPath(str):
@@ -51,8 +53,9 @@ class MountPath(str):
     def parse(cls, text: str) -> Self:
         mount, rest = _split(text)
         parts = [part for part in rest.split("/") if part not in ("", ".")]
-        for part in parts:
-            _check_part(part, text)
+        if len(rest) > _SHORT or ".." in parts or ":" in rest:
+            for part in parts:
+                _check_part(part, text)
         return cls(f"{mount}:{'/'.join(parts) or '.'}")
 
     @classmethod

@@ -126,7 +126,10 @@ class Ledger:
                 state = yield from self._catch_up(head)
             now = self._time(head)
             claims: dict[str, tuple[Any, ...]] = {}
-            scopes = [scope for job in jobs if job.work.scopes for scope in job.work.scopes]
+            scopes: list[str] = []
+            for job in jobs:
+                if job.work.scopes:
+                    scopes += job.work.scopes
             if scopes:
                 claims = self._claims((yield ClaimsOf(tuple(scopes))))
             rows: list[Row] = []

@@ -79,6 +79,8 @@ class State:
     policy: str = ""
     changes: dict[tuple[str, Any], tuple[Any, ...] | None] = field(default_factory=dict)
     """Projection rows to write: (table, key) → row, or None where it goes."""
+    _scopes: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    """Whose calls are counted together; limits that change come with a new state."""
 
     def apply(self, row: Row, event: Event | None = None) -> None:
         """Take one row in. `event` saves parsing where the caller has just made it."""
@@ -108,16 +110,17 @@ class State:
         """Remember that a call started, as far as any limit looks back."""
         if self.windows is None:
             return
-        last = ""
-        for window in self.windows(persona, tool):
-            if window.scope != last:  # windows of one scope stand together
-                last = window.scope
-                times = self.recent.get(last)
-                if times is None:
-                    times = self.recent[last] = deque()
-                times.append(at)
-                while times[0] <= at - HORIZON:
-                    times.popleft()
+        scopes = self._scopes.get((persona, tool))
+        if scopes is None:
+            names = [window.scope for window in self.windows(persona, tool)]
+            scopes = self._scopes[persona, tool] = tuple(dict.fromkeys(names))
+        for scope in scopes:
+            times = self.recent.get(scope)
+            if times is None:
+                times = self.recent[scope] = deque()
+            times.append(at)
+            while times[0] <= at - HORIZON:
+                times.popleft()
 
     def tables(self) -> dict[str, dict[Any, tuple[Any, ...]]]:
         """The projections as the database should hold them."""
