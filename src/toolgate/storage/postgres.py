@@ -79,14 +79,10 @@ class PostgresBackend:
     async def submit(self, work: Any, durable: bool, alone: Callable[[], bool] | None = None) -> Any:
         if self._task is None or self._task.done():
             raise Unavailable("the ledger is closed", "open the gate again")
-        future: asyncio.Future[Any] = self._loop.create_future()
-        self._queue.append(Job(work, durable, future))
+        job = Job(work, durable, self._loop.create_future())
+        self._queue.append(job)
         self._arrived.set()
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            await asyncio.wait((future,))  # it is decided either way: the caller must know how before it goes
-            raise
+        return await job.outcome()
 
     # --- the writing task --------------------------------------------------------------------------------
 
@@ -104,7 +100,7 @@ class PostgresBackend:
                     return
         finally:  # nobody waits for a task that is gone
             gone = Unavailable("the ledger was closed before this was decided", "open the gate again")
-            _fail([job for job in (*jobs, *self._queue) if job.future and not job.future.done()], gone)
+            _fail([job for job in (*jobs, *self._queue) if not job.finished], gone)
             self._queue.clear()
 
     def _take(self) -> list[Job]:
