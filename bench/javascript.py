@@ -18,7 +18,7 @@ CODE = "console.log(await Promise.resolve(6 * 7));"
 async def javascript_program(run: Run) -> list[Line]:
     run.tell("JavaScript in the sandbox against bare Deno")
     work = run.folder("javascript")
-    count = run.count(60, 10)
+    count = run.count(100, 10)
     warm, cold = Host(), Host(warm=0)
     try:
         lines = []

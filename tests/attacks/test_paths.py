@@ -168,7 +168,7 @@ async def test_nothing_tells_whether_something_exists_where_nobody_may_look(tmp_
         error = result.error
         if error is None:
             return (json.dumps(result.data, default=str).replace(json.dumps(name)[1:-1], "•"),)
-        words = f"{error.message} {error.fix}"
+        words = f"{error.message} {error.fix}".replace(result.meta.call_id, "its id")
         for part in (name, name.partition(":")[2] or name, name.rpartition("/")[2]):
             words = words.replace(part, "•") if len(part) > 2 else words
         return error.code, words

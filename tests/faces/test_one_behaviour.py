@@ -72,7 +72,10 @@ def plain(result: Json) -> Json:
     assert set(result) == {"ok", "tool", "data", "error", "meta"}
     assert set(result["meta"]) == {"call_id", "event_id", "duration_ms", "tokens", "cached", "truncated"}
     meta = {name: result["meta"][name] for name in ("tokens", "cached", "truncated")}
-    return {name: result[name] for name in ("ok", "tool", "data", "error")} | {"meta": meta}
+    error = result["error"]
+    if error is not None:  # a fix may name the call
+        error = error | {"fix": error["fix"].replace(result["meta"]["call_id"], "ID")}
+    return {name: result[name] for name in ("ok", "tool", "data")} | {"error": error, "meta": meta}
 
 
 CALLS: list[tuple[str, Any, str, str]] = [
