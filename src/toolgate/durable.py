@@ -24,7 +24,7 @@ def alone(path: Path, what: str) -> Iterator[None]:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        _wait(handle, what)
+        hold(handle, fcntl.LOCK_EX, f"another process has been changing {what}")
         for left in path.parent.glob(f".{path.name}.*"):
             left.unlink(missing_ok=True)
         yield
@@ -32,17 +32,16 @@ def alone(path: Path, what: str) -> Iterator[None]:
         os.close(handle)
 
 
-def _wait(handle: int, what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
+def hold(handle: int, how: int, busy: str, patience: float = PATIENCE) -> None:
+    """Wait for the lock of this open file, but not for ever; `busy` says who has it."""
+    deadline = time.monotonic() + patience
     while True:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, how | fcntl.LOCK_NB)
             return
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise Unavailable(
-                    f"another process has been changing {what} for {PATIENCE:g} seconds", "try again"
-                ) from None
+                raise Unavailable(f"{busy} for {patience:g} seconds", "try again") from None
             time.sleep(_PAUSE)
 
 

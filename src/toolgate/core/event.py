@@ -8,15 +8,15 @@ fields with defaults, new transitions get new classes. They are values: nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import compress
-from operator import attrgetter
 from typing import Any, ClassVar
 
 import orjson
 
 from toolgate.core.canonical import canonical
+from toolgate.core.eventshape import shape_of
 
 Json = Mapping[str, Any]
 _OURS = frozenset({str, int, bool, orjson.Fragment})
@@ -40,7 +40,7 @@ class Event:
 
     def body(self) -> dict[str, Any]:
         """What is not in the envelope and not the default."""
-        shape = _BODY[type(self)]
+        shape = shape_of(type(self))
         values = shape.optional_of(self)
         out = dict(zip(shape.needed, shape.needed_of(self), strict=True))
         out.update(compress(zip(shape.optional, values, strict=True), values))
@@ -52,7 +52,7 @@ class Event:
     def text(self) -> str:
         """The body as canonical JSON. Words and small numbers are ours; only values from outside need care."""
         spelled = self.body()
-        for name in spelled.keys() & _BODY[type(self)].foreign:
+        for name in spelled.keys() & shape_of(type(self)).foreign:
             if type(spelled[name]) not in _OURS:
                 spelled[name] = orjson.Fragment(canonical(spelled[name]))
         try:
@@ -368,41 +368,3 @@ def _mended(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_mended(key): _mended(item) for key, item in value.items()}
     return [_mended(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-_ENVELOPE = {item.name for item in fields(Event)}
-_PLAIN = frozenset({"str", "int", "bool"})
-
-
-class _Shape:
-    """How the body of one kind of event is read, many values at a time: two are made for every call."""
-
-    def __init__(self, event: type[Event]) -> None:
-        body = [(item, _default(item)) for item in fields(event) if item.name not in _ENVELOPE]
-        self.needed = tuple(item.name for item, default in body if default is MISSING)
-        self.optional = tuple(item.name for item, default in body if _empty(default))
-        """Left out where they are empty, which is their default."""
-        self.other = tuple(
-            (item.name, default) for item, default in body if default is not MISSING and not _empty(default)
-        )
-        self.foreign = frozenset(item.name for item, _ in body if item.type not in _PLAIN)
-        self.needed_of, self.optional_of = _getter(self.needed), _getter(self.optional)
-
-
-def _default(item: Field[Any]) -> Any:
-    if item.default is not MISSING:
-        return item.default
-    return item.default_factory() if item.default_factory is not MISSING else MISSING
-
-
-def _empty(default: Any) -> bool:
-    return default is not MISSING and default is not None and not default
-
-
-def _getter(names: tuple[str, ...]) -> Callable[[Event], tuple[Any, ...]]:
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda event: tuple(getattr(event, name) for name in names)
-
-
-_BODY = {event: _Shape(event) for event in EVENTS}

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolgate.core.errors import Unavailable
-
-_PAUSE = 0.005
+from toolgate import durable
 
 
 @contextmanager
@@ -28,22 +25,9 @@ def acquire(file: Path, patience: float = 20.0, *, shared: bool = False) -> int:
     """A handle that holds the lock until it is closed. Waiting is bounded: a stuck process stops no other for ever."""
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        _wait(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, patience)
+        how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        durable.hold(handle, how, "another toolgate process has been writing", patience)
     except BaseException:
         os.close(handle)
         raise
     return handle
-
-
-def _wait(handle: int, how: int, patience: float) -> None:
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(handle, how | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise Unavailable(
-                    f"another toolgate process has been writing for {patience:g} seconds", "try again"
-                ) from None
-            time.sleep(_PAUSE)
