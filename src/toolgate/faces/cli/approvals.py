@@ -13,6 +13,7 @@ from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.core.ports import Question
 from toolgate.facade import Gate
+from toolgate.faces import words
 from toolgate.faces.cli import arguments, complete, idents, options, project, speech
 from toolgate.faces.cli import question as questions
 
@@ -125,10 +126,10 @@ def _print(found: list[Question]) -> None:
     rows = [
         [
             question.id,
-            questions.span(now - question.asked_at),
+            words.span(now - question.asked_at),
             question.persona,
             question.tool,
-            f"in {questions.span(question.expires_at - now)}",
+            f"in {words.span(question.expires_at - now)}",
         ]
         for question in found
     ]

@@ -14,6 +14,7 @@ from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import CallError
 from toolgate.core.ports import Question
 from toolgate.facade import Gate
+from toolgate.faces import words
 from toolgate.faces.cli import question as questions
 from toolgate.faces.cli import speech
 from toolgate.faces.cli.keyboard import Keyboard
@@ -142,7 +143,7 @@ class _Conversation:
         question = self.question
         body = {"paths": list(scope.paths), "only_conversation": scope.conversation}
         expires = questions.now() + round(scope.seconds * SECOND)
-        covered = questions.grant_in_words(question.persona, question.tool, body, expires)
+        covered = words.grant_in_words(question.persona, question.tool, body, expires)
         speech.note(f"this call, and from now on: {covered}", style="bold")
         if question.findings:
             speech.note("what has findings is asked about each time: no grant covers it", style="bold")
