@@ -1,4 +1,4 @@
-"""What every face says in the same words: a length of time, and what a grant covers."""
+"""What every face says in the same words: a length of time, what a grant covers, which files a Change touches."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolgate.core.clock import SECOND, iso
+from toolgate.faces import diffs
+
+_DEEDS = {"modify": "change", "create": "create", "delete": "delete"}
 
 
 def span(micros: int) -> str:
@@ -39,3 +42,19 @@ def _condition(spec: Any) -> str:
     if isinstance(spec, Mapping) and set(spec) == {"equals"}:
         spec = spec["equals"]
     return json.dumps(spec, ensure_ascii=False, default=str)
+
+
+def change_in_words(preview: str, most: int = 5) -> str:
+    """Which files, such as `change "a.md", "b.md"; create "c.md"`; empty for what is no diff.
+
+    The names are quoted, so that one with a comma in it cannot pose as two.
+    """
+    files = diffs.parse(preview) if preview else []
+    named: dict[str, list[str]] = {}
+    for op in _DEEDS:
+        for file in files:
+            if file.op == op and sum(map(len, named.values())) < most:
+                path = file.path + ("/" if file.kind == "directory" else "")
+                named.setdefault(_DEEDS[op], []).append(json.dumps(path, ensure_ascii=False))
+    told = "; ".join(f"{deed} {', '.join(paths)}" for deed, paths in named.items())
+    return told + (f" and {len(files) - most} more" if len(files) > most else "")

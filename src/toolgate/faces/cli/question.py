@@ -16,17 +16,18 @@ from toolgate.core.clock import iso
 from toolgate.core.display import visible
 from toolgate.core.ports import Question
 from toolgate.faces.cli.speech import pairs, safe
-from toolgate.faces.words import span
+from toolgate.faces.words import change_in_words, span
 
 _DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _FOLDED = "   ↪ "
 
 
 def sentence(question: Question) -> str:
-    """One line that says who wants what, for lists; values are shortened."""
+    """One line that says who wants what, and to which files, for lists; values are shortened."""
     given = {name: value for name, value in question.args.items() if value not in (None, "")}
     shown = ", ".join(f"{name}={_short(value)}" for name, value in given.items())
-    return _who(question) + (f" with {shown}" if shown else "")
+    files = change_in_words(question.preview)
+    return _who(question) + (f" with {shown}" if shown else "") + (f", to {files}" if files else "")
 
 
 def _who(question: Question) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolgate.faces.console import diffs
+from toolgate.faces import diffs
 from toolgate.storage.port import Row
 
 # kind of the last row → (word, meaning); the four meanings have a shape, a colour and this word

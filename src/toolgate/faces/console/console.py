@@ -15,10 +15,10 @@ from toolgate.core.clock import SECOND
 from toolgate.core.errors import CallError, Code, ToolgateError
 from toolgate.core.ports import Question
 from toolgate.faces.console.colours import Painter
-from toolgate.faces.console.diffs import parse
 from toolgate.faces.console.frame import AT_ONCE, AUTOMATIC, FRESH, Verified, frame
 from toolgate.faces.console.question import deed
 from toolgate.faces.console.templates import environment
+from toolgate.faces.diffs import parse
 from toolgate.faces.http.auth import Identity
 from toolgate.faces.http.problems import STATUS, Unauthenticated
 from toolgate.faces.http.site import Site

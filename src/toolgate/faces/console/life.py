@@ -13,7 +13,7 @@ from toolgate.core import diff
 from toolgate.core.clock import iso
 from toolgate.core.errors import NotFound, ToolgateError
 from toolgate.facade import Gate
-from toolgate.faces.console import diffs
+from toolgate.faces import diffs
 from toolgate.faces.console.calls import OUTCOMES, body_of, calls
 from toolgate.faces.console.colours import Painter
 from toolgate.faces.console.marks import draw

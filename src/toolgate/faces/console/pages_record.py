@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from toolgate.core.event import BY_KIND
-from toolgate.faces.console import diffs
+from toolgate.faces import diffs
 from toolgate.faces.console.activity import Query as Wanted
 from toolgate.faces.console.activity import feed
 from toolgate.faces.console.calls import calls
