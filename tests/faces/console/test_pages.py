@@ -19,6 +19,7 @@ from toolgate.faces.console.activity import Query
 from toolgate.faces.console.calls import CallLine
 from toolgate.faces.console.question import too_large
 from toolgate.faces.console.text import marked
+from toolgate.storage.port import Filter
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e\x1b[2J{{ 7*7 }}"
 PAGES = ("/", "/activity", "/ledger", "/tools", "/tools/door.open", "/servers", "/events/1")
@@ -231,6 +232,27 @@ async def test_a_broken_policy_is_said_and_the_inbox_still_opens(
         answer = await page(here, client, "/")
     assert answer.status_code == 200
     assert "everything is refused" in answer.text
+
+
+async def test_the_ledger_marks_only_what_is_still_open(here: House) -> None:
+    def mark(text: str, number: int) -> str:
+        row = text.partition(f'/events/{number}"')[2].partition("</tr>")[0]
+        return row.partition('class="mk ')[2].partition('"')[0]
+
+    question = await asked(here)
+    async with here.browser() as client:
+        first = (await here.gate.events(Filter(ref=question.id)))[0].seq
+        assert mark((await page(here, client, "/ledger")).text, first) == "asks"
+        await here.gate.answer(question.id, "deny")
+        calling = asyncio.create_task(here.gate.call("door.hold", persona="helper"))
+        await here.running.wait()
+        begun = (await here.gate.events(Filter(kinds=("started",), newest_first=True)))[0].seq
+        shown = (await page(here, client, "/ledger")).text
+        assert (mark(shown, first), mark(shown, begun)) == ("plain", "asks")
+        here.hold.set()
+        await calling
+        shown = (await page(here, client, "/ledger")).text
+    assert [mark(shown, each) for each in (first, begun, begun + 1)] == ["plain", "plain", "allowed"]
 
 
 async def test_the_chain_is_verified_and_a_break_is_told(here: House) -> None:
