@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from faces.http.serving import PATIENCE, House, house
+from faces.http.serving import CONFIG, PATIENCE, House, house
 from toolgate.core.ports import Question
 from toolgate.faces.console import assets
 from toolgate.faces.console.activity import Query
@@ -323,3 +323,22 @@ async def test_what_the_scan_found_stands_before_the_change(tmp_path: Path) -> N
             text = (await page(here, client, f"/questions/{question.id}")).text
     assert "1 finding in what would be written" in text
     assert text.index('class="findings"') < text.index('class="exact"')
+
+
+async def test_an_artifact_reads_from_before_to_after(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    free = CONFIG | {"personas": {"helper": {"phase": "contribute", "allow": ["fs.*"]}}}
+    async with house(root, free) as here, here.browser() as client:
+        made = await here.gate.call("fs.write", {"path": "a.md", "content": "one"}, persona="helper")
+        changed = await here.gate.call("fs.write", {"path": "a.md", "content": "two"}, persona="helper")
+        first = (await page(here, client, f"/events/{made.meta.event_id}")).text
+        second = (await page(here, client, f"/events/{changed.meta.event_id}")).text
+    old, new = made.data["new_hash"], changed.data["new_hash"]
+    assert f"a.md created before nothing → after {old}, size 3 bytes" in _artifacts(first)
+    assert f"a.md changed before {old} → after {new}, size 3 bytes" in _artifacts(second)
+
+
+def _artifacts(text: str) -> str:
+    part = text.partition('id="art-h"')[2].partition("</section>")[0]
+    return " ".join(re.sub("<[^>]*>", " ", part).split()).replace(" ,", ",")

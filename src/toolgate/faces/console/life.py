@@ -14,6 +14,7 @@ from toolgate.core.clock import iso
 from toolgate.core.errors import NotFound, ToolgateError
 from toolgate.facade import Gate
 from toolgate.faces import diffs
+from toolgate.faces.console.artifacts import Artifact, artifact
 from toolgate.faces.console.calls import OUTCOMES, body_of, calls
 from toolgate.faces.console.colours import Painter
 from toolgate.faces.console.marks import draw
@@ -56,7 +57,7 @@ class Life:
     files: list[FileView]
     plain: list[Markup]
     cut: int
-    artifacts: list[Mapping[str, Any]]
+    artifacts: list[Artifact]
     findings: list[Mapping[str, Any]]
     undoable: bool
     undone_by: int
@@ -107,7 +108,7 @@ async def life(gate: Gate, ident: str, painter: Painter, *, whole: bool = False)
         next((row.call for row in rows if row.call), ""), [_step(gate, row, bodies[row.seq], row is rows[-1]) for row in rows],
         pretty((started or asked or base).get("args")), _result(settled), _rationale(base),
         await drawn(shown, painter), [draw(line, ()) for line in kept], cut,
-        list(settled.get("artifacts", ())) if settled else [], list(base.get("findings", ())),
+        [artifact(each) for each in settled.get("artifacts", ())] if settled else [], list(base.get("findings", ())),
         bool(done and started and (started.get("change") or _has_undo(gate, rows[0].tool)) and not undone), undone,
         list(started.get("undoes", ())) if started else [],
         next((row.ref for row in rows if row.kind == "asked"), ""), rows[-1].kind == "asked",
