@@ -66,7 +66,7 @@ def test_an_event_shows_its_life_and_proof_and_is_undone_after_a_preview(visit: 
     world.do(world.gate.answer(world.questions()[0].id, "approve", by="mira", channel="terminal"))
     done = call.result(10)
     visit.go(f"/events/{done.meta.event_id}")
-    expect(page.locator(".life")).to_contain_text("by mira, in terminal")
+    expect(page.locator(".life")).to_contain_text("by mira in terminal")
     expect(page.locator("#life")).to_contain_text(
         f"links to event {done.meta.event_id - 1}, key v1, verified"
     )

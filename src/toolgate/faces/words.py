@@ -1,4 +1,5 @@
-"""What every face says in the same words: a length of time, what a grant covers, which files a Change touches."""
+"""What every face says in the same words: a length of time, who answered, what a grant covers, which files a Change
+touches."""
 
 from __future__ import annotations
 
@@ -19,6 +20,12 @@ def span(micros: int) -> str:
         if seconds < limit:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds / 86_400:.0f} days"
+
+
+def by_whom(by: str, channel: str) -> str:
+    """Who answered, and where. In an MCP client its name stands behind theirs; if that is the channel's, it is said once."""
+    who = f"by {by}"
+    return who if who.endswith(f" in {channel}") else f"{who} in {channel}"
 
 
 def grant_in_words(persona: str, tool: str, body: Mapping[str, Any], expires: int) -> str:

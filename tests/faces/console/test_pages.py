@@ -269,7 +269,7 @@ async def test_a_repeated_call_that_used_an_approval_is_part_of_the_questions_li
     assert result.ok
     async with here.browser() as client:
         text = (await page(here, client, f"/questions/{question.id}")).text
-    for word in ("asked", "by mira, in terminal", "started", "done"):
+    for word in ("asked", "by mira in terminal", "started", "done"):
         assert word in text
 
 

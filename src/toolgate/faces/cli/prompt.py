@@ -93,7 +93,9 @@ class Terminal:
                     body = parsed(row)
                     why = f": {body['reason']}" if body.get("reason") else ""
                     sys.stderr.write("\n")
-                    speech.note(f"{row.kind} by {body['by']} in {body['channel']}{why}", style="yellow")
+                    speech.note(
+                        f"{row.kind} {words.by_whom(body['by'], body['channel'])}{why}", style="yellow"
+                    )
                     return
                 if row.kind == "expired":
                     speech.note("nobody answered in time", style="yellow")

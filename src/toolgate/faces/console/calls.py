@@ -9,6 +9,7 @@ from typing import Any
 
 from toolgate.facade import Gate
 from toolgate.faces import diffs
+from toolgate.faces.words import by_whom
 from toolgate.ledger.state import State
 from toolgate.storage.port import Row
 
@@ -150,7 +151,7 @@ def _detail(kind: str, body: Mapping[str, Any]) -> str:
             return str(body.get("reason", ""))
         case "refused" | "approved" | "revoked" | "granted":
             why = f": {body['reason']}" if body.get("reason") else ""
-            return f"by {body.get('by', '?')} in {body.get('channel', '?')}{why}"
+            return by_whom(body.get("by", "?"), body.get("channel", "?")) + why
         case "failed" | "unknown" | "rejected":
             return str(body.get("error", ""))
         case "committed":

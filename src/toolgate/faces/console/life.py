@@ -19,6 +19,7 @@ from toolgate.faces.console.calls import OUTCOMES, body_of, calls
 from toolgate.faces.console.colours import Painter
 from toolgate.faces.console.marks import draw
 from toolgate.faces.console.question import AT_ONCE, MOST_LINES, FileView, drawn, first
+from toolgate.faces.words import by_whom
 from toolgate.gate.redact import clean_change
 from toolgate.ledger.chain import fault_of
 from toolgate.record import Record
@@ -210,7 +211,7 @@ def said(kind: str, body: Mapping[str, Any]) -> str:
         case "asked":
             return f"because of {get('rule')}{why}"
         case "approved" | "granted" | "revoked" | "refused":
-            return f"by {get('by')}, in {get('channel')}{why}"
+            return f"{by_whom(get('by', '?'), get('channel', '?'))}{why}"
         case "started":
             return f"{'approved' if get('decision') == 'ask' else 'allowed'}, under {get('rule')}"
         case "committed":
@@ -237,5 +238,5 @@ def _aside(kind: str, body: Mapping[str, Any]) -> str:
         case "requested":
             return f"{get('method')} {get('url')} → {get('status') or get('reason')}"
         case "vaulted":
-            return f"{get('op')} {get('secret')}, by {get('by')}, in {get('channel')}"
+            return f"{get('op')} {get('secret')}, {by_whom(get('by', '?'), get('channel', '?'))}"
     return ""
