@@ -117,6 +117,17 @@ def test_no_page_scrolls_sideways_at_320_pixels(visit: Visit) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
 
 
+def test_an_address_that_leads_nowhere_leads_back(visit: Visit) -> None:
+    visit.page.set_viewport_size({"width": 320, "height": 640})
+    page = visit.go("/" + "nowhere" * 30)
+    assert visit.troubles.pop().endswith("(Not Found)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.evaluate(AXE)
+    assert page.evaluate(TOLD, {}) == []
+    page.get_by_role("link", name="Inbox").click()
+    expect(page.locator("nav [aria-current=page]")).to_contain_text("Inbox")
+
+
 def test_a_lost_connection_shows_and_comes_back(visit: Visit) -> None:
     page = visit.go()
     expect(page.locator("body")).to_have_attribute("data-live", "yes")

@@ -202,6 +202,41 @@ async def test_errors_are_pages_with_a_message_and_a_fix(here: House) -> None:
         assert part.text.startswith('<section id="question"')
 
 
+async def test_an_address_that_leads_nowhere_is_a_page_with_a_way_back(here: House) -> None:
+    base = here.site.base
+    async with here.browser() as client:
+        for path, status in (("/nowhere", 404), ("/logout", 405), ("/activity?before=x", 400)):
+            answer = await page(here, client, path)
+            assert (answer.status_code, answer.headers["content-type"]) == (
+                status,
+                "text/html; charset=utf-8",
+            )
+            assert f'href="{base}/"' in answer.text, path
+            assert answer.text.count(base) == 1, "the secret part of the address is not shown"
+        old = await client.get("/c/of-an-earlier-start/inbox", headers={"Accept": "text/html"})
+        assert (old.status_code, 'href="/"' in old.text, base in old.text) == (404, True, False)
+        assert "<code>toolgate up</code>" in old.text
+        evil = await client.get("/<script>alert(1)</script>\u202e", headers={"Accept": "text/html"})
+        assert "<script>" not in evil.text
+        assert "\u202e" not in evil.text
+
+
+async def test_an_address_that_leads_nowhere_is_json_for_programs(here: House) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    async with here.browser() as client:
+        for path in (
+            "/api/v1/nowhere",
+            f"{here.site.base}/api/v1/nowhere",
+            "/assets/0/nothing",
+            "/mcp/nowhere",
+        ):
+            answer = await client.get(path, headers=browser)
+            assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), path
+        for headers in ({"Accept": "application/json"}, {"Accept": "*/*"}, browser | {"HX-Request": "true"}):
+            answer = await client.get(f"{here.site.base}/nowhere", headers=headers)
+            assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), headers
+
+
 async def test_policy_is_explained_for_one_call_and_says_what_is_wrong_with_it(here: House) -> None:
     async with here.browser() as client:
         good = (await page(here, client, '/tools/door.open?persona=mute&args={"room": "1"}')).text
