@@ -96,7 +96,7 @@ def _note_setup(root: Path | None, result: Result) -> None:
     if not (project.locate(root) / config.FILE).exists():
         speech.note(f"there is no {config.FILE} here: `toolgate init` sets up a project", "")
     elif result.error and result.error.code is Code.UNKNOWN_TOOL and not project.prepare(root).trusted:
-        speech.note("this project is not trusted, so most tools are not there: `toolgate trust`", "")
+        speech.note(project.FEW_TOOLS, "")
 
 
 async def _through_gate(request: Request, args: dict[str, Any]) -> Result:

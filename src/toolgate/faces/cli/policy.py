@@ -13,7 +13,7 @@ from toolgate import config as configuration
 from toolgate.config import Config
 from toolgate.core.clock import SECOND
 from toolgate.core.decision import Verdict
-from toolgate.core.errors import InvalidArgs, NotFound
+from toolgate.core.errors import InvalidArgs, NotFound, UnknownTool
 from toolgate.facade import Gate
 from toolgate.faces.cli import arguments, idents, options, project, speech
 from toolgate.ledger.state import parsed
@@ -120,7 +120,12 @@ async def _explain(tool: str, args: dict[str, Any], persona: str, root: Path | N
     async with project.any_gate(root) as gate:
         if not args and (tool.startswith("c_") or tool.isdigit()):
             tool, args, persona = await _made(gate, tool)
-        explanation = await gate.explain(tool, args, persona or None)
+        try:
+            explanation = await gate.explain(tool, args, persona or None)
+        except UnknownTool:
+            if gate.policy.trusted:
+                raise
+            raise project.unknown(gate.root, tool) from None
     decision = explanation.decision
     data = {
         "decision": decision.verdict.value,
