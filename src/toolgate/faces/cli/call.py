@@ -66,6 +66,10 @@ def call(
 ) -> None:
     """Call a tool through the gate.
 
+    If policy asks, it waits for the answer until the question expires.
+    At a terminal the answer is given here. Without one, stderr says at once
+    which question waits, until when, and how to answer it from elsewhere.
+
     Exit codes: 0 it worked, 1 it failed, 2 the call was wrong, 3 it was refused or is not approved yet.
     """
     more = {"key": key or None, "reason": reason, "conversation": conversation}

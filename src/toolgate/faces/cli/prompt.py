@@ -50,8 +50,10 @@ class Terminal:
 
     def _announce(self, question: Question) -> None:
         where = f" (must be answered in: {', '.join(question.channels)})" if question.channels else ""
+        files = words.change_in_words(question.preview)
+        would = f"; it would {files}" if files else ""
         speech.note(
-            f"waiting until {iso(question.expires_at)} for approval of {question.tool}: {question.reason}{where}",
+            f"waiting until {iso(question.expires_at)} for approval of {question.tool}: {question.reason}{where}{would}",
             "",
         )
         speech.note(f"  toolgate approvals {question.id} approve   (or refuse)", "")
