@@ -179,11 +179,13 @@ async def _assemble(
     ready = [*_history(setup, stack, services, live), *_programs(setup, stack, services, live, gate)]
     _register(setup, services, gate, ready, own, more)
     if setup.trusted and setup.config.servers:
+        from toolgate.upstream.inside import Inside
         from toolgate.upstream.wiring import servers_of
 
         gate.upstream = servers_of(
             setup.config.servers, setup.root, setup.state_dir, services.registry,
-            lambda name: _value(vault, name), redactor.redact, gate.call,
+            lambda name: _value(vault, name), redactor.redact,
+            Inside(gate.call, ledger.tell),
         )  # fmt: skip
         stack.push_async_callback(gate.upstream.close)
     await reconcile_dead(services)
