@@ -165,6 +165,7 @@ class Server:
         self.health.starts += 1
         self._well((time.perf_counter() - begun) * 1000)  # it is there, but has not done anything yet
         self.beside(self.subscriptions.again(connection))
+        self.beside(connection.follow_tools())
         return connection
 
     def _connect(self) -> Connection:
