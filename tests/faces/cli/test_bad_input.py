@@ -217,6 +217,6 @@ def test_a_bug_of_ours_is_no_traceback_either(cli: Cli, monkeypatch: pytest.Monk
     def broken(*args: object) -> None:
         raise RuntimeError("unforeseen")
 
-    monkeypatch.setattr("toolgate.app.prepare", broken)
+    monkeypatch.setattr("toolgate.app.prepare_ledger", broken)
     clear(cli("stats"), 1, "toolgate itself failed: RuntimeError: unforeseen", "--debug")
     assert "Traceback" in cli("--debug", "stats").err
