@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from lacking import judge
 from servers.postgres import Server, running_postgres
 
 # The same cases in every run, so that a change is judged by what it changed; TOOLGATE_EXPLORE=1 looks for new ones.
@@ -18,8 +19,10 @@ settings.load_profile("explore" if os.environ.get("TOOLGATE_EXPLORE") else "same
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What a test printed or logged may hold broken characters on purpose; a worker could not hand that on."""
+    """In CI a skip is judged. What a test printed or logged may hold broken characters on purpose; a worker could not
+    hand that on."""
     report = yield
+    judge(report)
     report.sections = [
         (name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections
     ]
