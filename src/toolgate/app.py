@@ -32,7 +32,9 @@ from toolgate.opening import (
     Setup,
     backend_of,
     key_path,
+    keys_again,
     keys_of,
+    make_key,
     open_desk,
     open_record,
     prepare,
@@ -82,9 +84,9 @@ async def _assemble(
     live = LivePolicy(setup.config, setup.source, setup.trusted)
     backend = backend_of(setup)
     owners = _owners(setup, backend)
-    ledger = Ledger(backend, keys or keys_of(setup, backend), clock, live.windows)
+    ledger = Ledger(backend, keys or await keys_of(setup, backend), clock, live.windows)
     if keys is None:  # what a program hands in is not looked for in a file
-        ledger.reload_keys = lambda: keys_of(setup, backend)
+        ledger.reload_keys = lambda: keys_again(setup, backend)
     vault = _vault(setup, backend)
     redactor = VaultRedactor(ledger.keys.derived("secret arguments"), vault)
     redactor.refresh()
@@ -272,4 +274,14 @@ async def _remember_policy(services: Services) -> None:
         await services.ledger.look(lambda state, now: state.apply_policy(rows[0]))
 
 
-__all__ = ["Gate", "Setup", "key_path", "open", "open_desk", "open_record", "prepare", "prepare_ledger"]
+__all__ = [
+    "Gate",
+    "Setup",
+    "key_path",
+    "make_key",
+    "open",
+    "open_desk",
+    "open_record",
+    "prepare",
+    "prepare_ledger",
+]

@@ -104,9 +104,8 @@ def prepare_ledger(root: Path) -> Setup:
 async def open_desk(setup: Setup) -> AsyncIterator[Desk]:
     """Open a trusted project's ledger to answer, revoke, pause and resume. Nothing is called, settled or loaded."""
     backend = backend_of(setup)
-    keys = keyfile.load(key_path(setup)) if setup.problem else keys_of(setup, backend)
-    ledger = Ledger(backend, keys)
-    ledger.reload_keys = lambda: keys_of(setup, backend)
+    ledger = Ledger(backend, await keys_of(setup, backend))
+    ledger.reload_keys = lambda: keys_again(setup, backend)
     await ledger.open()
     try:
         yield Desk(ledger, consent_settings(setup.config))
@@ -182,11 +181,23 @@ def _key_file(root: Path, written: str) -> Path:
     return path
 
 
-def keys_of(setup: Setup, backend: Backend) -> Keys:
+async def keys_of(setup: Setup, backend: Backend) -> Keys:
+    """Made where nothing is recorded yet. Elsewhere a new key would fit no row, and only hide that the right one is
+    missing."""
     if isinstance(backend, MemoryBackend):
         backend.keys = backend.keys or Keys.new()
         kept: Keys = backend.keys
         return kept
     path = key_path(setup)
-    started = isinstance(backend, SqliteBackend) and backend.path.exists() and backend.path.stat().st_size > 0
-    return keyfile.load(path) if started else keyfile.load_or_create(path)
+    new = not path.exists() and not setup.problem and not await backend.begun()
+    return keyfile.load_or_create(path) if new else keyfile.load(path)
+
+
+async def make_key(setup: Setup) -> None:
+    """With a new project, before it is opened for the first time."""
+    await keys_of(setup, backend_of(setup))
+
+
+def keys_again(setup: Setup, backend: Backend) -> Keys:
+    """Of a ledger that is open, where another process has rotated the key."""
+    return backend.keys if isinstance(backend, MemoryBackend) else keyfile.load(key_path(setup))

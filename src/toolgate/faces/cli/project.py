@@ -16,7 +16,7 @@ import typer
 from toolgate import app, config
 from toolgate.app import Setup
 from toolgate.consent.desk import Desk
-from toolgate.core.errors import NotAllowed, SetupError
+from toolgate.core.errors import NotAllowed, SetupError, ToolgateError
 from toolgate.core.ports import Channel
 from toolgate.facade import Gate
 from toolgate.faces.cli import complete, speech
@@ -99,6 +99,17 @@ def _set_up(setup: Setup) -> None:
     """A newcomer's first command: there is nothing to trust yet, and no persona to blame."""
     if not setup.trusted and not os.path.lexists(setup.root / config.FILE):
         raise SetupError(f"there is no {config.FILE} in {setup.root} or above it", "run `toolgate init`")
+
+
+def make_key(root: Path) -> None:
+    """With a new project. That an old ledger lacks its key is said here, and keeps nobody from going on."""
+    setup = app.prepare(root)
+    app.key_path(setup)  # a place that no key may be in is refused
+    try:
+        asyncio.run(app.make_key(setup))
+    except ToolgateError as error:
+        speech.note(f"warning: {error.message}", "yellow")
+        speech.note(f"fix: {error.fix}", "yellow")
 
 
 @asynccontextmanager
