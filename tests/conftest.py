@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from faces.cli.driving import Terminal
 from lacking import judge
 from servers.postgres import Server, running_postgres
 
@@ -54,3 +55,17 @@ def postgres_dsn(postgres_server: Server) -> str:
 def fresh_dsn(postgres_server: Server) -> str:
     """An empty database of its own."""
     return postgres_server.fresh_dsn()
+
+
+@pytest.fixture
+def terminal(project: Path) -> Iterator[Callable[..., Terminal]]:
+    """Starts commands at a pseudo-terminal, in the `project` of whoever uses it."""
+    opened: list[Terminal] = []
+
+    def open_one(*args: str) -> Terminal:
+        opened.append(Terminal(*args, cwd=project))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()
