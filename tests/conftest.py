@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from faces.cli.driving import Terminal
+from lacking import judge
 from servers.postgres import Server, running_postgres
 
 # The same cases in every run, so that a change is judged by what it changed; TOOLGATE_EXPLORE=1 looks for new ones.
@@ -18,8 +20,10 @@ settings.load_profile("explore" if os.environ.get("TOOLGATE_EXPLORE") else "same
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What a test printed or logged may hold broken characters on purpose; a worker could not hand that on."""
+    """In CI a skip is judged. What a test printed or logged may hold broken characters on purpose; a worker could not
+    hand that on."""
     report = yield
+    judge(report)
     report.sections = [
         (name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections
     ]
@@ -51,3 +55,17 @@ def postgres_dsn(postgres_server: Server) -> str:
 def fresh_dsn(postgres_server: Server) -> str:
     """An empty database of its own."""
     return postgres_server.fresh_dsn()
+
+
+@pytest.fixture
+def terminal(project: Path) -> Iterator[Callable[..., Terminal]]:
+    """Starts commands at a pseudo-terminal, in the `project` of whoever uses it."""
+    opened: list[Terminal] = []
+
+    def open_one(*args: str) -> Terminal:
+        opened.append(Terminal(*args, cwd=project))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()

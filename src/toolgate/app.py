@@ -1,22 +1,20 @@
-"""The composition root: the only place that wires rooms together."""
+"""The composition root: wires rooms together. `opening.py` does so for the ledger alone, and nobody else."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolgate import config as configuration
 from toolgate import plugins, trust
 from toolgate.config import Config
 from toolgate.consent.desk import Desk
 from toolgate.consent.notify import notifiers
 from toolgate.core.clock import Clock
-from toolgate.core.errors import LedgerBroken, SetupError
+from toolgate.core.errors import SetupError
 from toolgate.core.names import Registry
 from toolgate.core.ports import Channel
 from toolgate.core.tool import Tool
@@ -25,18 +23,28 @@ from toolgate.gate.cache import Cache
 from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.gate.gate import Pipeline
 from toolgate.gate.reconcile import reconcile_dead
-from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
 from toolgate.live import LivePolicy, consent_settings
 from toolgate.logs import log_to
-from toolgate.record import Record
+from toolgate.opening import (
+    Setup,
+    backend_of,
+    key_path,
+    keys_again,
+    keys_of,
+    make_key,
+    open_desk,
+    open_record,
+    prepare,
+    prepare_ledger,
+)
 from toolgate.secrets.redactor import VaultRedactor
 from toolgate.secrets.scan import ContentScanner
 from toolgate.secrets.vault import Vault
 from toolgate.storage.memory import MemoryBackend
-from toolgate.storage.port import Backend, Filter, Job, Transaction
+from toolgate.storage.port import Backend, Filter
 from toolgate.storage.sqlite import SqliteBackend
 from toolgate.toolsets import artifacts, code, code_git, events, fs, fs_patch, jobs, system, tools, undo
 from toolgate.toolsets.exec.wiring import tools_of
@@ -49,25 +57,6 @@ from toolgate.workspace.outline.outline import Outliner
 
 if TYPE_CHECKING:
     from toolgate.jobs.jobs import Jobs
-
-STATE = ".toolgate"
-
-
-@dataclass
-class Setup:
-    """What has been decided about a project before anything of it is opened."""
-
-    root: Path
-    source: Path | None
-    """The file the policy is read from, and read again when it changes."""
-    config: Config
-    trusted: bool
-    database: str | Backend | None
-    state_dir: Path
-
-    @property
-    def local(self) -> Path:
-        return self.root / STATE
 
 
 @asynccontextmanager
@@ -88,65 +77,16 @@ async def open(  # noqa: A001 - `toolgate.open` is the public name
         yield await _assemble(setup, stack, tuple(tools), tuple(plugins), channels, clock, keys)
 
 
-def prepare(
-    root: Path,
-    config: Config | Mapping[str, Any] | str | Path | None = None,
-    database: str | Backend | None = None,
-) -> Setup:
-    root = root.resolve()
-    state_dir = configuration.state_dir()
-    source: Path | None = None
-    if config is None:
-        source = root / configuration.FILE
-        trusted = trust.is_trusted(root, state_dir)
-        loaded = configuration.load(root) if source.exists() else Config.from_dict({"version": 1})
-    else:
-        trusted = True  # the program that opens the gate vouches for what it hands in
-        if isinstance(config, str | Path):
-            source = Path(config)
-            if not source.exists():
-                raise SetupError(f"there is no configuration file {source}", "check the path")
-            loaded = configuration.read(source)
-        else:
-            loaded = config if isinstance(config, Config) else Config.from_dict(config)
-    return Setup(root, source, loaded, trusted, database or loaded.ledger.database, state_dir)
-
-
-@asynccontextmanager
-async def open_record(setup: Setup) -> AsyncIterator[Record]:
-    """Open a trusted project's ledger for reading and checking only, even where no gate would open on it."""
-    backend = _backend(setup)
-    if isinstance(backend, SqliteBackend) and not backend.path.exists():
-        backend = MemoryBackend()  # nothing has been recorded yet; looking must not create it
-    keys, problem = _keys_if_any(setup, backend)
-    await backend.open(_refuse_to_write)
-    try:
-        yield Record(backend, keys, problem, trust.project_id(setup.root))
-    finally:
-        await backend.close()
-
-
-def _refuse_to_write(jobs: Sequence[Job]) -> Transaction:
-    raise LedgerBroken("the record was opened for reading only", "open a gate to write")
-
-
-def _keys_if_any(setup: Setup, backend: Backend) -> tuple[Keys | None, LedgerBroken | None]:
-    try:
-        return (Keys.new() if isinstance(backend, MemoryBackend) else keyfile.load(key_path(setup))), None
-    except LedgerBroken as error:
-        return None, error
-
-
 async def _assemble(
     setup: Setup, stack: AsyncExitStack, own: Sequence[Tool], more: Sequence[plugins.Plugin],
     channels: Sequence[Channel], clock: Clock | None, keys: Keys | None,
 ) -> Gate:  # fmt: skip
     live = LivePolicy(setup.config, setup.source, setup.trusted)
-    backend = _backend(setup)
+    backend = backend_of(setup)
     owners = _owners(setup, backend)
-    ledger = Ledger(backend, keys or _keys(setup, backend), clock, live.windows)
+    ledger = Ledger(backend, keys or await keys_of(setup, backend), clock, live.windows)
     if keys is None:  # what a program hands in is not looked for in a file
-        ledger.reload_keys = lambda: _keys(setup, backend)
+        ledger.reload_keys = lambda: keys_again(setup, backend)
     vault = _vault(setup, backend)
     redactor = VaultRedactor(ledger.keys.derived("secret arguments"), vault)
     redactor.refresh()
@@ -179,36 +119,18 @@ async def _assemble(
     ready = [*_history(setup, stack, services, live), *_programs(setup, stack, services, live, gate)]
     _register(setup, services, gate, ready, own, more)
     if setup.trusted and setup.config.servers:
+        from toolgate.upstream.inside import Inside
         from toolgate.upstream.wiring import servers_of
 
         gate.upstream = servers_of(
             setup.config.servers, setup.root, setup.state_dir, services.registry,
-            lambda name: _value(vault, name), redactor.redact, gate.call,
+            lambda name: _value(vault, name), redactor.redact,
+            Inside(gate.call, ledger.tell),
         )  # fmt: skip
         stack.push_async_callback(gate.upstream.close)
     await reconcile_dead(services)
     await _remember_policy(services)
     return gate
-
-
-def _backend(setup: Setup) -> Backend:
-    database = setup.database
-    if not setup.trusted or database == "memory":
-        return MemoryBackend()  # nothing in an untrusted project is opened, not even its database
-    if database is None:
-        return SqliteBackend(setup.local / "ledger.db")
-    if not isinstance(database, str):
-        return database
-    if database.startswith(("postgres://", "postgresql://")):
-        from toolgate.storage.postgres import PostgresBackend
-
-        return PostgresBackend(database)
-    if "://" in database:
-        raise SetupError(
-            f"{database.partition('://')[0]!r} is not a database that toolgate speaks",
-            "give postgresql://…, the path of a SQLite file, or nothing for the project's own",
-        )
-    return SqliteBackend(setup.root / Path(database).expanduser())
 
 
 def _vault(setup: Setup, backend: Backend) -> Vault | None:
@@ -239,39 +161,6 @@ def _owners(setup: Setup, backend: Backend) -> Owners:
     if isinstance(backend, SqliteBackend):
         return FileOwners(backend.path.parent / "owners")
     return SoleOwner()
-
-
-def key_path(setup: Setup) -> Path:
-    if setup.config.ledger.key_file:
-        return _key_file(setup.root, setup.config.ledger.key_file)
-    ident = trust.make_project_id(setup.root)
-    return setup.state_dir / "keys" / f"{ident}.json"
-
-
-def _key_file(root: Path, written: str) -> Path:
-    try:
-        path = root / Path(written).expanduser()
-    except RuntimeError:  # `~somebody` who does not exist
-        raise SetupError(f"ledger.key_file: {written!r} has no home", "write an absolute path") from None
-    real = path.resolve()
-    plain = Path(os.path.normpath(root / written))
-    if real.is_relative_to(root) and (real != plain or Path(written).is_absolute()):
-        # policy shuts the file by the words of the configuration, so they must be where it is
-        raise SetupError(
-            f"ledger.key_file: {written!r} leads into the project",
-            f"write `key_file: {real.relative_to(root)}`, or better a place outside the project",
-        )
-    return path
-
-
-def _keys(setup: Setup, backend: Backend) -> Keys:
-    if isinstance(backend, MemoryBackend):
-        backend.keys = backend.keys or Keys.new()
-        kept: Keys = backend.keys
-        return kept
-    path = key_path(setup)
-    started = isinstance(backend, SqliteBackend) and backend.path.exists() and backend.path.stat().st_size > 0
-    return keyfile.load(path) if started else keyfile.load_or_create(path)
 
 
 def _files(setup: Setup, stack: AsyncExitStack, live: LivePolicy) -> WorkspaceFiles | None:
@@ -385,4 +274,14 @@ async def _remember_policy(services: Services) -> None:
         await services.ledger.look(lambda state, now: state.apply_policy(rows[0]))
 
 
-__all__ = ["Gate", "Setup", "key_path", "open", "open_record", "prepare"]
+__all__ = [
+    "Gate",
+    "Setup",
+    "key_path",
+    "make_key",
+    "open",
+    "open_desk",
+    "open_record",
+    "prepare",
+    "prepare_ledger",
+]

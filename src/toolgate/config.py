@@ -15,9 +15,10 @@ from pydantic import Field, ValidationError, model_validator
 
 from toolgate import yamlfile
 from toolgate.configflaws import every, flaws_of
-from toolgate.core.errors import ConfigError
+from toolgate.core.errors import ConfigError, NotAllowed
 from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, folded
+from toolgate.ledgerspec import LedgerSpec, rescued
 from toolgate.policy.checks import Parts, flaws
 from toolgate.policy.hard import Named
 from toolgate.policy.model import (
@@ -31,7 +32,7 @@ from toolgate.policy.model import (
     Strict,
     all_flawed,
     flawed,
-)  # fmt: skip
+)
 from toolgate.policy.policy import Policy
 from toolgate.sandboxspec import SandboxSpec
 from toolgate.serverspec import ServerSpec, name_flaws
@@ -65,13 +66,6 @@ class ConsentSpec(Strict):
 class McpSpec(Strict):
     profile: Literal["minimal", "code", "full"] = "full"
     """Which tools MCP clients are shown. Showing is not permission."""
-
-
-class LedgerSpec(Strict):
-    database: Annotated[str, Field(pattern=r"^postgres(ql)?://")] | None = None
-    """Absent: SQLite in `.toolgate/`."""
-    key_file: str | None = None
-    """Absent: in the user's state directory."""
 
 
 class BudgetSpec(Strict):
@@ -219,6 +213,12 @@ class Config(Strict):
         )
 
 
+def check_persona(name: str, config: Config) -> None:
+    if name != HUMAN and name not in config.personas:
+        listed = ", ".join(config.personas) or "none"
+        raise NotAllowed(f"there is no persona {name!r}", f"the personas are: {listed}")
+
+
 def load(root: Path) -> Config:
     """Read `toolgate.yaml` of a project."""
     return read(root / FILE)
@@ -247,6 +247,21 @@ def loads(text: str, file: str = FILE) -> Config:
     return _validated(document.data, document, file)
 
 
+def ledger_of(file: Path, problem: ConfigError) -> Config:
+    """All that may still be believed of a file with this problem: which ledger it means. One who wants to stop
+    everything must not stop another ledger than the one that is in use, so what cannot be known is refused."""
+    try:
+        spec = rescued(_bytes(file).decode("utf-8-sig", "replace"))
+    except ConfigError:
+        spec = LedgerSpec()
+    if spec is None:
+        raise ConfigError(
+            f"{problem.message}; and which ledger it means cannot be told from it",
+            f"{problem.fix}; until then every call is refused",
+        )
+    return Config.from_dict({"version": VERSION, "ledger": spec.model_dump()})
+
+
 def state_dir() -> Path:
     """Where this user's keys and trust live, outside every project."""
     for variable, below in (("TOOLGATE_STATE_DIR", ""), ("XDG_STATE_HOME", "toolgate")):
@@ -271,6 +286,15 @@ def schema() -> dict[str, Any]:
 
 
 def _text(file: Path) -> str:
+    raw = _bytes(file)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError("it is not UTF-8 text", "save it as UTF-8", str(file), line) from None
+
+
+def _bytes(file: Path) -> bytes:
     try:
         # Without O_NONBLOCK, a FIFO in its place would hold us until somebody writes into it.
         with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
@@ -285,11 +309,7 @@ def _text(file: Path) -> str:
         ) from None
     if len(raw) > yamlfile.MAX_BYTES:
         raise ConfigError(f"it is larger than {yamlfile.MAX_BYTES:,} bytes", "shorten it", str(file))
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise ConfigError("it is not UTF-8 text", "save it as UTF-8", str(file), line) from None
+    return raw
 
 
 def _mounts(given: Any) -> Any:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from toolgate import secrecy, undoing
-from toolgate.config import Config
+from toolgate.config import Config, check_persona
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
 from toolgate.core.context import NO_TRAIL, Trail
-from toolgate.core.errors import InvalidArgs, NotAllowed, NotFound, Unavailable
-from toolgate.core.event import Paused, Resumed
+from toolgate.core.errors import InvalidArgs, Unavailable
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
@@ -26,7 +26,6 @@ from toolgate.gate.validate import validate
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger import export, stats
 from toolgate.ledger.checkpoint import Checkpoint
-from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.resolve import ResolveWork
 from toolgate.ledger.rotate import rotate
 from toolgate.ledger.state import Grant
@@ -149,7 +148,7 @@ class Gate:
 
     async def approvals(self) -> list[Question]:
         """Open questions, oldest first."""
-        return sorted(await self.services.desk.questions(), key=lambda question: question.asked_at)
+        return await self.services.desk.waiting()
 
     async def answer(
         self, ident: str, answer: Literal["approve", "deny"], *, reason: str = "",
@@ -178,23 +177,16 @@ class Gate:
     async def pause(self, persona: str = "", *, reason: str = "", by: str = "") -> None:
         """Stop everything a persona does, or with no name everything at all, at once and in every process."""
         self._known(persona)
-
-        def decide(view: View) -> None:
-            view.emit(Paused(persona=persona, by=by or whoami(), reason=reason))
-
-        await self.services.ledger.do(Work(decide))
+        await self.services.desk.pause(persona, by=by, reason=reason)
 
     async def resume(self, persona: str = "", *, by: str = "") -> None:
-        def decide(view: View) -> None:
-            if persona not in view.state.paused:
-                raise NotFound(f"{persona or 'everything'} is not paused", "there is nothing to resume")
-            view.emit(Resumed(persona=persona, by=by or whoami()))
-
-        await self.services.ledger.do(Work(decide))
+        await self.services.desk.resume(persona, by=by)
 
     def _known(self, persona: str) -> None:
-        if persona and persona not in self.policy.personas:
-            raise NotAllowed(f"there is no persona {persona!r}", f"the personas are: {self.policy.listed()}")
+        with suppress(Unavailable):  # whoever was there before the file broke can still be stopped
+            self._policy.current()
+        if persona:
+            check_persona(persona, self.config)
 
     async def undo(
         self, *events: int | str, conversation: str = "", since: str = "", preview: bool = False,

@@ -178,8 +178,8 @@ class Sources:
 
     environ: Mapping[str, str]
     secret: Callable[[str], str | None] = field(default=lambda name: None, repr=False)
-    redact: Callable[[Any], Any] = field(default=lambda value: value, repr=False)
-    """Takes the vault's values out of a text."""
+    redact: Callable[[Any, tuple[str, ...]], Any] = field(default=lambda value, hidden: value, repr=False)
+    """Takes the vault's values, and those that a call hides, out of a value."""
 
 
 def filled(text: str, sources: Sources, used: Callable[[str, str], None]) -> str:

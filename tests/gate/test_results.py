@@ -11,6 +11,7 @@ import yaml
 
 from gates import Witness, policy
 from toolgate import Tool, tool
+from toolgate.core.errors import NotAllowed
 from toolgate.storage.port import Filter
 
 from .conftest import Open
@@ -187,6 +188,23 @@ async def test_a_policy_that_cannot_be_read_stops_everything_until_it_is_repaire
         file.write_text(yaml.safe_dump(policy("allow")))
         assert (await gate.call("t.act", {"x": "after"})).ok
     assert witness.arguments == ["before", "after"]
+
+
+async def test_a_persona_is_paused_while_the_policy_cannot_be_read(
+    opened: Open, tmp_path: Path, witness: Witness
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(yaml.safe_dump(policy("allow")))
+    async with opened(config=file) as gate:
+        file.write_text("version: [")
+        await gate.pause("ada")
+        with pytest.raises(NotAllowed, match="there is no persona 'adda'"):
+            await gate.pause("adda")
+        file.write_text(yaml.safe_dump(policy("allow")))
+        result = await gate.call("t.act", {"x": "1"})
+        assert result.error is not None
+        assert result.error.code == "not_allowed"
+    assert witness.arguments == []
 
 
 async def test_a_stricter_policy_counts_from_the_next_call_on(

@@ -16,7 +16,7 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
-from mcp.shared.subscriptions import ResourceUpdated
+from mcp.shared.subscriptions import ResourceUpdated, ToolsListChanged
 
 BUS = InMemorySubscriptionBus()
 OBJECT: dict[str, Any] = {"type": "object"}
@@ -39,6 +39,7 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "log", "description": "Log it.", "inputSchema": TEXT, "annotations": READS},
     {"name": "sample", "description": "Ask a model.", "inputSchema": TEXT, "annotations": READS},
     {"name": "touch", "description": "Change the note.", "inputSchema": OBJECT, "annotations": READS},
+    {"name": "grow", "description": "Have one more tool.", "inputSchema": OBJECT, "annotations": READS},
     {"name": "lie", "description": "Break it.", "inputSchema": OBJECT, "outputSchema": PROMISE},
 ]
 
@@ -94,6 +95,10 @@ async def talked(context: Any, params: types.CallToolRequestParams) -> Any:
                 await context.session.send_resource_updated("note://one")
             await BUS.publish(ResourceUpdated("note://one"))
             return said("touched")
+        case "grow":
+            TOOLS.append({"name": f"more{len(TOOLS)}", "description": "More.", "inputSchema": OBJECT})
+            await BUS.publish(ToolsListChanged())
+            return said("grown")
         case _:
             return said(f"no tool {params.name}", is_error=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,19 +47,6 @@ def cli(project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
         return Done(code, said.out, said.err)
 
     return run
-
-
-@pytest.fixture
-def terminal(project: Path) -> Iterator[Callable[..., Terminal]]:
-    opened: list[Terminal] = []
-
-    def open_one(*args: str) -> Terminal:
-        opened.append(Terminal(*args, cwd=project))
-        return opened[-1]
-
-    yield open_one
-    for one in opened:
-        one.close()
 
 
 def test_import_leaves_toolgate_itself_out(cli: Cli, project: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 import toolgate
 from toolgate import Gate
 
-from .world import a_tool, code, config, define, raw, said, status, witnessed
+from .world import a_tool, code, config, define, raw, said, settled, status, witnessed
 
 READS = {"readOnlyHint": True}
 
@@ -21,13 +20,6 @@ def shown(gate: Gate, *only: str) -> dict[str, str]:
     assert gate.upstream is not None
     held = {one["tool"]: one["definition"] for one in gate.upstream.diff("up")}
     return {tool: digest for tool, digest in held.items() if not only or tool in only}
-
-
-async def settled(gate: Gate, wanted: Any) -> None:
-    """Wait for what a notification sets off."""
-    async with asyncio.timeout(60):
-        while not wanted(status(gate)):
-            await asyncio.sleep(0.01)
 
 
 async def test_no_tool_is_called_and_no_word_of_it_shown_before_a_human_approves(place: Path) -> None:

@@ -14,7 +14,7 @@ import toolgate
 from toolgate.upstream.asking import NoModel, Sampling, answering
 from toolgate.upstream.logs import LogLine
 
-from .world import config, listening, raw, said, sdk, status
+from .world import config, listening, raw, said, sdk, settled, status
 
 ERAS = {"stdio": "2026-07-28", "http": "2026-07-28", "sse": "2025-11-25"}
 
@@ -95,6 +95,17 @@ async def test_a_model_that_gives_no_answer_is_a_refusal_to_the_server(place: Pa
         assert result.error is not None
         assert "refused by toolgate: failed" in result.error.message
         assert "it sleeps" not in result.error.message
+
+
+@pytest.mark.parametrize("kind", ["stdio", "http"])
+async def test_a_server_of_the_newest_protocol_that_has_more_tools_is_listed_again_at_once(
+    place: Path, kind: str
+) -> None:
+    async with _gate(place, kind) as gate:
+        assert gate.upstream is not None
+        await gate.upstream.discover("up")
+        assert said(await gate.call("up.grow")) == "grown"
+        await settled(gate, lambda one: bool(one["held"]))
 
 
 @pytest.mark.parametrize("kind", ["stdio", "http", "sse"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -113,3 +114,10 @@ def listening(kind: str, place: Path) -> Iterator[tuple[str, subprocess.Popen[st
     finally:
         process.kill()
         process.communicate(timeout=PATIENCE)
+
+
+async def settled(gate: Gate, wanted: Any) -> None:
+    """Wait for what a notification sets off."""
+    async with asyncio.timeout(60):
+        while not wanted(status(gate)):
+            await asyncio.sleep(0.01)

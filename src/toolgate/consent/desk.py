@@ -12,7 +12,8 @@ from typing import Any
 from toolgate.consent.works import AnswerWork, AskWork, RevokeWork, Scope, close_due
 from toolgate.core.clock import SECOND
 from toolgate.core.effects import Effects
-from toolgate.core.errors import Denied, Expired
+from toolgate.core.errors import Denied, Expired, NotFound
+from toolgate.core.event import Paused, Resumed
 from toolgate.core.ports import Channel, Notice, Question
 from toolgate.ledger.ledger import Ledger, View, Work
 from toolgate.ledger.state import Grant, Open, State, parsed
@@ -143,6 +144,10 @@ class Desk:
         )
         return [as_question(question) for question in found]
 
+    async def waiting(self) -> list[Question]:
+        """Open questions, oldest first."""
+        return sorted(await self.questions(), key=lambda question: question.asked_at)
+
     async def question(self, ident: str) -> Question | None:
         found = await self.ledger.look(lambda state, now: state.questions.get(ident))
         return as_question(found) if found else None
@@ -164,6 +169,20 @@ class Desk:
 
     async def revoke(self, ident: str, *, by: str = "", channel: str = "library", reason: str = "") -> None:
         await self.ledger.do(RevokeWork(ident, by or whoami(), channel, reason))
+
+    async def pause(self, persona: str, *, by: str = "", reason: str = "") -> None:
+        def decide(view: View) -> None:
+            view.emit(Paused(persona=persona, by=by or whoami(), reason=reason))
+
+        await self.ledger.do(Work(decide))
+
+    async def resume(self, persona: str, *, by: str = "") -> None:
+        def decide(view: View) -> None:
+            if persona not in view.state.paused:
+                raise NotFound(f"{persona or 'everything'} is not paused", "there is nothing to resume")
+            view.emit(Resumed(persona=persona, by=by or whoami()))
+
+        await self.ledger.do(Work(decide))
 
     async def sweep(self) -> None:
         def decide(view: View) -> None:

@@ -21,6 +21,8 @@ class Context:
     reason: str = ""
     """Why the caller says it makes the call."""
     progress: Callable[[float, str], None] = field(default=_ignore)
+    hidden: tuple[str, ...] = field(default=(), repr=False)
+    """The call's own secrets: whatever a tool has recorded beside its result must not repeat them."""
 
 
 @dataclass(slots=True, kw_only=True)

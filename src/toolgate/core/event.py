@@ -306,6 +306,20 @@ class Requested(Event):
 
 
 @dataclass(slots=True, kw_only=True)
+class Elicited(Event):
+    """A server asked the human something during a call: what, and whether it was told. Never what it was told."""
+
+    kind: ClassVar[str] = "elicited"
+    server: str
+    action: str
+    message: str = ""
+    fields: list[str] = field(default_factory=list)
+    """Names of what it wanted to know."""
+    reason: str = ""
+    """Why nobody was asked."""
+
+
+@dataclass(slots=True, kw_only=True)
 class Paused(Event):
     """Everything a persona does (or everybody) stops at once."""
 
@@ -356,7 +370,8 @@ class Vaulted(Event):
 
 EVENTS: tuple[type[Event], ...] = (
     Asked, Approved, Refused, Expired, Granted, Revoked, Denied, Rejected, Limited, Flood, Started, Committed,
-    Failed, Unknown, Resolved, Undone, Noted, Requested, Paused, Resumed, Configured, Rotated, Vaulted,
+    Failed, Unknown, Resolved, Undone, Noted, Requested, Elicited, Paused, Resumed, Configured, Rotated,
+    Vaulted,
 )  # fmt: skip
 BY_KIND: dict[str, type[Event]] = {event.kind: event for event in EVENTS}
 SETTLED = frozenset({"committed", "failed", "unknown"})

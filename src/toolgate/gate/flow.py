@@ -175,7 +175,9 @@ class Flow:
         assert self.tool is not None
         more = {"progress": self.progress} if self.progress is not None else {}
         trail = self.trail
-        return Context(self.call_id, self.persona, self.tool.name, trail.conversation, trail.reason, **more)
+        return Context(
+            self.call_id, self.persona, self.tool.name, trail.conversation, trail.reason, hidden=self.hidden, **more
+        )  # fmt: skip
 
     def meta(self, event: int | None = None) -> Meta:
         cached = isinstance(self.outcome, Done) and self.outcome.cached

@@ -112,6 +112,10 @@ class Ledger:
         """Read the state as it is now, caught up with every other process."""
         return await self.do(Work(lambda view: read(view.state, view.now), durable=False))
 
+    async def tell(self, event: Event) -> None:
+        """Record what decides nothing. It survives kill -9 but not a power cut."""
+        await self.do(Work(lambda view: view.emit(event), durable=False))
+
     def forget(self) -> None:
         """Rebuild the state at the next transaction: after a change of limits."""
         self._state = None

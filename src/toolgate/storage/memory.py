@@ -43,6 +43,9 @@ class MemoryBackend:
         self._executions: list[ExecutionRow] = []
         self._tables: dict[str, dict[Any, tuple[Any, ...]]] = {name: {} for name in schema.PROJECTIONS}
 
+    async def begun(self) -> bool:
+        return bool(self.journal)
+
     async def open(self, fold: Fold) -> None:
         self._fold = fold
 

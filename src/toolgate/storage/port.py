@@ -207,6 +207,10 @@ class Backend(Protocol):
 
     name: str
 
+    async def begun(self) -> bool:
+        """Whether something is recorded here. Asked before it is opened, and leaves nothing behind."""
+        ...
+
     async def open(self, fold: Fold) -> None: ...
 
     async def close(self) -> None: ...

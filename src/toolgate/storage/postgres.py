@@ -49,6 +49,18 @@ class PostgresBackend:
         self._owners = PostgresOwners(self.dsn)
         return self._owners
 
+    async def begun(self) -> bool:
+        try:
+            connection = await connect(self.dsn)
+            try:
+                if await connection.fetchval("SELECT to_regclass('journal')") is None:
+                    return False
+                return bool(await connection.fetchval("SELECT EXISTS (SELECT FROM journal)"))
+            finally:
+                await close(connection)
+        except ERRORS as error:
+            raise from_postgres(error, self.place) from error
+
     async def open(self, fold: Fold) -> None:
         self._writer = Writer(self.dsn, fold, self._server_clock, self._owners)
         self._loop = asyncio.get_running_loop()

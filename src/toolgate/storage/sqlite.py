@@ -63,6 +63,10 @@ class SqliteBackend:
         self._pace = 0.0
         """What a commit takes lately, in seconds."""
 
+    async def begun(self) -> bool:
+        """A file that holds something counts: whoever made it had a key, and it may be damaged."""
+        return self.path.exists() and self.path.stat().st_size > 0
+
     async def open(self, fold: Fold) -> None:
         self._fold = fold
         self._loop = asyncio.get_running_loop()

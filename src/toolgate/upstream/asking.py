@@ -12,9 +12,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from toolgate.core.context import Context
+from toolgate.core.event import Elicited
 from toolgate.core.result import Result
 from toolgate.upstream.logs import LogLine
 from toolgate.upstream.results import Scrub, cleaned
+
+WORDS, FIELDS, FIELD = 500, 20, 80
+"""Characters of a question, names of a form and characters of each that the ledger keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,8 @@ class Elicitation:
 class Reply:
     action: Literal["accept", "decline", "cancel"]
     content: Mapping[str, Any] | None = None
+    reason: str = ""
+    """Why it is no answer of the human's, if it is none. For the ledger, not for the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +111,13 @@ def question(source: str, params: Any, scrub: Scrub) -> Elicitation:
     schema, url = getattr(params, "requested_schema", None) or {}, getattr(params, "url", "") or ""
     message, schema, url = cleaned([params.message, dict(schema), url], scrub)
     return Elicitation(source, message, schema, url)
+
+
+def elicited(question: Elicitation, context: Context, action: str, reason: str) -> Elicited:
+    """The event that says what came of it: what was asked, by name; what was answered is between the two."""
+    fields = question.schema.get("properties")
+    names = [str(name)[:FIELD] for name in fields][:FIELDS] if isinstance(fields, Mapping) else []
+    return Elicited(
+        call=context.call_id, persona=context.persona, tool=context.tool, conversation=context.conversation,
+        server=question.source, action=action, message=question.message[:WORDS], fields=names, reason=reason,
+    )  # fmt: skip

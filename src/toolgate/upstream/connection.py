@@ -18,9 +18,8 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
 from toolgate.core.errors import CallError, Failed, Unavailable
-from toolgate.upstream import logs
+from toolgate.upstream import listening, logs
 from toolgate.upstream.definitions import KEYS, MAX_TOOLS
-from toolgate.upstream.subscribing import listened
 from toolgate.upstream.underway import Calls, UnderWay
 from toolgate.upstream.wishes import OWN_LEVEL, Behind, Wishes
 from toolgate.version import VERSION
@@ -35,6 +34,7 @@ MAX_PAGES = 100
 MAX_ROUNDS = 10
 CLOSE_SECONDS = 15.0
 LEVEL_SECONDS = 5.0
+LISTEN_SECONDS = 10.0
 Progress = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
 _NOT_OURS = "see `elicitation` and `sampling` in docs/servers.md; roots are not offered"
 _ANSWER: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
@@ -223,9 +223,7 @@ class Connection:
         """Hear of changes from now on; what comes back ends that. The newest protocol has a stream for each."""
         session = self._client.session
         if self.modern:
-            stream = await listened(session, uri, self._behind.updated, lambda: self.alive)
-            self._streams.add(stream)
-            stream.add_done_callback(self._streams.discard)
+            stream = await self._listened(listening.resource(uri, self._behind.updated))
 
             async def end() -> None:
                 stream.cancel()
@@ -240,6 +238,26 @@ class Connection:
             await session.send_request(request, types.EmptyResult)
 
         return leave
+
+    async def follow_tools(self) -> None:
+        """Hear when its list of tools changes. Servers of the handshake era say so unasked; of the others those that say so
+        at all are asked, and whoever does not is listed again now and then."""
+        said = self._client.server_capabilities.tools
+        if not self.modern or said is None or not said.list_changed:
+            return
+        try:
+            async with asyncio.timeout(LISTEN_SECONDS):
+                await self._listened(listening.tools(self._behind.changed))
+        except Exception as error:
+            log.info("%s does not say when its tools change: %s", self.name, type(error).__name__)
+        else:
+            self._behind.changed()  # they may have, since they were listed
+
+    async def _listened(self, wanted: listening.Wanted) -> asyncio.Task[None]:
+        stream = await listening.listened(self._client.session, wanted, lambda: self.alive)
+        self._streams.add(stream)
+        stream.add_done_callback(self._streams.discard)
+        return stream
 
     async def _told_level(self, wanted: str) -> str:
         """The most that anybody wants to hear. Each caller gets what it wants of that."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ from toolgate.core.result import Result
 from toolgate.core.tool import Tool, tool
 from toolgate.serverspec import ServerSpec
 from toolgate.upstream.asking import Model, NoModel, Sampling
+from toolgate.upstream.inside import Call
 from toolgate.upstream.logs import Allowance
 from toolgate.upstream.results import Scrub, blocks, cleaned
 from toolgate.upstream.underway import Ended, UnderWay
@@ -35,7 +36,6 @@ WORDS = 10, 10 / 60
 _CONTENT = frozenset({"text", "image", "audio"})
 _PASSED_ON = ("systemPrompt", "temperature", "stopSequences", "modelPreferences")
 """Not `includeContext`, which would show the server what is none of its business; not `metadata`, not tools."""
-Call = Callable[..., Awaitable[Result]]
 _granting: ContextVar[str] = ContextVar("granting", default="")
 """The wish that the call in this task was made for."""
 

@@ -17,9 +17,10 @@ from toolgate.serverspec import ServerSpec, Sources
 from toolgate.upstream.asking import caller_here
 from toolgate.upstream.breaker import Breaker
 from toolgate.upstream.definitions import Definition, sort_out
+from toolgate.upstream.inside import Inside
 from toolgate.upstream.outcomes import as_read, late, lost, told, why_held
 from toolgate.upstream.results import defused, presented
-from toolgate.upstream.sampling import Call, Samplings
+from toolgate.upstream.sampling import Samplings
 from toolgate.upstream.schema import Checker, Unusable
 from toolgate.upstream.store import Store
 from toolgate.upstream.subscribing import Subscriptions
@@ -52,11 +53,11 @@ class Health:
 class Server:
     def __init__(
         self, name: str, spec: ServerSpec, root: Path, sources: Sources, store: Store,
-        listed: Callable[[str], None], call: Call,
+        listed: Callable[[str], None], inside: Inside,
     ) -> None:  # fmt: skip
         self.name = name
         self.spec = spec
-        self.samplings = Samplings(name, spec, call)
+        self.samplings = Samplings(name, spec, inside.call)
         self.subscriptions = Subscriptions(name)
         self.root = root
         self.breaker = Breaker()
@@ -64,6 +65,7 @@ class Server:
         self.connection: Connection | None = None
         self.restarts = 0
         self._sources = sources
+        self._record = inside.record
         self._store = store
         self._listed = listed
         self._lock = asyncio.Lock()
@@ -105,9 +107,9 @@ class Server:
             **asdict(self.health),
         }
 
-    def scrub(self, value: Any) -> Any:
-        """Without the values that its environment and headers were filled with."""
-        return self._way.scrub(value) if self._way is not None else value
+    def scrub(self, value: Any, hidden: tuple[str, ...] = ()) -> Any:
+        """Without the values that its environment and headers were filled with, and a call's own secrets."""
+        return self._way.scrub(value, hidden) if self._way is not None else value
 
     # --- connecting ---------------------------------------------------------------------------------------
 
@@ -163,6 +165,7 @@ class Server:
         self.health.starts += 1
         self._well((time.perf_counter() - begun) * 1000)  # it is there, but has not done anything yet
         self.beside(self.subscriptions.again(connection))
+        self.beside(connection.follow_tools())
         return connection
 
     def _connect(self) -> Connection:
@@ -187,7 +190,9 @@ class Server:
         hint = "check `url` and `headers`" if self.spec.url else "start it by hand to see what it says"
         offered = self.samplings if self.spec.sampling != "deny" else None
         may_ask = self.spec.elicitation == "allow"
-        behind = Behind(self.scrub, self._relist_soon, self.subscriptions.updated, offered, may_ask)
+        behind = Behind(
+            self.scrub, self._record, self._relist_soon, self.subscriptions.updated, offered, may_ask
+        )
         made.append(Connection(self.name, transport, self.spec.kind == "sse", behind, hint))
         return made[0]
 

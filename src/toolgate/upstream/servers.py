@@ -15,8 +15,8 @@ from toolgate.core.names import Registry
 from toolgate.core.tool import Tool, tool
 from toolgate.serverspec import ServerSpec, Sources
 from toolgate.upstream.definitions import difference
+from toolgate.upstream.inside import Inside
 from toolgate.upstream.reading import reading_tools
-from toolgate.upstream.sampling import Call
 from toolgate.upstream.server import Server
 from toolgate.upstream.store import Listing, Pins, Stamp, Store
 from toolgate.upstream.tools import enters, imported, stub
@@ -35,12 +35,12 @@ class Servers:
 
     def __init__(
         self, specs: Mapping[str, ServerSpec], root: Path, sources: Sources, store: Store,
-        registry: Registry, call: Call,
+        registry: Registry, inside: Inside,
     ) -> None:  # fmt: skip
         self._store = store
         self._registry = registry
         self._all = {
-            name: Server(name, spec, root, sources, store, self._look_again, call)
+            name: Server(name, spec, root, sources, store, self._look_again, inside)
             for name, spec in specs.items()
         }
         self._directory: Stamp = None

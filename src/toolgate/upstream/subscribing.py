@@ -22,8 +22,6 @@ PAUSE = 0.05
 MOST = 1000
 """Resources of one server that are listened for at once."""
 SECONDS = 10.0
-AGAIN = 5.0
-"""Seconds until a stream that ended is opened again."""
 Tell = Callable[[], None]
 Leave = Callable[[], Coroutine[Any, Any, None]]
 
@@ -105,55 +103,3 @@ class Subscriptions:
         for soon in self._soon.values():
             soon.cancel()
         self._soon.clear()
-
-
-async def listened(
-    session: Any, uri: str, updated: Callable[[str], None], alive: Callable[[], bool]
-) -> asyncio.Task[None]:
-    """The newest protocol's way: a stream for as long as it is wanted, in a task of its own."""
-    opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(_listen_on(session, uri, updated, opened, alive))
-    try:
-        await asyncio.shield(opened)
-    except BaseException:
-        task.cancel()
-        await asyncio.wait((task,))
-        raise
-    return task
-
-
-async def _listen_on(
-    session: Any,
-    uri: str,
-    updated: Callable[[str], None],
-    opened: asyncio.Future[None],
-    alive: Callable[[], bool],
-) -> None:
-    """A stream that ends is opened again; what was missed meanwhile may be a change."""
-    while True:
-        try:
-            await _listen(session, uri, updated, opened)
-        except Exception as error:
-            if not opened.done():
-                opened.set_exception(error)
-                return
-        await asyncio.sleep(AGAIN)
-        if not alive():
-            return
-
-
-async def _listen(
-    session: Any, uri: str, updated: Callable[[str], None], opened: asyncio.Future[None]
-) -> None:
-    from mcp.client.subscriptions import ResourceUpdated, listen
-
-    async with listen(session, resource_subscriptions=[uri]) as stream:
-        if uri not in (stream.honored.resource_subscriptions or ()):
-            raise Unavailable("the server does not say when this changes", "read it again")
-        if opened.done():
-            updated(uri)
-        else:
-            opened.set_result(None)
-        async for event in stream:
-            if isinstance(event, ResourceUpdated):
-                updated(event.uri)

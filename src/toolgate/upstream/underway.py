@@ -6,11 +6,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from toolgate.core.context import Context
+from toolgate.core import context as served
 from toolgate.upstream.asking import Caller
 from toolgate.upstream.logs import Allowance
 
@@ -22,7 +22,7 @@ LINGERS = 600.0
 @dataclass(eq=False)
 class UnderWay:
     caller: Caller
-    context: Context
+    context: served.Context
     samplings: int = 0
     """How often the server has wanted a model for it."""
     questions: int = 0
@@ -56,6 +56,13 @@ class Ended(Exception):
 _NOBODYS: Any = object()
 _current: ContextVar[UnderWay | None] = ContextVar("under way", default=None)
 """The SDK handles what comes on a call's own HTTP response in the context of that call."""
+
+
+def nobodys() -> Context:
+    """For what goes on beside all calls: whatever a server says there belongs to none."""
+    context = Context()
+    context.run(_current.set, _NOBODYS)
+    return context
 
 
 class Calls:

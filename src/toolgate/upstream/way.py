@@ -28,10 +28,10 @@ class Way:
         self._secrets: set[str] = set()
         self._program: Program | None = None
 
-    def scrub(self, value: Any) -> Any:
+    def scrub(self, value: Any, hidden: tuple[str, ...] = ()) -> Any:
         """Without the values that environment, headers and arguments were filled with, and without the vault's: those
         are found as numbers and in pieces too, so a whole value is looked at, not each text in it."""
-        value = self._sources.redact(value)
+        value = self._sources.redact(value, hidden)
         secrets = sorted(self._secrets, key=len, reverse=True)
         return without(secrets, value) if secrets else value
 

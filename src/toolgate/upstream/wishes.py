@@ -6,15 +6,17 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import mcp_types as types
 from pydantic import ValidationError
 
 from toolgate.upstream import asking, logs
+from toolgate.upstream.inside import Record
 from toolgate.upstream.results import Scrub
 from toolgate.upstream.sampling import Refused, Samplings
-from toolgate.upstream.underway import Calls, Ended
+from toolgate.upstream.underway import Calls, Ended, UnderWay
 
 log = logging.getLogger("toolgate.upstream")
 ASK_SECONDS = 600.0
@@ -29,7 +31,8 @@ OWN_LINES = logs.BURST, 100 / 60
 class Behind:
     """Where what a server says goes, apart from its answers."""
 
-    scrub: Scrub
+    scrub: Callable[..., Any]
+    record: Record
     changed: Callable[[], None]
     """Its list of tools has changed."""
     updated: Callable[[str], None]
@@ -46,35 +49,52 @@ class Wishes:
         self._own = logs.Allowance(*OWN_LINES)
 
     async def elicit(self, context: Any, params: Any) -> types.ElicitResult:
-        """Only where it is clear whose call it belongs to, and that caller can show it."""
+        """Only where it is clear whose call it belongs to, and that caller can show it. What came of it is an event
+        before the server hears of it."""
         under_way = self._calls.whose()
-        handler = under_way.caller.answer if under_way is not None else None
-        if under_way is not None:
-            under_way.questions += 1
-        if handler is None or under_way is None or under_way.questions > MOST_QUESTIONS:
+        if under_way is None:
             if self._own.take():
-                log.info("%s asked the human something; nobody can show it, so it was declined", self._name)
+                log.info("%s asked the human something, but not clearly during one call", self._name)
+            return types.ElicitResult(action="decline")
+        under_way.questions += 1
+        if under_way.questions > MOST_QUESTIONS + 1:  # the first one too many is recorded
             return types.ElicitResult(action="decline")
         try:
+            question = asking.question(self._name, params, self._scrub(under_way))
+            answer, why = await self._shown(question, under_way)
+            await self._behind.record(asking.elicited(question, under_way.context, answer.action, why))
+            return answer
+        except Exception:
+            log.exception("a question of %s could not be handled", self._name)
+            return types.ElicitResult(action="cancel")
+
+    async def _shown(
+        self, question: asking.Elicitation, under_way: UnderWay
+    ) -> tuple[types.ElicitResult, str]:
+        """What the human said, or why nobody was asked."""
+        handler = under_way.caller.answer
+        if handler is None:
+            return types.ElicitResult(action="decline"), "the caller has nobody to show it to"
+        if under_way.questions > MOST_QUESTIONS:
+            return types.ElicitResult(action="decline"), f"a call may ask {MOST_QUESTIONS} times"
+        try:
             async with asyncio.timeout(ASK_SECONDS):
-                question = asking.question(self._name, params, self._behind.scrub)
                 reply = await under_way.while_it_lasts(handler(question))
             content = dict(reply.content) if reply.content is not None and reply.action == "accept" else None
-            return types.ElicitResult(action=reply.action, content=content)
+            return types.ElicitResult(action=reply.action, content=content), reply.reason
         except ValidationError:
             # here, not where it is sent: there it would be taken for a failure of the server
-            log.info("an answer to a question of %s has no form that it could have", self._name)
-            return types.ElicitResult(action="cancel")
+            return types.ElicitResult(action="cancel"), "the answer has no form that it could have"
         except Ended:
-            return types.ElicitResult(action="cancel")
-        except Exception:
-            log.exception("a question of %s could not be shown", self._name)
-            return types.ElicitResult(action="cancel")
+            return types.ElicitResult(action="cancel"), "the call ended first"
+        except TimeoutError:
+            return types.ElicitResult(action="cancel"), "there was no answer in time"
 
     async def sample(self, context: Any, params: Any) -> types.CreateMessageResult | types.ErrorData:
         assert self._behind.samplings is not None
         try:
-            answer = await self._behind.samplings.ask(params, self._calls.whose(), self._behind.scrub)
+            under_way = self._calls.whose()
+            answer = await self._behind.samplings.ask(params, under_way, self._scrub(under_way))
             return types.CreateMessageResult.model_validate(answer)
         except Refused as refused:
             return types.ErrorData(code=types.INVALID_REQUEST, message=str(refused))
@@ -91,7 +111,7 @@ class Wishes:
         mine = logs.wanted(params.level, OWN_LEVEL) and self._own.take()
         if hear is None and not mine:
             return  # looking for secrets costs more than a flood is worth
-        line = logs.line(self._name, params.level, params.logger, params.data, self._behind.scrub)
+        line = logs.line(self._name, params.level, params.logger, params.data, self._scrub(under_way))
         if mine:
             log.info("%s logs (%s): %s", line.logger, line.level, line.data)
         if hear is not None and under_way is not None:
@@ -99,3 +119,8 @@ class Wishes:
                 words = f"{missed:,} log messages of {self._name} were left out"
                 hear(logs.LogLine("toolgate", line.level, "toolgate", words))
             hear(line)
+
+    def _scrub(self, under_way: UnderWay | None) -> Scrub:
+        """The server knows the secrets it was called with, too."""
+        hidden = under_way.context.hidden if under_way is not None else ()
+        return partial(self._behind.scrub, hidden=hidden)

@@ -20,11 +20,6 @@ LAG_S = 3.0
 MEMORY = 600 << 20
 
 
-def modes() -> list[str]:
-    """Root's own mode can only be tried by root."""
-    return ["root", "userns", "landlock"] if os.geteuid() == 0 else ["userns", "landlock"]
-
-
 def command(module: str, mode: str, *more: str) -> list[str]:
     user = 0 if mode == "root" or os.geteuid() != 0 else USER
     return [sys.executable, "-m", module, mode, str(user), *more]

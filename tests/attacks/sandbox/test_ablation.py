@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from sandbox.remote import modes
 from toolgate.sandbox.inside.order import LAYERS
 
 from .ablations import ABLATIONS, Ablation
-from .hosts import command, environment, modes
+from .hosts import command, environment
 
 _TRIED = [each for each in ABLATIONS if each.mode in modes()]
 

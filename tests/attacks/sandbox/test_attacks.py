@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from sandbox.remote import modes
+
 from .attack import LAYERS
-from .hosts import faults, modes, run
+from .hosts import faults, run
 from .table import ATTACKS, SECTIONS
 
 HANDLES = 60

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from .hosts import environment, modes
+from sandbox.remote import modes
+
+from .hosts import environment
 
 KILLS = 15
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from toolgate import config, trust
 from toolgate.faces.cli.main import main
 
-from .driving import Cli, Done, Terminal
+from .driving import Cli, Done
 
 POLICY = """\
 version: 1
@@ -94,16 +93,3 @@ def cli(project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
         return Done(code, said.out, said.err)
 
     return run
-
-
-@pytest.fixture
-def terminal(project: Path) -> Iterator[Callable[..., Terminal]]:
-    opened: list[Terminal] = []
-
-    def open_one(*args: str) -> Terminal:
-        opened.append(Terminal(*args, cwd=project))
-        return opened[-1]
-
-    yield open_one
-    for one in opened:
-        one.close()

@@ -134,6 +134,8 @@ def test_a_missing_key_stops_the_gate_and_leaves_the_plain_chain_to_check(
     (key,) = (own_state_dir / "keys").glob("*.json")
     key.unlink()
     clear(cli("call", "system.ping"), 1, "the key of this ledger is missing")
+    for command in (("init",), ("trust", "--yes")):
+        assert "the key of this ledger is missing" in cli(*command).err
     assert not key.exists()
     checked = cli("ledger", "verify")
     assert (checked.code, "the chain is whole, but its seals cannot be checked" in checked.err) == (1, True)
@@ -217,6 +219,6 @@ def test_a_bug_of_ours_is_no_traceback_either(cli: Cli, monkeypatch: pytest.Monk
     def broken(*args: object) -> None:
         raise RuntimeError("unforeseen")
 
-    monkeypatch.setattr("toolgate.app.prepare", broken)
+    monkeypatch.setattr("toolgate.app.prepare_ledger", broken)
     clear(cli("stats"), 1, "toolgate itself failed: RuntimeError: unforeseen", "--debug")
     assert "Traceback" in cli("--debug", "stats").err

@@ -101,7 +101,7 @@ def test_a_broken_configuration_and_a_broken_plugin_are_wrong(cli: Cli, project:
     done = cli("doctor", "--json")
     assert (done.code, states(done)["gate"]) == (1, "bad")
     (project / "toolgate.yaml").write_text("version: 1\nx: 1\n")
-    assert states(cli("doctor", "--json"))["configuration"] == "bad"
+    assert states(cli("doctor", "--json"))["toolgate.yaml"] == "bad"
 
 
 @pytest.mark.parametrize(("mode", "state"), [(0o700, "ok"), (0o755, "warn"), (0o777, "bad")])

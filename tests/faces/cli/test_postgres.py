@@ -32,3 +32,20 @@ def test_a_waiting_call_is_answered_and_all_of_it_verifies_on_postgresql(
     assert kinds == ["asked", "approved", "started", "committed", "rotated"]
     assert len(cli("ledger", "export").out.splitlines()) == cli("ledger", "verify", "--json").data["events"]
     assert not (project / ".toolgate" / "ledger.db").exists()
+
+
+def test_a_ledger_that_was_only_looked_at_can_still_begin_and_then_needs_its_key(
+    cli: Cli, project: Path, fresh_dsn: str, own_state_dir: Path
+) -> None:
+    text = (project / "toolgate.yaml").read_text()
+    (project / "toolgate.yaml").write_text(text + f"ledger: {{database: '{fresh_dsn}'}}\n")
+    assert cli("ledger", "tail").code == 0
+    assert not (own_state_dir / "keys").exists()
+    assert cli("call", "system.ping").code == 0
+    (key,) = (own_state_dir / "keys").glob("*.json")
+    key.unlink()
+    for command in (("call", "system.ping"), ("pause",)):
+        refused = cli(*command)
+        assert (refused.code, "the key of this ledger is missing" in refused.err) == (1, True), refused
+    assert "the key of this ledger is missing" in cli("trust", "--yes").err
+    assert not key.exists()

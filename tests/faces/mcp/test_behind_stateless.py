@@ -47,7 +47,7 @@ async def test_a_servers_question_is_answered_by_the_repeated_call_which_is_the_
         assert await world.gate.approvals() == []
         assert await world.rows("up.ask") == ["started"]
         assert json.loads(said(await _again(client, state, {key: WORD}))) == WORD
-        assert await world.rows("up.ask") == ["started", "committed"]
+        assert await world.rows("up.ask") == ["started", "elicited", "committed"]
 
 
 async def test_a_servers_wish_for_a_model_comes_after_the_question_about_it(tmp_path: Path) -> None:

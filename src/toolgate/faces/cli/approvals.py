@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from toolgate.consent.desk import Desk
 from toolgate.consent.works import Scope
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.core.ports import Question
-from toolgate.facade import Gate
 from toolgate.faces import words
 from toolgate.faces.cli import arguments, complete, idents, options, project, speech
 from toolgate.faces.cli import question as questions
@@ -67,9 +67,13 @@ def _scope(seconds: float, paths: list[str] | None, named: list[str] | None, use
 async def _answer(
     ident: str, answer: Literal["approve", "deny"], reason: str, scope: Scope | None, root: Path | None
 ) -> None:
-    async with project.gate(root) as gate:
-        ident = await _whole(gate, ident)
-        outcome = await gate.answer(ident, answer, reason=reason, scope=scope, channel=options.channel())
+    if answer == "approve":
+        project.trusted(root)  # under a broken policy a call can be refused, and not approved
+    async with project.desk(root) as desk:
+        ident = await _whole(desk, ident)
+        outcome = await desk.answer(
+            ident, answer == "approve", reason=reason, scope=scope, channel=options.channel()
+        )
     if not speech.finish({"id": ident, "outcome": outcome}):
         speech.say(f"{ident} is {outcome}" + ("; `toolgate grants` shows the grant" if scope else ""))
         if outcome == "approved":
@@ -77,9 +81,9 @@ async def _answer(
 
 
 async def _show(ident: str, root: Path | None) -> None:
-    async with project.gate(root) as gate:
-        ident = await _whole(gate, ident)
-        question = await gate.services.desk.question(ident)
+    async with project.desk(root) as desk:
+        ident = await _whole(desk, ident)
+        question = await desk.question(ident)
     if question is None:
         raise NotFound(
             f"there is no open question {ident}",
@@ -94,26 +98,27 @@ async def _show(ident: str, root: Path | None) -> None:
         speech.say(f"\nit is {question.state} and waits for the call to be made again")
 
 
-async def _whole(gate: Gate, ident: str) -> str:
+async def _whole(desk: Desk, ident: str) -> str:
     """An open one first: that is what a person has before their eyes."""
-    return await idents.whole(gate.events, ident, "q", [question.id for question in await gate.approvals()])
+    opened = [question.id for question in await desk.questions()]
+    return await idents.whole(desk.ledger.backend.rows, ident, "q", opened)
 
 
 async def _list(root: Path | None) -> None:
-    async with project.gate(root) as gate:
-        _print(await gate.approvals())
+    async with project.desk(root) as desk:
+        _print(await desk.waiting())
 
 
 async def _watch(root: Path | None) -> None:
     """Until Ctrl-C; prints again only when something has changed."""
     seen: list[str] | None = None
-    async with project.gate(root) as gate:
+    async with project.desk(root) as desk:
         while True:
-            found = await gate.approvals()
+            found = await desk.waiting()
             if [question.id for question in found] != seen:
                 seen = [question.id for question in found]
                 _print(found)
-            await gate.services.ledger.backend.changed(5.0)
+            await desk.ledger.backend.changed(5.0)
 
 
 def _print(found: list[Question]) -> None:

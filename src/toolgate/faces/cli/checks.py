@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 from toolgate import app, config
 from toolgate.app import Setup
 from toolgate.core.clock import SECOND, iso
+from toolgate.core.errors import ConfigError
 from toolgate.facade import Gate
 from toolgate.faces.cli.question import now
 from toolgate.faces.cli.sandboxwords import sandbox_findings
@@ -83,8 +84,16 @@ async def configuration(patient: Patient) -> AsyncIterator[Finding]:
     if not file.exists():
         yield Finding("bad", config.FILE, f"there is none in {patient.root}", "run `toolgate init`")
         return
-    patient.setup = app.prepare(patient.root)
-    yield Finding("ok", config.FILE, str(file))
+    try:
+        patient.setup = app.prepare_ledger(patient.root)
+    except ConfigError as error:
+        yield Finding("bad", config.FILE, error.message, error.fix)
+        return
+    problem = patient.setup.problem
+    if problem is None:
+        yield Finding("ok", config.FILE, str(file))
+    else:
+        yield Finding("bad", config.FILE, f"{problem.message}; every call is refused", problem.fix)
     if patient.setup.trusted:
         yield Finding("ok", "trust", "this user trusts the project")
     else:
@@ -187,7 +196,7 @@ async def permissions(patient: Patient) -> AsyncIterator[Finding]:
 
 async def gate(patient: Patient) -> AsyncIterator[Finding]:
     """Opening a gate loads the plugins and settles what dead owners left behind."""
-    if patient.record is None:
+    if patient.setup is None or patient.setup.problem is not None or patient.record is None:
         return
     async with patient.record.backend.snapshot() as snapshot:
         head = await snapshot.head()

@@ -32,8 +32,8 @@ def grants(
 
 
 async def _list(root: Any) -> None:
-    async with project.gate(root) as gate:
-        found = await gate.grants()
+    async with project.desk(root) as desk:
+        found = await desk.grants()
     if speech.finish([_plain(grant) for grant in found]):
         return
     if not found:
@@ -58,8 +58,9 @@ def _plain(grant: Grant) -> dict[str, Any]:
 
 
 async def _revoke(ident: str, reason: str, root: Any) -> None:
-    async with project.gate(root) as gate:
-        ident = await idents.whole(gate.events, ident, "g", [grant.id for grant in await gate.grants()])
-        await gate.revoke(ident, reason=reason, channel=options.channel())
+    async with project.desk(root) as desk:
+        live = [grant.id for grant in await desk.grants()]
+        ident = await idents.whole(desk.ledger.backend.rows, ident, "g", live)
+        await desk.revoke(ident, reason=reason, channel=options.channel())
     if not speech.finish({"id": ident, "revoked": True}):
         speech.say(f"{ident} is revoked; such calls are asked about again")

@@ -9,11 +9,9 @@ from typing import Annotated
 
 import typer
 
-from toolgate import app as composition
 from toolgate import config, trust
 from toolgate.core.errors import SetupError
-from toolgate.faces.cli import options, speech
-from toolgate.ledger import keys
+from toolgate.faces.cli import options, project, speech
 
 app = options.family()
 IGNORED = f"{config.STATE}/"
@@ -42,7 +40,7 @@ def init(
     ignored = _ignore(root)
     ident = None if strange else trust.trust(root, config.state_dir())
     if not strange:
-        keys.load_or_create(composition.key_path(composition.prepare(root)))
+        project.make_key(root)
     done = {
         "root": str(root),
         "project": ident,

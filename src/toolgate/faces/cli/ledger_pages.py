@@ -116,6 +116,9 @@ def _gist(kind: str, body: dict[str, Any]) -> str:
         case "requested":
             answer = str(body.get("status", "")) if body["allowed"] else f"refused: {body.get('reason', '')}"
             return f"{body['method']} {body['url']} → {answer}"
+        case "elicited":
+            why = f" ({body['reason']})" if body.get("reason") else ""
+            return f"{body['server']} asked: {body.get('message', '')!r} → {body['action']}{why}"
         case "vaulted":
             return f"{body['op']} {body['secret']}, {by_whom(body['by'], body['channel'])}"
         case "resolved":

@@ -6,6 +6,11 @@ from typing import Annotated
 
 import typer
 
+from toolgate import app
+from toolgate.app import Setup
+from toolgate.config import check_persona
+from toolgate.core.errors import InvalidArgs
+from toolgate.core.names import PERSONA
 from toolgate.faces.cli import complete, options, project, speech
 
 pause_app = options.family()
@@ -24,12 +29,24 @@ def pause(
 
 
 async def _pause(persona: str, reason: str, root: options.Root) -> None:
-    async with project.gate(root) as gate:
-        await gate.pause(persona, reason=reason)
+    setup = project.recorded(root)
+    if persona:
+        _check(persona, setup)
+    async with app.open_desk(setup) as desk:
+        await desk.pause(persona, reason=reason)
     if not speech.finish({"persona": persona, "paused": True}):
         speech.say(
             f"{persona or 'everybody'} is paused; `toolgate resume{' ' + persona if persona else ''}` lifts it"
         )
+
+
+def _check(persona: str, setup: Setup) -> None:
+    if setup.problem is None:
+        check_persona(persona, setup.config)
+    elif not PERSONA.fullmatch(persona):
+        raise InvalidArgs(f"{persona[:80]!r} is not a persona's name", "use letters, digits, - and _")
+    else:
+        speech.note(f"whether there is a persona {persona} cannot be checked", "yellow")
 
 
 @resume_app.command(epilog="Example: toolgate resume builder")
@@ -39,7 +56,7 @@ def resume(persona: Who = "", root: options.Root = None, json: options.Json = Fa
 
 
 async def _resume(persona: str, root: options.Root) -> None:
-    async with project.gate(root) as gate:
-        await gate.resume(persona)
+    async with project.desk(root) as desk:
+        await desk.resume(persona)
     if not speech.finish({"persona": persona, "paused": False}):
         speech.say(f"{persona or 'everybody'} may go on")

@@ -15,10 +15,11 @@ import typer
 
 from toolgate import app, config
 from toolgate.app import Setup
-from toolgate.core.errors import NotAllowed, SetupError
+from toolgate.consent.desk import Desk
+from toolgate.core.errors import NotAllowed, SetupError, ToolgateError
 from toolgate.core.ports import Channel
 from toolgate.facade import Gate
-from toolgate.faces.cli import complete
+from toolgate.faces.cli import complete, speech
 from toolgate.record import Record
 
 INTERRUPTED = 130
@@ -70,7 +71,21 @@ def prepare(root: Path | None) -> Setup:
 
 def trusted(root: Path | None) -> Setup:
     """For commands that make no sense without the project's own record."""
-    setup = prepare(root)
+    return _trusted(prepare(root))
+
+
+def recorded(root: Path | None) -> Setup:
+    """For commands that need the record and not the policy: where toolgate.yaml is broken they say so and go on."""
+    setup = _trusted(app.prepare_ledger(locate(root)))
+    if setup.problem is not None:
+        speech.note(
+            f"warning: the policy is broken, and every call is refused: {setup.problem.message}", "yellow"
+        )
+        speech.note(f"this is about the ledger in {setup.place}", "yellow")
+    return setup
+
+
+def _trusted(setup: Setup) -> Setup:
     _set_up(setup)
     if not setup.trusted:
         raise distrusted(setup.root, "nothing of it is opened")
@@ -96,6 +111,17 @@ def _set_up(setup: Setup) -> None:
         raise SetupError(f"there is no {config.FILE} in {setup.root} or above it", "run `toolgate init`")
 
 
+def make_key(root: Path) -> None:
+    """With a new project. That an old ledger lacks its key is said here, and keeps nobody from going on."""
+    setup = app.prepare(root)
+    app.key_path(setup)  # a place that no key may be in is refused
+    try:
+        asyncio.run(app.make_key(setup))
+    except ToolgateError as error:
+        speech.note(f"warning: {error.message}", "yellow")
+        speech.note(f"fix: {error.fix}", "yellow")
+
+
 @asynccontextmanager
 async def any_gate(root: Path | None, channels: Sequence[Channel] = ()) -> AsyncIterator[Gate]:
     """Also of an untrusted project: there everything is denied, and the denial says why."""
@@ -117,5 +143,12 @@ async def gate(root: Path | None, channels: Sequence[Channel] = ()) -> AsyncIter
 @asynccontextmanager
 async def record(root: Path | None) -> AsyncIterator[Record]:
     """The ledger to read and check, even where no gate would open on it."""
-    async with app.open_record(trusted(root)) as opened:
+    async with app.open_record(recorded(root)) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def desk(root: Path | None) -> AsyncIterator[Desk]:
+    """The ledger to answer, revoke, pause and resume in, even where no policy, plugin or mount is as it should be."""
+    async with app.open_desk(recorded(root)) as opened:
         yield opened

@@ -9,11 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolgate import app, config, trust
+from toolgate import config, trust
 from toolgate.core.result import Result
 from toolgate.facade import Gate
-from toolgate.faces.cli import speech
-from toolgate.ledger import keys
+from toolgate.faces.cli import project, speech
 from toolgate.storage.port import Filter
 
 SETTINGS = """\
@@ -89,5 +88,5 @@ def prepare(directory: Path) -> Guide:
             file.write(text)
     os.environ["TOOLGATE_STATE_DIR"] = str(guide.state)
     trust.trust(guide.root, config.state_dir())
-    keys.load_or_create(app.key_path(app.prepare(guide.root)))
+    project.make_key(guide.root)
     return guide

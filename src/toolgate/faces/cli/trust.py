@@ -9,13 +9,11 @@ from typing import Annotated
 
 import typer
 
-from toolgate import app as composition
 from toolgate import config as configuration
 from toolgate import trust as trusted
 from toolgate.config import Config
 from toolgate.faces.cli import failures, options, project, speech
 from toolgate.faces.cli.keyboard import forget_typed
-from toolgate.ledger import keys
 from toolgate.serverspec import ServerSpec
 
 app = options.family()
@@ -48,7 +46,7 @@ def trust(
             speech.say(f"\n{place} is not trusted; nothing was recorded")
             raise typer.Exit(failures.REFUSED)
     ident = trusted.trust(place, configuration.state_dir())
-    keys.load_or_create(composition.key_path(composition.prepare(place)))
+    project.make_key(place)
     if speech.finish({"root": str(place), "trusted": True, "project": ident, "powers": found}):
         return
     speech.say(f"\n{place} is now trusted by this user; `toolgate trust --remove` takes it back")

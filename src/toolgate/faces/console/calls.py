@@ -164,6 +164,8 @@ def _detail(kind: str, body: Mapping[str, Any]) -> str:
             return f"policy {str(body.get('policy', ''))[7:19]}"
         case "requested":
             return f"{body.get('method', '?')} {body.get('url', '?')}"
+        case "elicited":
+            return f"{body.get('server', '?')} asked the human → {body.get('action', '?')}"
         case "vaulted":
             return f"{body.get('op', '?')} {body.get('secret', '?')}, by {body.get('by', '?')}"
         case "resolved":

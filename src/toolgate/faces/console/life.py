@@ -237,6 +237,9 @@ def _aside(kind: str, body: Mapping[str, Any]) -> str:
     match kind:
         case "requested":
             return f"{get('method')} {get('url')} → {get('status') or get('reason')}"
+        case "elicited":
+            asked = f"{get('server')} asked: {get('message', '')} → {get('action')}"
+            return asked + (f" ({get('reason')})" if get("reason") else "")
         case "vaulted":
             return f"{get('op')} {get('secret')}, {by_whom(get('by', '?'), get('channel', '?'))}"
     return ""

@@ -30,11 +30,11 @@ def caller(consent: Consent, exchange: Exchange) -> Caller:
 
     async def show(question: Elicitation) -> Reply:
         if question.url or len(question.message) > LONGEST or len(orjson.dumps(question.schema)) > LONGEST:
-            return Reply("decline")
+            return Reply("decline", reason="it is not of a kind or size that is shown")
         try:
             return _reply(await exchange.ask("elicitation/create", _form(question)))
-        except Gone:
-            return Reply("cancel")
+        except Gone as gone:
+            return Reply("cancel", reason=str(gone))
 
     async def sample(wish: Sampling) -> Mapping[str, Any]:
         try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from toolgate.core.context import Context
 from toolgate.core.errors import NotFound
 from toolgate.core.event import Requested
-from toolgate.ledger.ledger import Ledger, View, Work
+from toolgate.ledger.ledger import Ledger
 from toolgate.sandbox.job import Request
 from toolgate.secrets.broker import SecretBroker
 from toolgate.secrets.redactor import Stream, VaultRedactor
@@ -46,22 +46,19 @@ class Journal:
             if task.done():
                 task.result()
         self._writing = [task for task in self._writing if not task.done()]
-        self._writing.append(
-            asyncio.ensure_future(self._ledger.do(Work(self._decide(request), durable=False)))
-        )
+        self._writing.append(asyncio.ensure_future(self._ledger.tell(self._event(request))))
 
     async def recorded(self) -> None:
         await asyncio.gather(*self._writing)
 
-    def _decide(self, request: Request) -> Callable[[View], None]:
+    def _event(self, request: Request) -> Requested:
         context = self._context
-        event = Requested(
+        return Requested(
             call=context.call_id, persona=context.persona, tool=context.tool, conversation=context.conversation,
             method=request.method, url=request.url, allowed=request.allowed, status=request.status,
             reason=request.reason, address=request.address, sent=request.sent, received=request.received,
             injected=list(request.injected),
         )  # fmt: skip
-        return lambda view: view.emit(event)
 
 
 def opened(

@@ -1,0 +1,101 @@
+"""What a server asks the human is in the ledger, with what came of it; what it was told is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolgate
+from toolgate.core.errors import Unavailable
+from toolgate.ledger.ledger import Ledger
+from toolgate.storage.port import Filter
+from toolgate.upstream import wishes
+from toolgate.upstream.asking import Elicitation, Reply, Sampling, answering
+
+from .world import config, hostile, raw, said, sdk
+
+SECRET = "correct-horse-battery"
+
+
+async def accept(question: Elicitation) -> Reply:
+    return Reply("accept", {"word": "please"})
+
+
+async def refuse(question: Elicitation) -> Reply:
+    return Reply("decline")
+
+
+async def elicited(gate: toolgate.Gate) -> list[dict[str, Any]]:
+    rows = await gate.events(Filter(kinds=("elicited",)))
+    return [{"call": row.call, "tool": row.tool, **json.loads(row.body)} for row in rows]
+
+
+@pytest.mark.parametrize("server", [raw, sdk])
+async def test_what_a_server_asked_and_what_came_of_it_is_an_event_without_the_answer(
+    place: Path, server: Any
+) -> None:
+    async with toolgate.open(place, config({"up": server(place)})) as gate:
+        with answering(accept):
+            first = await gate.call("up.ask")
+        with answering(refuse):
+            await gate.call("up.ask")
+        alone = await gate.call("up.ask")
+        accepted, declined, unseen = await elicited(gate)
+        assert accepted == {
+            "call": first.meta.call_id, "tool": "up.ask", "server": "up", "action": "accept",
+            "message": "Your ⟨U+001B⟩[1mword?", "fields": ["word"],
+        }  # fmt: skip
+        assert (declined["action"], "reason" in declined) == ("decline", False)
+        assert (unseen["call"], unseen["action"]) == (alone.meta.call_id, "decline")
+        assert unseen["reason"] == "the caller has nobody to show it to"
+        assert (await gate.verify()).ok
+        assert [row.kind for row in await gate.events(Filter(call=first.meta.call_id))] == [
+            "started", "elicited", "committed",
+        ]  # fmt: skip
+
+
+async def test_an_answer_that_cannot_be_recorded_is_not_given(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(self: Ledger, event: object) -> None:
+        raise Unavailable("the disk is full", "make room")
+
+    monkeypatch.setattr(Ledger, "tell", full)
+    async with toolgate.open(place, config({"up": raw(place)}), "memory") as gate:
+        with answering(accept):
+            assert json.loads(said(await gate.call("up.ask"))) == {"action": "cancel"}
+
+
+async def test_a_server_cannot_write_the_secret_it_was_called_with_into_the_ledger(place: Path) -> None:
+    async def model(wish: Sampling) -> dict[str, Any]:
+        return {"role": "assistant", "content": {"type": "text", "text": "yes"}, "model": "m"}
+
+    servers = {"up": raw(place, sampling="allow")}
+    words = {"message": f"is it {SECRET}?", "text": f"say {SECRET}", "password": SECRET}
+    async with toolgate.open(place, config(servers), "memory") as gate:
+        with answering(accept, model=model):
+            assert (await gate.call("up.ask", words)).ok
+            assert (await gate.call("up.sample", words)).ok
+        rows = await gate.events(Filter())
+        assert {"elicited", "started"} <= {row.kind for row in rows}
+        assert any(row.tool == "up.sampling" for row in rows)
+        assert [row for row in rows if SECRET in row.body and row.tool == "up.sampling"] == []
+        (event,) = await elicited(gate)
+        assert SECRET not in event["message"]
+
+
+async def test_a_server_that_asks_without_end_fills_no_ledger(place: Path) -> None:
+    count = wishes.MOST_QUESTIONS + 30
+    form = {"type": "object", "properties": {}}
+    asks = {"method": "elicitation/create", "params": {"message": "again?", "requestedSchema": form}}
+    step = {"send": asks, "asks": True, "times": count, "wait": count}
+    async with toolgate.open(place, config({"up": hostile(place)}), "memory") as gate:
+        with answering(accept):
+            answers = json.loads(said(await gate.call("up.do", {"steps": [step]})))
+        assert len(answers) == count
+        kept = await elicited(gate)
+        actions = sorted(one["action"] for one in kept)
+        assert actions == ["accept"] * wishes.MOST_QUESTIONS + ["decline"]
