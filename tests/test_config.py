@@ -12,7 +12,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgate.config import DEFAULT_YAML, Config, load, loads, schema, state_dir
+from toolgate.config import DEFAULT_YAML, Config, load, loads, problems, schema, state_dir
+from toolgate.configflaws import every
 from toolgate.core.errors import ConfigError
 from toolgate.policy.policy import Policy
 
@@ -29,6 +30,23 @@ policy:
   rules:
     - {persona: builder, tools: [fs.write, fs.patch], when: {path: "src/**"}, decision: ask, reason: source changes are reviewed}
     - {tools: ["fs.*"], when: {path: "deploy/**"}, decision: deny, reason: deployment files are edited by people}
+"""
+
+
+SEVERAL = """\
+version: 1
+default_persona: builder
+personas:
+  builder: {alow: [x], limts: {}}
+  child: {parent: bilder}
+cache: {bytes: lots}
+servers:
+  git: {command: x}
+  two: {command: x, url: y}
+policy:
+  rules:
+    - {persona: bulder, tools: ["fs.*"], decision: deny}
+    - {tools: ["fs.*"], decision: maybe}
 """
 
 
@@ -137,6 +155,36 @@ def test_every_mistake_is_told_with_its_line_and_a_fix(text: str, line: int, mes
     assert error.line == line
 
 
+def test_mistakes_that_do_not_follow_from_each_other_are_found_in_one_go(tmp_path: Path) -> None:
+    (tmp_path / "toolgate.yaml").write_text(SEVERAL)
+    found = problems(tmp_path)
+    assert [(error.line, error.message.partition(": ")[2]) for error in found] == [
+        (4, "personas.builder.alow: unknown key `alow`"),
+        (4, "personas.builder.limts: unknown key `limts`"),
+        (5, "personas.child.parent: child has the unknown parent `bilder`"),
+        (6, "cache.bytes: Input should be a valid integer"),
+        (8, "servers.git: `git` is a family of toolgate's own tools"),
+        (9, "servers.two: a server names both `command` and `url`"),
+        (12, "policy.rules.0.persona: the rule rule-1 is about the unknown persona `bulder`"),
+        (13, "policy.rules.1.decision: Input should be 'allow', 'ask' or 'deny'"),
+    ]
+    assert all(error.fix and error.file == str(tmp_path / "toolgate.yaml") for error in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("version: 1\npersonae: {a: {}}\ndefault_persona: a\n", 2),
+        ("version: 1\npersonas: 3\ndefault_persona: a\n", 2),
+        ("version: 1\npersonas:\n  a: {phase: x}\ndefault_persona: a\n", 3),
+        ("version: 2\npersonae: 3\n", 1),
+    ],
+)
+def test_what_follows_from_a_mistake_is_not_told_as_another(tmp_path: Path, text: str, line: int) -> None:
+    (tmp_path / "toolgate.yaml").write_text(text)
+    assert [error.line for error in problems(tmp_path)] == [line]
+
+
 def test_a_file_is_named_with_what_is_wrong_about_it(tmp_path: Path) -> None:
     file = tmp_path / "toolgate.yaml"
     with pytest.raises(ConfigError, match="no such file") as caught:
@@ -186,6 +234,15 @@ KEYS = [*Config.model_json_schema(by_alias=True)["properties"], "other"]
 def test_any_data_gives_a_config_or_a_config_error(data: dict[str, Any]) -> None:
     found = tried(lambda: Config.from_dict({**data, "version": 1}).policy(trusted=True))
     assert isinstance(found, Policy) or (found.fix and found.line == 0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.sampled_from(KEYS), values, max_size=4))
+def test_all_that_is_wrong_begins_with_what_is_told_alone(data: dict[str, Any]) -> None:
+    given = {**data, "version": 1}
+    first = tried(lambda: Config.from_dict(given))
+    told = [flaw.message for flaw in every(Config.model_validate, given)]
+    assert told[:1] == ([] if isinstance(first, Config) else [first.message])
 
 
 def test_data_of_a_library_user_is_checked_like_a_file() -> None:

@@ -7,23 +7,35 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
 from toolgate import yamlfile
+from toolgate.configflaws import every, flaws_of
 from toolgate.core.errors import ConfigError, NotAllowed
 from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, folded
 from toolgate.ledgerspec import LedgerSpec, rescued
-from toolgate.policy.checks import Parts, first_flaw
+from toolgate.policy.checks import Parts, flaws
 from toolgate.policy.hard import Named
-from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, ScanSpec, Strict, flawed
+from toolgate.policy.model import (
+    WHOLE,
+    Flaw,
+    LimitsSpec,
+    MountSpec,
+    PersonaSpec,
+    PolicySpec,
+    ScanSpec,
+    Strict,
+    all_flawed,
+    flawed,
+)
 from toolgate.policy.policy import Policy
 from toolgate.sandboxspec import SandboxSpec
-from toolgate.serverspec import ServerSpec, check_name
+from toolgate.serverspec import ServerSpec, name_flaws
 from toolgate.starter import DEFAULT_YAML
 
 FILE = "toolgate.yaml"
@@ -155,37 +167,30 @@ class Config(Strict):
 
     @model_validator(mode="after")
     def _whole(self) -> Config:
+        found = list(self._flaws())
+        if found:
+            raise all_flawed(WHOLE, found)
+        return self
+
+    def _flaws(self) -> Iterator[Flaw]:
+        """What does not fit between the parts, or in their names."""
         for what, names, pattern in (("persona", self.personas, PERSONA), ("mount", self.mounts, MOUNT)):
             for name in names:
                 if not pattern.fullmatch(name):
-                    raise flawed(
-                        f"{name[:80]!r} is not a {what}'s name",
-                        "use letters, digits, - and _",
-                        f"{what}s",
-                        name,
-                    )
+                    told = f"{name[:80]!r} is not a {what}'s name"
+                    yield Flaw((f"{what}s", name), told, "use letters, digits, - and _")
         if HUMAN in self.personas:
-            raise flawed(
-                f"`{HUMAN}` is the person who runs the gate",
-                "give the persona another name",
-                "personas",
-                HUMAN,
-            )
+            told = f"`{HUMAN}` is the person who runs the gate"
+            yield Flaw(("personas", HUMAN), told, "give the persona another name")
         for name, mount in self.mounts.items():
-            _check_mount(name, mount)
+            yield from _mount_flaws(name, mount)
         for name in self.servers:
-            check_name(name)
+            yield from name_flaws(name)
         if self.default_persona and self.default_persona not in self.personas:
             known = ", ".join(self.personas) or "none"
-            raise flawed(
-                f"there is no persona `{self.default_persona}`",
-                f"the personas are: {known}",
-                "default_persona",
-            )
-        flaw = first_flaw(Parts(self.personas, self.mounts, self.policy_spec, self.limits))
-        if flaw is not None:
-            raise flawed(flaw.message, flaw.fix, *flaw.at)
-        return self
+            told = f"there is no persona `{self.default_persona}`"
+            yield Flaw(("default_persona",), told, f"the personas are: {known}")
+        yield from flaws(Parts(self.personas, self.mounts, self.policy_spec, self.limits))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Config:
@@ -222,6 +227,19 @@ def load(root: Path) -> Config:
 def read(file: Path) -> Config:
     """Read a configuration wherever it is, such as a policy to be tried."""
     return loads(_text(file), str(file))
+
+
+def problems(root: Path) -> list[ConfigError]:
+    """Everything that is wrong with `toolgate.yaml` of a project, as far as it can be told in one go, by its lines."""
+    file = root / FILE
+    try:
+        document = yamlfile.read(_text(file), str(file))
+        found = every(Config.model_validate, document.data)
+    except ConfigError as error:
+        return [error]
+    except RecursionError:
+        return [ConfigError("nested too deeply", "flatten it", str(file))]
+    return sorted((_error(flaw, document, str(file)) for flaw in found), key=lambda error: error.line)
 
 
 def loads(text: str, file: str = FILE) -> Config:
@@ -302,56 +320,25 @@ def _mounts(given: Any) -> Any:
     return implied | given if isinstance(given, dict) else given
 
 
-def _check_mount(name: str, mount: MountSpec) -> None:
+def _mount_flaws(name: str, mount: MountSpec) -> Iterator[Flaw]:
     parts = [folded(part) for part in mount.path.split("/")]
     if STATE in parts and not (name == "scratch" and parts == [STATE, "scratch"]):
-        raise flawed(
-            f"the mount {name} would open toolgate's own files", "choose another path", "mounts", name, "path"
-        )
+        told = f"the mount {name} would open toolgate's own files"
+        yield Flaw(("mounts", name, "path"), told, "choose another path")
 
 
 def _validated(data: Any, document: yamlfile.Document, file: str) -> Config:
     try:
         return Config.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        first = flaws_of(error, data)[0]
     except RecursionError:
         raise ConfigError("nested too deeply", "flatten it", file) from None
-    context = first.get("ctx", {})
-    place = (*_keys(first["loc"], data, first["type"] == "missing"), *context.get("at", ()))
-    where = ".".join(map(str, place))
-    message = f"{where}: {first['msg']}" if where and not first["msg"].startswith(where) else first["msg"]
-    fix = context.get("fix") or _FIXES.get(
-        first["type"], "correct the value; `docs/policy.md` lists what is possible"
-    )
-    raise ConfigError(message, fix, file, document.line(place) if file else 0)
+    raise _error(first, document, file)
 
 
-def _keys(loc: tuple[int | str, ...], data: Any, missing: bool) -> tuple[int | str, ...]:
-    """The keys that lead to an error, without what pydantic adds for the members of a union."""
-    found: list[int | str] = []
-    for part in loc:
-        inside = (
-            part in data
-            if isinstance(data, dict)
-            else isinstance(data, list | tuple) and part in range(len(data))
-        )
-        if inside:
-            data = data[part]
-        if inside or (missing and isinstance(data, dict) and part == loc[-1]):
-            found.append(part)
-    return tuple(found)
+def _error(flaw: Flaw, document: yamlfile.Document, file: str) -> ConfigError:
+    return ConfigError(flaw.message, flaw.fix, file, document.line(flaw.at) if file else 0)
 
 
-_FIXES = {
-    "missing": "add it",
-    "string_type": "write a text; quote it if it looks like a number or like yes and no",
-    "dict_type": "write a mapping: `key: value`",
-    "model_type": "write a mapping: `key: value`",
-    "tuple_type": "write a list: `[a, b]`",
-    "int_type": "write a whole number",
-    "literal_error": "use one of the words listed",
-}
-
-
-__all__ = ["DEFAULT_YAML", "Config", "load", "loads", "read", "schema", "state_dir"]
+__all__ = ["DEFAULT_YAML", "Config", "load", "loads", "problems", "read", "schema", "state_dir"]

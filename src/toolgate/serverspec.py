@@ -7,7 +7,7 @@ A value may refer to this user's environment (`${env:NAME}`), and a variable or 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from toolgate.core.canonical import digest
 from toolgate.core.errors import Unavailable
-from toolgate.policy.model import PhaseName, Strict, Word, flawed
+from toolgate.policy.model import Flaw, PhaseName, Strict, Word, flawed
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _FAMILIES = """agents ai archon catalog code data db events exec fs garden gate git http human jobs ledger mcp md memory
@@ -143,13 +143,13 @@ class ServerSpec(Strict):
         return digest(described)
 
 
-def check_name(name: str) -> None:
+def name_flaws(name: str) -> Iterator[Flaw]:
     if name in RESERVED:
         fix = f"call it `{name}-server`"
-        raise flawed(f"`{name}` is a family of toolgate's own tools", fix, "servers", name)
-    if not NAME.fullmatch(name):
+        yield Flaw(("servers", name), f"`{name}` is a family of toolgate's own tools", fix)
+    elif not NAME.fullmatch(name):
         fix = "use lower-case letters, digits and -, beginning with a letter"
-        raise flawed(f"{name[:80]!r} is not a server's name", fix, "servers", name)
+        yield Flaw(("servers", name), f"{name[:80]!r} is not a server's name", fix)
 
 
 def looks_secret(name: str) -> bool:

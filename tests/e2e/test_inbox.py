@@ -165,7 +165,7 @@ def test_an_answer_given_elsewhere_replaces_the_question(visit: Visit) -> None:
     visit.go()
     world.do(world.gate.answer(world.questions()[0].id, "deny", by="mira", channel="terminal", reason="no"))
     expect(page.locator("#question-title")).to_contain_text("Refused")
-    expect(page.locator(".life")).to_contain_text("by mira, in terminal")
+    expect(page.locator(".life")).to_contain_text("by mira in terminal")
     assert not ended(call).ok
 
 

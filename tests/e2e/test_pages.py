@@ -66,7 +66,7 @@ def test_an_event_shows_its_life_and_proof_and_is_undone_after_a_preview(visit: 
     world.do(world.gate.answer(world.questions()[0].id, "approve", by="mira", channel="terminal"))
     done = call.result(10)
     visit.go(f"/events/{done.meta.event_id}")
-    expect(page.locator(".life")).to_contain_text("by mira, in terminal")
+    expect(page.locator(".life")).to_contain_text("by mira in terminal")
     expect(page.locator("#life")).to_contain_text(
         f"links to event {done.meta.event_id - 1}, key v1, verified"
     )
@@ -115,6 +115,17 @@ def test_no_page_scrolls_sideways_at_320_pixels(visit: Visit) -> None:
     for path in PAGES:
         page = visit.go(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
+
+
+def test_an_address_that_leads_nowhere_leads_back(visit: Visit) -> None:
+    visit.page.set_viewport_size({"width": 320, "height": 640})
+    page = visit.go("/" + "nowhere" * 30)
+    assert visit.troubles.pop().endswith("(Not Found)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.evaluate(AXE)
+    assert page.evaluate(TOLD, {}) == []
+    page.get_by_role("link", name="Inbox").click()
+    expect(page.locator("nav [aria-current=page]")).to_contain_text("Inbox")
 
 
 def test_a_lost_connection_shows_and_comes_back(visit: Visit) -> None:

@@ -130,6 +130,27 @@ def test_names_are_made_safe_and_never_those_of_toolgates_own_families() -> None
     assert list(config.loads(text).servers) == names
 
 
+@pytest.mark.parametrize(
+    ("original", "notice"),
+    [
+        ("fine", ""),
+        (
+            "Git Hub",
+            "'Git Hub' is called `git-hub` here, because names have only lower-case letters, digits and -",
+        ),
+        (
+            "1st",
+            "'1st' is called `s-1st` here, because names begin with a letter and have at most 40 characters",
+        ),
+        ("fs", "'fs' is called `fs-server` here, because `fs` is a family of toolgate's own tools"),
+        ("known", "'known' is called `known-2` here, because there is a `known` already"),
+    ],
+)
+def test_a_changed_name_says_why(original: str, notice: str) -> None:
+    (one,) = converted({original: {"command": "x"}}, frozenset({"known"}))
+    assert one.notices == ([notice] if notice else [])
+
+
 BEFORE = [
     BASE,
     BASE.rstrip("\n"),

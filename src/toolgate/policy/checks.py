@@ -37,11 +37,11 @@ def lineage(name: str, personas: Mapping[str, PersonaSpec]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def first_flaw(parts: Parts) -> Flaw | None:
-    for flaws in (_personas(parts), _rules(parts), _examples(parts)):
-        for flaw in flaws:
-            return flaw
-    return Limits(parts.limits, parts.personas).flaw()
+def flaws(parts: Parts) -> Iterator[Flaw]:
+    yield from _personas(parts)
+    yield from _rules(parts)
+    yield from _examples(parts)
+    yield from Limits(parts.limits, parts.personas).flaws()
 
 
 def _near(name: str, known: Iterable[str], what: str) -> str:
@@ -56,8 +56,8 @@ def _personas(parts: Parts) -> Iterator[Flaw]:
             fix = _near(spec.parent, parts.personas, "personas")
             yield Flaw(("personas", name, "parent"), f"{name} has the unknown parent `{spec.parent}`", fix)
         line = lineage(name, parts.personas)
-        if parts.personas[line[-1]].parent is not None:
-            chain = " → ".join((*line, str(parts.personas[line[-1]].parent)))
+        if (again := parts.personas[line[-1]].parent) in parts.personas:
+            chain = " → ".join((*line, str(again)))
             yield Flaw(
                 ("personas", name, "parent"), f"the parents of {name} lead in a circle: {chain}", "cut it"
             )

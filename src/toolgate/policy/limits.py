@@ -59,15 +59,14 @@ class Limits:
                     found += _windows(f"tool/{persona}/{key}", f"{persona} on {key}", rate)
         return tuple(found)
 
-    def flaw(self) -> Flaw | None:
+    def flaws(self) -> Iterator[Flaw]:
         """A burst without the rate that it shapes."""
         places: list[tuple[tuple[str | int, ...], RateSpec]] = [(("limits", "global"), self.everybody)]
         places += [(("personas", name, "limits"), rate) for name, rate in self.personas.items()]
         places += [(("limits", "tool", key), rate) for key, rate in self.tools.items()]
         for at, rate in places:
             if rate.burst is not None and rate.per_minute is None:
-                return Flaw((*at, "burst"), "`burst` needs `per_minute`", "add `per_minute` beside it")
-        return None
+                yield Flaw((*at, "burst"), "`burst` needs `per_minute`", "add `per_minute` beside it")
 
 
 def over(base: RateSpec, own: RateSpec) -> RateSpec:

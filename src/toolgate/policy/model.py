@@ -39,8 +39,17 @@ class Flaw(NamedTuple):
     fix: str
 
 
+UNKNOWN_KEYS, WHOLE = "unknown_keys", "whole"
+"""Kinds of errors that tell of several flaws: keys of one mapping, and what does not fit between the parts."""
+
+
 def flawed(message: str, fix: str, *at: str | int) -> PydanticCustomError:
     return PydanticCustomError("flaw", "{message}", {"message": message, "fix": fix, "at": at})
+
+
+def all_flawed(kind: str, flaws: list[Flaw]) -> PydanticCustomError:
+    told = {"message": flaws[0].message, "flaws": flaws}
+    return PydanticCustomError(kind, "{message}", told)
 
 
 class Strict(BaseModel):
@@ -52,12 +61,16 @@ class Strict(BaseModel):
         if not isinstance(data, dict):
             return data
         known = [info.alias or name for name, info in cls.model_fields.items()]
-        for key in data:
-            if key not in known:
-                near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.5)
-                fix = f"did you mean `{near[0]}`?" if near else f"the keys here are: {', '.join(known)}"
-                raise flawed(f"unknown key `{str(key)[:80]}`", fix, str(key))
+        unknown = [str(key) for key in data if key not in known]
+        if unknown:
+            raise all_flawed(UNKNOWN_KEYS, [_unknown(key, known) for key in unknown[:10]])
         return data
+
+
+def _unknown(key: str, known: list[str]) -> Flaw:
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    fix = f"did you mean `{near[0]}`?" if near else f"the keys here are: {', '.join(known)}"
+    return Flaw((key,), f"unknown key `{key[:80]}`", fix)
 
 
 def _listed(value: Any) -> Any:

@@ -17,7 +17,7 @@ from toolgate.core.errors import ConfigError, NotAllowed
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Window
 from toolgate.core.tool import Tool
-from toolgate.policy.checks import Parts, first_flaw, lineage, rule_names
+from toolgate.policy.checks import Parts, flaws, lineage, rule_names
 from toolgate.policy.explain import Explanation, explain
 from toolgate.policy.findings import Words, judged, tightened
 from toolgate.policy.hard import (
@@ -74,7 +74,7 @@ class Policy:
         scan: ScanSpec | None = None,
     ) -> None:
         self.parts = Parts(personas, mounts, policy or PolicySpec(), limits or LimitsSpec())
-        flaw = first_flaw(self.parts)
+        flaw = next(flaws(self.parts), None)
         if flaw is not None:
             raise ConfigError(f"{'.'.join(map(str, flaw.at))}: {flaw.message}", flaw.fix)
         self.trusted = trusted

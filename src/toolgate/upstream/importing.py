@@ -37,9 +37,10 @@ class Imported:
 def converted(found: Mapping[str, Mapping[str, Any]], taken: frozenset[str]) -> list[Imported]:
     made: list[Imported] = []
     for original, entry in found.items():
-        one = Imported(_free_name(original, taken | {other.name for other in made}), {})
-        if one.name != original:
-            one.notices.append(f"{original!r} is called `{one.name}` here")
+        name, why = _free_name(original, taken | {other.name for other in made})
+        one = Imported(name, {})
+        if why:
+            one.notices.append(f"{original!r} is called `{name}` here, because {' and '.join(why)}")
         for key, value in entry.items():
             one.entry[key] = _value(one, key, value)
         made.append(one)
@@ -53,15 +54,23 @@ def is_toolgate(entry: Mapping[str, Any]) -> bool:
     return any(pair == ("toolgate", "mcp") for pair in pairwise(names))
 
 
-def _free_name(original: str, taken: frozenset[str]) -> str:
+def _free_name(original: str, taken: frozenset[str]) -> tuple[str, list[str]]:
+    """A name that it can have, and why it is another."""
+    why = []
     plain = re.sub(r"[^a-z0-9]+", "-", original.lower()).strip("-")
-    plain = plain if NAME.fullmatch(plain) else f"s-{plain}".rstrip("-")[:32]
-    plain = f"{plain}-server" if plain in RESERVED else plain
+    if plain != original:
+        why.append("names have only lower-case letters, digits and -")
+    if not NAME.fullmatch(plain):
+        plain = f"s-{plain}".rstrip("-")[:32]
+        why.append("names begin with a letter and have at most 40 characters")
+    if plain in RESERVED:
+        why.append(f"`{plain}` is a family of toolgate's own tools")
+        plain = f"{plain}-server"
     name, count = plain, 1
     while name in taken:
         count += 1
         name = f"{plain}-{count}"
-    return name
+    return name, why if name == plain else [*why, f"there is a `{plain}` already"]
 
 
 def _value(one: Imported, key: str, value: Any) -> Any:

@@ -32,6 +32,32 @@ def test_the_list_says_who_wants_what_and_until_when(cli: Cli, question: str) ->
         assert part in shown, part
 
 
+def test_the_list_names_the_files_that_a_program_changed(cli: Cli, project: Path) -> None:
+    program = "open('/project/hours.md', 'a').write('closed'); open('/project/menu, x.md', 'w').write('soup')"
+    run = (
+        "call",
+        "exec.python",
+        "--arg",
+        f"code={program}",
+        "--arg",
+        "project=overlay",
+        "--no-wait",
+        "--json",
+    )
+    cli("approvals", cli(*run).data["question"], "approve")
+    assert cli(*run).data["proposal"]["state"] == "pending"
+    shown = " ".join(cli("approvals").out.split())
+    assert "builder wants to call fs.apply with execution=" in shown
+    assert 'to change "hours.md"; create "menu, x.md"' in shown
+
+
+def test_the_list_names_a_few_files_and_counts_the_others(cli: Cli) -> None:
+    parts = (f"--- /dev/null\n+++ b/page{at}.md\n@@ -0,0 +1 @@\n+hi\n" for at in range(8))
+    cli("call", "fs.patch", json.dumps({"diff": "".join(parts)}), "--no-wait")
+    shown = " ".join(cli("approvals").out.split())
+    assert 'to create "page0.md", "page1.md", "page2.md", "page3.md", "page4.md" and 3 more' in shown
+
+
 def test_one_question_is_shown_in_full_with_its_diff(cli: Cli, question: str) -> None:
     shown = cli("approvals", question).out
     assert "+open" in shown

@@ -116,7 +116,7 @@ def test_a_waiting_call_is_answered_from_another_process(project: Path, cli: Cli
     waiting = start(*APPEND, "--json", "--reason", "spring", cwd=project)
     try:
         first, second = heard(waiting), heard(waiting)
-        assert "for approval of notes.append: it is reviewed" in first
+        assert 'for approval of notes.append: it is reviewed; it would change "hours.md"' in first
         ident = second.split()[2]
         assert second.strip() == f"toolgate approvals {ident} approve   (or refuse)"
         answered = finish(start("approvals", ident, "approve", "--json", cwd=project))

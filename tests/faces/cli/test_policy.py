@@ -33,6 +33,21 @@ def test_check_names_file_line_and_fix(project: Path, cli: Cli) -> None:
     assert "fix: did you mean `builder`?" in done.err
 
 
+def test_check_names_everything_that_is_wrong_at_once(project: Path, cli: Cli) -> None:
+    (project / "toolgate.yaml").write_text(WRONG + "cache: {bytes: lots}\n")
+    done = cli("policy", "check")
+    assert (done.code, done.out, done.err.count("error setup: ")) == (2, "", 2)
+    for part in ("toolgate.yaml:6: ", "did you mean `builder`?", "toolgate.yaml:7: ", "write a whole number"):
+        assert part in done.err, part
+    told = cli("policy", "check", "--json").json
+    assert (told["ok"], told["error"]["fix"]) == (False, "did you mean `builder`?")
+    assert [(one["line"], one["fix"]) for one in told["data"]["problems"]] == [
+        (6, "did you mean `builder`?"),
+        (7, "write a whole number"),
+    ]
+    assert {one["file"] for one in told["data"]["problems"]} == {str(project / "toolgate.yaml")}
+
+
 def test_the_examples_beside_the_rules_are_run(project: Path, cli: Cli) -> None:
     assert cli("policy", "test").out.splitlines()[-1] == "1 passed, 0 failed"
     text = (project / "toolgate.yaml").read_text()

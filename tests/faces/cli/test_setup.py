@@ -176,6 +176,25 @@ def test_looking_at_a_hostile_project_runs_nothing_either(hostile: Path, cli: Cl
     assert not (hostile / "marker").exists()
 
 
+@pytest.mark.parametrize("command", [("tools",), ("policy", "explain")])
+def test_a_tool_of_an_untrusted_project_is_not_known_because_nothing_of_it_is_loaded(
+    hostile: Path, cli: Cli, command: tuple[str, ...]
+) -> None:
+    done = cli(*command, "evil.tool", "--root", str(hostile), "--json")
+    assert (done.code, done.json["error"]["code"]) == (3, "not_allowed")
+    for part in (
+        "is not trusted by this user",
+        "plugins and servers are not loaded",
+        "'evil.tool' is not known",
+    ):
+        assert part in done.json["error"]["message"], part
+    assert (
+        done.json["error"]["fix"] == cli("approvals", "--root", str(hostile), "--json").json["error"]["fix"]
+    )
+    assert "so most tools are not there" in cli("tools", "--root", str(hostile)).err
+    assert cli(*command, "evil.tool").code == 2  # where everything is loaded, there is really no such tool
+
+
 def test_trust_lists_what_it_would_start_and_runs_nothing(hostile: Path, cli: Cli) -> None:
     done = cli("trust", str(hostile), "--json")
     assert done.data["powers"] == {

@@ -12,10 +12,10 @@ from toolgate.core import diff
 from toolgate.core.change import Change, FileChange
 from toolgate.core.display import visible
 from toolgate.core.paths import MountPath
-from toolgate.faces.console.diffs import FileDiff, parse
 from toolgate.faces.console.marks import blocks, differing, draw
 from toolgate.faces.console.question import deed
 from toolgate.faces.console.remarks import remarks
+from toolgate.faces.diffs import FileDiff, parse
 
 
 def change(path: str, before: str | None, after: str | None, **modes: int) -> FileChange:

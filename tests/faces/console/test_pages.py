@@ -12,13 +12,14 @@ from typing import Any
 import httpx2
 import pytest
 
-from faces.http.serving import PATIENCE, House, house
+from faces.http.serving import CONFIG, PATIENCE, House, house
 from toolgate.core.ports import Question
 from toolgate.faces.console import assets
 from toolgate.faces.console.activity import Query
 from toolgate.faces.console.calls import CallLine
 from toolgate.faces.console.question import too_large
 from toolgate.faces.console.text import marked
+from toolgate.storage.port import Filter
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e\x1b[2J{{ 7*7 }}"
 PAGES = ("/", "/activity", "/ledger", "/tools", "/tools/door.open", "/servers", "/events/1")
@@ -201,6 +202,41 @@ async def test_errors_are_pages_with_a_message_and_a_fix(here: House) -> None:
         assert part.text.startswith('<section id="question"')
 
 
+async def test_an_address_that_leads_nowhere_is_a_page_with_a_way_back(here: House) -> None:
+    base = here.site.base
+    async with here.browser() as client:
+        for path, status in (("/nowhere", 404), ("/logout", 405), ("/activity?before=x", 400)):
+            answer = await page(here, client, path)
+            assert (answer.status_code, answer.headers["content-type"]) == (
+                status,
+                "text/html; charset=utf-8",
+            )
+            assert f'href="{base}/"' in answer.text, path
+            assert answer.text.count(base) == 1, "the secret part of the address is not shown"
+        old = await client.get("/c/of-an-earlier-start/inbox", headers={"Accept": "text/html"})
+        assert (old.status_code, 'href="/"' in old.text, base in old.text) == (404, True, False)
+        assert "<code>toolgate up</code>" in old.text
+        evil = await client.get("/<script>alert(1)</script>\u202e", headers={"Accept": "text/html"})
+        assert "<script>" not in evil.text
+        assert "\u202e" not in evil.text
+
+
+async def test_an_address_that_leads_nowhere_is_json_for_programs(here: House) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    async with here.browser() as client:
+        for path in (
+            "/api/v1/nowhere",
+            f"{here.site.base}/api/v1/nowhere",
+            "/assets/0/nothing",
+            "/mcp/nowhere",
+        ):
+            answer = await client.get(path, headers=browser)
+            assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), path
+        for headers in ({"Accept": "application/json"}, {"Accept": "*/*"}, browser | {"HX-Request": "true"}):
+            answer = await client.get(f"{here.site.base}/nowhere", headers=headers)
+            assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), headers
+
+
 async def test_policy_is_explained_for_one_call_and_says_what_is_wrong_with_it(here: House) -> None:
     async with here.browser() as client:
         good = (await page(here, client, '/tools/door.open?persona=mute&args={"room": "1"}')).text
@@ -233,6 +269,27 @@ async def test_a_broken_policy_is_said_and_the_inbox_still_opens(
     assert "everything is refused" in answer.text
 
 
+async def test_the_ledger_marks_only_what_is_still_open(here: House) -> None:
+    def mark(text: str, number: int) -> str:
+        row = text.partition(f'/events/{number}"')[2].partition("</tr>")[0]
+        return row.partition('class="mk ')[2].partition('"')[0]
+
+    question = await asked(here)
+    async with here.browser() as client:
+        first = (await here.gate.events(Filter(ref=question.id)))[0].seq
+        assert mark((await page(here, client, "/ledger")).text, first) == "asks"
+        await here.gate.answer(question.id, "deny")
+        calling = asyncio.create_task(here.gate.call("door.hold", persona="helper"))
+        await here.running.wait()
+        begun = (await here.gate.events(Filter(kinds=("started",), newest_first=True)))[0].seq
+        shown = (await page(here, client, "/ledger")).text
+        assert (mark(shown, first), mark(shown, begun)) == ("plain", "asks")
+        here.hold.set()
+        await calling
+        shown = (await page(here, client, "/ledger")).text
+    assert [mark(shown, each) for each in (first, begun, begun + 1)] == ["plain", "plain", "allowed"]
+
+
 async def test_the_chain_is_verified_and_a_break_is_told(here: House) -> None:
     await asked(here)
     async with here.browser() as client:
@@ -247,7 +304,7 @@ async def test_a_repeated_call_that_used_an_approval_is_part_of_the_questions_li
     assert result.ok
     async with here.browser() as client:
         text = (await page(here, client, f"/questions/{question.id}")).text
-    for word in ("asked", "by mira, in terminal", "started", "done"):
+    for word in ("asked", "by mira in terminal", "started", "done"):
         assert word in text
 
 
@@ -301,3 +358,22 @@ async def test_what_the_scan_found_stands_before_the_change(tmp_path: Path) -> N
             text = (await page(here, client, f"/questions/{question.id}")).text
     assert "1 finding in what would be written" in text
     assert text.index('class="findings"') < text.index('class="exact"')
+
+
+async def test_an_artifact_reads_from_before_to_after(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    free = CONFIG | {"personas": {"helper": {"phase": "contribute", "allow": ["fs.*"]}}}
+    async with house(root, free) as here, here.browser() as client:
+        made = await here.gate.call("fs.write", {"path": "a.md", "content": "one"}, persona="helper")
+        changed = await here.gate.call("fs.write", {"path": "a.md", "content": "two"}, persona="helper")
+        first = (await page(here, client, f"/events/{made.meta.event_id}")).text
+        second = (await page(here, client, f"/events/{changed.meta.event_id}")).text
+    old, new = made.data["new_hash"], changed.data["new_hash"]
+    assert f"a.md created before nothing → after {old}, size 3 bytes" in _artifacts(first)
+    assert f"a.md changed before {old} → after {new}, size 3 bytes" in _artifacts(second)
+
+
+def _artifacts(text: str) -> str:
+    part = text.partition('id="art-h"')[2].partition("</section>")[0]
+    return " ".join(re.sub("<[^>]*>", " ", part).split()).replace(" ,", ",")

@@ -8,6 +8,12 @@ import jsonschema
 import pytest
 from mcp import MCPError
 
+from toolgate.consent.desk import whoami
+from toolgate.faces.cli.ledger_pages import gist
+from toolgate.faces.console.calls import body_of, calls
+from toolgate.faces.console.life import said
+from toolgate.storage.port import Filter
+
 from .clients import APPROVE, REFUSE, User, client, soon
 from .conftest import World
 
@@ -77,6 +83,15 @@ async def test_the_user_of_the_client_approves_and_exactly_that_call_runs_once(
     approved = [row for row in await world.gate.events() if row.kind == "approved"]
     assert len(approved) == 1
     assert '"channel":"mcp"' in approved[0].body
+
+
+async def test_a_client_that_is_named_as_its_channel_is_named_once_in_every_face(world: World) -> None:
+    async with client(world.server, "stdio", "handshake", elicitation_callback=User([APPROVE])) as mcp:
+        await mcp.call_tool("t.act", {"x": "ship"})
+    (row,) = await world.gate.events(Filter(kinds=("approved",)))
+    assert body_of(row)["by"].endswith(" in mcp")
+    for told in (gist(row), calls([row])[0].detail, said(row.kind, body_of(row))):
+        assert told == f"by {whoami()} in mcp"
 
 
 @EVERYWHERE

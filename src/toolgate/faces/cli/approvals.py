@@ -13,6 +13,7 @@ from toolgate.consent.works import Scope
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.core.ports import Question
+from toolgate.faces import words
 from toolgate.faces.cli import arguments, complete, idents, options, project, speech
 from toolgate.faces.cli import question as questions
 
@@ -130,10 +131,10 @@ def _print(found: list[Question]) -> None:
     rows = [
         [
             question.id,
-            questions.span(now - question.asked_at),
+            words.span(now - question.asked_at),
             question.persona,
             question.tool,
-            f"in {questions.span(question.expires_at - now)}",
+            f"in {words.span(question.expires_at - now)}",
         ]
         for question in found
     ]

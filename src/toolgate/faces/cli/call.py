@@ -66,6 +66,10 @@ def call(
 ) -> None:
     """Call a tool through the gate.
 
+    If policy asks, it waits for the answer until the question expires.
+    At a terminal the answer is given here. Without one, stderr says at once
+    which question waits, until when, and how to answer it from elsewhere.
+
     Exit codes: 0 it worked, 1 it failed, 2 the call was wrong, 3 it was refused or is not approved yet.
     """
     more = {"key": key or None, "reason": reason, "conversation": conversation}
@@ -96,7 +100,7 @@ def _note_setup(root: Path | None, result: Result) -> None:
     if not (project.locate(root) / config.FILE).exists():
         speech.note(f"there is no {config.FILE} here: `toolgate init` sets up a project", "")
     elif result.error and result.error.code is Code.UNKNOWN_TOOL and not project.prepare(root).trusted:
-        speech.note("this project is not trusted, so most tools are not there: `toolgate trust`", "")
+        speech.note(project.FEW_TOOLS, "")
 
 
 async def _through_gate(request: Request, args: dict[str, Any]) -> Result:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 
-from toolgate.core.errors import CallError, Code, ToolgateError
+from toolgate.core.errors import CallError, Code, ConfigError, ToolgateError
 from toolgate.faces.cli import speech
 
 OK, FAILED, USAGE, REFUSED = 0, 1, 2, 3
@@ -41,6 +41,17 @@ def report(error: Exception) -> int:
         "run it again with `toolgate --debug …` and report it",
     )
     return FAILED
+
+
+def report_all(errors: list[ConfigError]) -> int:
+    """Everything that is wrong with a file; a program finds the first as the error and all of them in the data."""
+    if speech.mode.json:
+        data = [{"file": e.file, "line": e.line, "message": e.message, "fix": e.fix} for e in errors]
+        tell("setup", errors[0].message, errors[0].fix, {"problems": data})
+    else:
+        for error in errors:
+            tell("setup", error.message, error.fix)
+    return USAGE
 
 
 def tell(code: str, message: str, fix: str, data: object = None) -> None:

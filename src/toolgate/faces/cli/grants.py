@@ -9,7 +9,7 @@ import typer
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
 from toolgate.faces.cli import idents, options, project, speech
-from toolgate.faces.cli.question import grant_in_words
+from toolgate.faces.words import grant_in_words
 from toolgate.ledger.state import Grant
 
 app = options.family()

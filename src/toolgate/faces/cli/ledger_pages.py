@@ -14,6 +14,7 @@ from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.event import BY_KIND
 from toolgate.faces.cli import idents, project, speech
+from toolgate.faces.words import by_whom
 from toolgate.record import Record
 from toolgate.storage.port import Filter, Row
 
@@ -99,7 +100,7 @@ def _gist(kind: str, body: dict[str, Any]) -> str:
         case "asked" | "denied" | "paused":
             return str(body.get("reason", ""))
         case "approved" | "refused" | "granted" | "revoked":
-            return f"by {body['by']} in {body['channel']}" + (
+            return by_whom(body["by"], body["channel"]) + (
                 f": {body['reason']}" if body.get("reason") else ""
             )
         case "started":
@@ -119,7 +120,7 @@ def _gist(kind: str, body: dict[str, Any]) -> str:
             why = f" ({body['reason']})" if body.get("reason") else ""
             return f"{body['server']} asked: {body.get('message', '')!r} → {body['action']}{why}"
         case "vaulted":
-            return f"{body['op']} {body['secret']}, by {body['by']} in {body['channel']}"
+            return f"{body['op']} {body['secret']}, {by_whom(body['by'], body['channel'])}"
         case "resolved":
             return f"{body['outcome']}, says {body['by']}"
     return ", ".join(f"{name}={value}" for name, value in body.items())

@@ -13,9 +13,9 @@ from toolgate import config as configuration
 from toolgate.config import Config
 from toolgate.core.clock import SECOND
 from toolgate.core.decision import Verdict
-from toolgate.core.errors import InvalidArgs, NotFound
+from toolgate.core.errors import InvalidArgs, NotFound, UnknownTool
 from toolgate.facade import Gate
-from toolgate.faces.cli import arguments, idents, options, project, speech
+from toolgate.faces.cli import arguments, failures, idents, options, project, speech
 from toolgate.ledger.state import parsed
 from toolgate.policy.examples import run_examples
 from toolgate.policy.facts import facts_from
@@ -32,18 +32,20 @@ _BATCH = 5000
 
 @app.command(epilog="Example: toolgate policy check --root ~/code/shop")
 def check(root: options.Root = None, json: options.Json = False) -> None:
-    """Load toolgate.yaml; say what is wrong with file, line and fix, and which globs match no tool."""
+    """Load toolgate.yaml; say all that is wrong with file, line and fix, and which globs match no tool."""
     project.run(_check(root))
 
 
-async def _check(root: Path | None) -> None:
-    configuration.load(project.locate(root))
+async def _check(root: Path | None) -> int:
+    found = configuration.problems(project.locate(root))
+    if found:
+        return failures.report_all(found)
     async with project.any_gate(root) as gate:
         idle = list(idle_globs(gate))
         trusted = gate.policy.trusted
         counts = {"personas": len(gate.config.personas), "rules": len(gate.policy.all_rules)}
     if speech.finish({**counts, "trusted": trusted, "idle_globs": idle}):
-        return
+        return failures.OK
     for where, glob in idle:
         speech.note(f"warning: {where}: `{glob}` matches no tool that is here now", "yellow")
     speech.say(f"{configuration.FILE} is right: {counts['personas']} personas, {counts['rules']} rules")
@@ -51,6 +53,7 @@ async def _check(root: Path | None) -> None:
         speech.note(
             "the project is not trusted, so its plugins were not loaded and everything is denied", "yellow"
         )
+    return failures.OK
 
 
 def idle_globs(gate: Gate) -> Iterator[tuple[str, str]]:
@@ -120,7 +123,12 @@ async def _explain(tool: str, args: dict[str, Any], persona: str, root: Path | N
     async with project.any_gate(root) as gate:
         if not args and (tool.startswith("c_") or tool.isdigit()):
             tool, args, persona = await _made(gate, tool)
-        explanation = await gate.explain(tool, args, persona or None)
+        try:
+            explanation = await gate.explain(tool, args, persona or None)
+        except UnknownTool:
+            if gate.policy.trusted:
+                raise
+            raise project.unknown(gate.root, tool) from None
     decision = explanation.decision
     data = {
         "decision": decision.verdict.value,

@@ -23,6 +23,7 @@ from toolgate.faces.cli import complete, speech
 from toolgate.record import Record
 
 INTERRUPTED = 130
+FEW_TOOLS = "this project is not trusted, so most tools are not there: `toolgate trust`"
 
 
 def run(work: Coroutine[Any, Any, int | None]) -> None:
@@ -87,12 +88,21 @@ def recorded(root: Path | None) -> Setup:
 def _trusted(setup: Setup) -> Setup:
     _set_up(setup)
     if not setup.trusted:
-        raise NotAllowed(
-            f"{setup.root} is not trusted by this user, so nothing of it is opened",
-            "`toolgate init` sets up a project of your own; for one from elsewhere read its toolgate.yaml, "
-            "then `toolgate trust`",
-        )
+        raise distrusted(setup.root, "nothing of it is opened")
     return setup
+
+
+def distrusted(root: Path, consequence: str) -> NotAllowed:
+    return NotAllowed(
+        f"{root} is not trusted by this user, so {consequence}",
+        "`toolgate init` sets up a project of your own; for one from elsewhere read its toolgate.yaml, "
+        "then `toolgate trust`",
+    )
+
+
+def unknown(root: Path, tool: str) -> NotAllowed:
+    """Instead of `unknown_tool`: of an untrusted project hardly any tool is there, so that would mislead."""
+    return distrusted(root, f"its tools, plugins and servers are not loaded and {tool!r} is not known")
 
 
 def _set_up(setup: Setup) -> None:

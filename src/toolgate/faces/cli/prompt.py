@@ -14,6 +14,7 @@ from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import CallError
 from toolgate.core.ports import Question
 from toolgate.facade import Gate
+from toolgate.faces import words
 from toolgate.faces.cli import question as questions
 from toolgate.faces.cli import speech
 from toolgate.faces.cli.keyboard import Keyboard
@@ -49,8 +50,10 @@ class Terminal:
 
     def _announce(self, question: Question) -> None:
         where = f" (must be answered in: {', '.join(question.channels)})" if question.channels else ""
+        files = words.change_in_words(question.preview)
+        would = f"; it would {files}" if files else ""
         speech.note(
-            f"waiting until {iso(question.expires_at)} for approval of {question.tool}: {question.reason}{where}",
+            f"waiting until {iso(question.expires_at)} for approval of {question.tool}: {question.reason}{where}{would}",
             "",
         )
         speech.note(f"  toolgate approvals {question.id} approve   (or refuse)", "")
@@ -92,7 +95,9 @@ class Terminal:
                     body = parsed(row)
                     why = f": {body['reason']}" if body.get("reason") else ""
                     sys.stderr.write("\n")
-                    speech.note(f"{row.kind} by {body['by']} in {body['channel']}{why}", style="yellow")
+                    speech.note(
+                        f"{row.kind} {words.by_whom(body['by'], body['channel'])}{why}", style="yellow"
+                    )
                     return
                 if row.kind == "expired":
                     speech.note("nobody answered in time", style="yellow")
@@ -142,7 +147,7 @@ class _Conversation:
         question = self.question
         body = {"paths": list(scope.paths), "only_conversation": scope.conversation}
         expires = questions.now() + round(scope.seconds * SECOND)
-        covered = questions.grant_in_words(question.persona, question.tool, body, expires)
+        covered = words.grant_in_words(question.persona, question.tool, body, expires)
         speech.note(f"this call, and from now on: {covered}", style="bold")
         if question.findings:
             speech.note("what has findings is asked about each time: no grant covers it", style="bold")

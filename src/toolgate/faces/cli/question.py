@@ -12,20 +12,22 @@ from rich.cells import chop_cells
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from toolgate.core.clock import SECOND, iso
+from toolgate.core.clock import iso
 from toolgate.core.display import visible
 from toolgate.core.ports import Question
 from toolgate.faces.cli.speech import pairs, safe
+from toolgate.faces.words import change_in_words, span
 
 _DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _FOLDED = "   ↪ "
 
 
 def sentence(question: Question) -> str:
-    """One line that says who wants what, for lists; values are shortened."""
+    """One line that says who wants what, and to which files, for lists; values are shortened."""
     given = {name: value for name, value in question.args.items() if value not in (None, "")}
     shown = ", ".join(f"{name}={_short(value)}" for name, value in given.items())
-    return _who(question) + (f" with {shown}" if shown else "")
+    files = change_in_words(question.preview)
+    return _who(question) + (f" with {shown}" if shown else "") + (f", to {files}" if files else "")
 
 
 def _who(question: Question) -> str:
@@ -129,38 +131,6 @@ def _facts(question: Question) -> Iterable[tuple[str, object]]:
 
 def now() -> int:
     return time.time_ns() // 1000
-
-
-def span(micros: int) -> str:
-    """A length of time, roughly: 14 min, 3 h."""
-    seconds = max(0, micros) / SECOND
-    for limit, unit, size in ((90, "s", 1), (5400, "min", 60), (172_800, "h", 3600)):
-        if seconds < limit:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 86_400:.0f} days"
-
-
-def grant_in_words(persona: str, tool: str, body: Mapping[str, Any], expires: int) -> str:
-    """What a grant covers; `body` has the fields of a `granted` event."""
-    limits = []
-    if body.get("paths"):
-        limits.append("on paths that match " + " or ".join(body["paths"]))
-    if body.get("args"):
-        limits.append(
-            "where " + ", ".join(f"{name} is {_condition(spec)}" for name, spec in body["args"].items())
-        )
-    if body.get("only_conversation"):
-        limits.append(f"in the conversation {body['only_conversation']}")
-    if body.get("max_uses"):
-        limits.append(f"at most {body['max_uses']} times")
-    scope = ", ".join(limits) or "with any arguments"
-    return f"{persona} may call {tool} without being asked, {scope}, until {iso(expires)}"
-
-
-def _condition(spec: Any) -> str:
-    if isinstance(spec, Mapping) and set(spec) == {"equals"}:
-        spec = spec["equals"]
-    return _json(spec)
 
 
 def print_page(console: Console, question: Question) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from toolgate.core.errors import Code
 from toolgate.core.result import Result
 from toolgate.faces.cli import complete, options, project, speech
 from toolgate.faces.cli.call import show
@@ -31,9 +32,14 @@ def tools(
 async def _ask(tool: str, args: dict[str, Any], persona: str, root: Any) -> int:
     async with project.any_gate(root) as gate:
         result = await gate.call(tool, args, persona=persona or None)
+        trusted = gate.policy.trusted
+    if not trusted and result.error and result.error.code is Code.UNKNOWN_TOOL:
+        raise project.unknown(gate.root, args["name"])
     if speech.mode.json or not result.ok:
         return show(result)
     (_describe if tool == "tools.help" else _list)(result)
+    if not trusted:
+        speech.note(project.FEW_TOOLS, "")
     return 0
 
 

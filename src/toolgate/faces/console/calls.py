@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolgate.faces.console import diffs
+from toolgate.facade import Gate
+from toolgate.faces import diffs
+from toolgate.faces.words import by_whom
+from toolgate.ledger.state import State
 from toolgate.storage.port import Row
 
 # kind of the last row → (word, meaning); the four meanings have a shape, a colour and this word
@@ -35,6 +38,7 @@ _OBJECTS = (
 )
 
 _PARSED = 100_000
+_PASSING = ("asked", "started", "unknown")
 
 
 @dataclass
@@ -53,6 +57,8 @@ class CallLine:
     duration_us: int = 0
     call: str = ""
     kinds: list[str] = field(default_factory=list)
+    over: bool = False
+    """What it says was open for a while, and is not any more."""
 
     @property
     def outcome(self) -> str:
@@ -60,7 +66,7 @@ class CallLine:
 
     @property
     def meaning(self) -> str:
-        return OUTCOMES.get(self.kind, ("", ""))[1] or "plain"
+        return "plain" if self.over else OUTCOMES.get(self.kind, ("", ""))[1] or "plain"
 
 
 def body_of(row: Row) -> dict[str, Any]:
@@ -98,6 +104,20 @@ def calls(rows: Iterable[Row]) -> list[CallLine]:
     return list(made.values())
 
 
+async def events(gate: Gate, rows: Iterable[Row]) -> list[tuple[Row, CallLine]]:
+    """One line for each row. One that asked, started or was in doubt is marked only as long as that is so."""
+    standing = await gate.services.ledger.look(_standing)
+    lines = [(row, calls([row])[0]) for row in rows]
+    for row, line in lines:
+        line.over = row.kind in _PASSING and row.seq not in standing
+    return lines
+
+
+def _standing(state: State, now: int) -> set[int]:
+    asked = (one.row.seq for one in state.questions.values() if one.state == "open" and one.expires > now)
+    return {*asked, *(one.row.seq for one in state.live.values()), *state.doubts.values()}
+
+
 def object_of(body: Mapping[str, Any]) -> str:
     """What a call was about: the files it changes, else the argument that names something."""
     change = body.get("change")
@@ -131,7 +151,7 @@ def _detail(kind: str, body: Mapping[str, Any]) -> str:
             return str(body.get("reason", ""))
         case "refused" | "approved" | "revoked" | "granted":
             why = f": {body['reason']}" if body.get("reason") else ""
-            return f"by {body.get('by', '?')} in {body.get('channel', '?')}{why}"
+            return by_whom(body.get("by", "?"), body.get("channel", "?")) + why
         case "failed" | "unknown" | "rejected":
             return str(body.get("error", ""))
         case "committed":

@@ -15,15 +15,14 @@ from toolgate.core.clock import SECOND
 from toolgate.core.errors import CallError, Code, ToolgateError
 from toolgate.core.ports import Question
 from toolgate.faces.console.colours import Painter
-from toolgate.faces.console.diffs import parse
 from toolgate.faces.console.frame import AT_ONCE, AUTOMATIC, FRESH, Verified, frame
+from toolgate.faces.console.pages import theme
 from toolgate.faces.console.question import deed
 from toolgate.faces.console.templates import environment
+from toolgate.faces.diffs import parse
 from toolgate.faces.http.auth import Identity
 from toolgate.faces.http.problems import STATUS, Unauthenticated
 from toolgate.faces.http.site import Site
-
-THEME = "toolgate_theme"
 
 
 class Console:
@@ -46,9 +45,8 @@ class Console:
         """A whole page, with the frame around it."""
         around = await frame(self.gate, self.verified)
         await self._verify_sometimes(around.events)
-        theme = request.cookies.get(THEME, "")
         given = {
-            "frame": around, "now": around.now, "theme": theme if theme in ("light", "dark") else "auto",
+            "frame": around, "now": around.now, "theme": theme(request),
             "path": request.url.path.removeprefix(self.site.base), "persona": request.query_params.get("persona", "")[:64],
         }  # fmt: skip
         return HTMLResponse(self._render(name, who, given | data), status)

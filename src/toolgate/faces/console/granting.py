@@ -12,9 +12,9 @@ from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Question
 from toolgate.facade import Gate
-from toolgate.faces.cli.question import grant_in_words
-from toolgate.faces.console import diffs
+from toolgate.faces import diffs
 from toolgate.faces.console.calls import body_of
+from toolgate.faces.words import grant_in_words
 from toolgate.policy.globs import path_glob
 from toolgate.storage.port import Filter
 

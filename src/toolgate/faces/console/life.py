@@ -13,11 +13,13 @@ from toolgate.core import diff
 from toolgate.core.clock import iso
 from toolgate.core.errors import NotFound, ToolgateError
 from toolgate.facade import Gate
-from toolgate.faces.console import diffs
+from toolgate.faces import diffs
+from toolgate.faces.console.artifacts import Artifact, artifact
 from toolgate.faces.console.calls import OUTCOMES, body_of, calls
 from toolgate.faces.console.colours import Painter
 from toolgate.faces.console.marks import draw
 from toolgate.faces.console.question import AT_ONCE, MOST_LINES, FileView, drawn, first
+from toolgate.faces.words import by_whom
 from toolgate.gate.redact import clean_change
 from toolgate.ledger.chain import fault_of
 from toolgate.record import Record
@@ -56,7 +58,7 @@ class Life:
     files: list[FileView]
     plain: list[Markup]
     cut: int
-    artifacts: list[Mapping[str, Any]]
+    artifacts: list[Artifact]
     findings: list[Mapping[str, Any]]
     undoable: bool
     undone_by: int
@@ -107,7 +109,7 @@ async def life(gate: Gate, ident: str, painter: Painter, *, whole: bool = False)
         next((row.call for row in rows if row.call), ""), [_step(gate, row, bodies[row.seq], row is rows[-1]) for row in rows],
         pretty((started or asked or base).get("args")), _result(settled), _rationale(base),
         await drawn(shown, painter), [draw(line, ()) for line in kept], cut,
-        list(settled.get("artifacts", ())) if settled else [], list(base.get("findings", ())),
+        [artifact(each) for each in settled.get("artifacts", ())] if settled else [], list(base.get("findings", ())),
         bool(done and started and (started.get("change") or _has_undo(gate, rows[0].tool)) and not undone), undone,
         list(started.get("undoes", ())) if started else [],
         next((row.ref for row in rows if row.kind == "asked"), ""), rows[-1].kind == "asked",
@@ -209,7 +211,7 @@ def said(kind: str, body: Mapping[str, Any]) -> str:
         case "asked":
             return f"because of {get('rule')}{why}"
         case "approved" | "granted" | "revoked" | "refused":
-            return f"by {get('by')}, in {get('channel')}{why}"
+            return f"{by_whom(get('by', '?'), get('channel', '?'))}{why}"
         case "started":
             return f"{'approved' if get('decision') == 'ask' else 'allowed'}, under {get('rule')}"
         case "committed":
@@ -239,5 +241,5 @@ def _aside(kind: str, body: Mapping[str, Any]) -> str:
             asked = f"{get('server')} asked: {get('message', '')} → {get('action')}"
             return asked + (f" ({get('reason')})" if get("reason") else "")
         case "vaulted":
-            return f"{get('op')} {get('secret')}, by {get('by')}, in {get('channel')}"
+            return f"{get('op')} {get('secret')}, {by_whom(get('by', '?'), get('channel', '?'))}"
     return ""

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from toolgate.faces.console.diffs import FileDiff, Hunk, Line
 from toolgate.faces.console.text import line_of, marked
+from toolgate.faces.diffs import FileDiff, Hunk, Line
 
 _WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
 _LONGEST = 2000

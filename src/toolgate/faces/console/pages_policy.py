@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from toolgate.core.errors import CallError, NotFound
 from toolgate.core.names import HUMAN
-from toolgate.faces.cli.question import grant_in_words
 from toolgate.faces.console.console import Console
 from toolgate.faces.console.outlook import MEANINGS, explained, families, line
 from toolgate.faces.http.auth import Human, form
+from toolgate.faces.words import grant_in_words
 
 Word = Annotated[str, Query(max_length=4000)]
 

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from toolgate.core.event import BY_KIND
-from toolgate.faces.console import diffs
+from toolgate.faces import diffs
 from toolgate.faces.console.activity import Query as Wanted
 from toolgate.faces.console.activity import feed
-from toolgate.faces.console.calls import calls
+from toolgate.faces.console.calls import events
 from toolgate.faces.console.console import Console, is_part
 from toolgate.faces.console.life import life
 from toolgate.faces.console.question import drawn
@@ -46,7 +46,7 @@ def add(pages: APIRouter, console: Console) -> None:
         rows = await gate.events(
             Filter(kinds=kinds, before=before, persona=persona, newest_first=True, limit=PAGE + 1)
         )
-        lines = [(row, calls([row])[0]) for row in rows[:PAGE]]
+        lines = await events(gate, rows[:PAGE])
         more = rows[PAGE - 1].seq if len(rows) > PAGE else 0
         return await console.page(
             request, who, "ledger.html", lines=lines, kinds=list(BY_KIND), kind=kind, more=more, before=before

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from toolgate.core.errors import NotFound
-from toolgate.faces.console import diffs
+from toolgate.faces import diffs
 from toolgate.faces.console.console import Console
 from toolgate.faces.console.marks import draw
 from toolgate.faces.console.question import drawn

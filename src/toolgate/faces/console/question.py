@@ -13,12 +13,12 @@ from markupsafe import Markup
 
 from toolgate.core.effects import READS, WRITES, Effects, verb
 from toolgate.core.ports import Question
-from toolgate.faces.console import diffs
+from toolgate.faces import diffs
 from toolgate.faces.console.colours import SECONDS, Painter
-from toolgate.faces.console.diffs import FileDiff
 from toolgate.faces.console.marks import Block, Colours, Span, blocks, draw
 from toolgate.faces.console.remarks import Remark, remarks
 from toolgate.faces.console.text import plural
+from toolgate.faces.diffs import FileDiff
 
 AT_ONCE = 600
 """Lines shown before "show all"; whoever has not seen all cannot approve."""

@@ -10,9 +10,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from toolgate.core.clock import SECOND, iso
-from toolgate.faces.cli.question import span
 from toolgate.faces.console import assets
 from toolgate.faces.console.text import finalize, marked, plural, ticked
+from toolgate.faces.words import span
 
 
 def environment() -> Environment:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from toolgate.core.errors import CallError, Code, NotAllowed, ToolgateError
 from toolgate.core.result import Result
-from toolgate.faces.console.pages import login_page
+from toolgate.faces.console.pages import login_page, lost_page
 
 log = logging.getLogger("toolgate.http")
 
@@ -101,7 +101,7 @@ def install(app: FastAPI) -> None:
 
     async def malformed(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return _malformed(error)
+        return _malformed(request, error)
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -121,25 +121,39 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, bug)
 
 
-def _malformed(error: RequestValidationError) -> Json:
+def _malformed(request: Request, error: RequestValidationError) -> Response:
     found = [
         {"where": ".".join(map(str, each["loc"])), "problem": str(each["msg"])[:200]}
         for each in error.errors()
     ][:10]
     first = found[0] if found else {"where": "body", "problem": "it cannot be read"}
-    return problem(
-        Code.INVALID_ARGS, f"{first['where']}: {first['problem']}",
-        "/api/openapi.json describes what this address takes", {"problems": found},
-    )  # fmt: skip
+    message = f"{first['where']}: {first['problem']}"
+    if _for_people(request):
+        return lost_page(request, _base(request), Code.INVALID_ARGS, message, 400)
+    fix = "/api/openapi.json describes what this address takes"
+    return problem(Code.INVALID_ARGS, message, fix, {"problems": found})
 
 
 _CODES = {400: Code.INVALID_ARGS, 403: Code.NOT_ALLOWED, 404: Code.NOT_FOUND, 405: Code.INVALID_ARGS, 408: Code.TIMEOUT,
           413: Code.TOO_LARGE, 415: Code.INVALID_ARGS, 503: Code.UNAVAILABLE}  # fmt: skip
 
 
-def _http(request: Request, error: HTTPException) -> Json:
+def _http(request: Request, error: HTTPException) -> Response:
     code = _CODES.get(error.status_code, Code.FAILED if error.status_code >= 500 else Code.INVALID_ARGS)
     where = f"{request.method} {request.url.path[:200]}"
     words = {404: f"there is nothing at {where}", 405: f"{where} cannot be done"}
     message = words.get(error.status_code, str(error.detail)[:200])
+    if _for_people(request):
+        return lost_page(request, _base(request), code, message, error.status_code)
     return problem(code, message, "/api/openapi.json lists what there is", status=error.status_code)
+
+
+def _for_people(request: Request) -> bool:
+    """A person in a browser, at an address that is not for programs. The console's own script wants no whole page."""
+    path = request.url.path.removeprefix(_base(request))
+    wants_page = "text/html" in request.headers.get("accept", "") and "HX-Request" not in request.headers
+    return wants_page and not path.startswith(("/api", "/mcp", "/assets/"))
+
+
+def _base(request: Request) -> str:
+    return str(request.app.state.site.base)

@@ -1,0 +1,108 @@
+"""What is wrong with a configuration, in words: where, what, and how to set it right.
+
+Whoever loads it needs the first flaw only. `every` goes on behind each one, with something harmless in the place of what
+could not be read, as long as what is found then is not merely a consequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from typing import Any
+
+from pydantic import ValidationError
+
+from toolgate.policy.model import UNKNOWN_KEYS, WHOLE, Flaw
+
+MOST = 50
+Place = tuple[int | str, ...]
+
+
+def flaws_of(error: ValidationError, data: Any) -> list[Flaw]:
+    """In the order in which pydantic found them; of the members of a union only the first complains."""
+    found: dict[object, Flaw] = {}
+    for one in error.errors(include_url=False, include_input=False):
+        base = _keys(one["loc"], data, one["type"] == "missing")
+        for flaw in _flaws(one):
+            at = (*base, *flaw.at)
+            where = ".".join(map(str, at))
+            said = flaw.message if not where or flaw.message.startswith(where) else f"{where}: {flaw.message}"
+            found.setdefault((at, said) if "ctx" in one else at, Flaw(at, said, flaw.fix))
+    return list(found.values())
+
+
+def _flaws(one: Any) -> list[Flaw]:
+    context = one.get("ctx", {})
+    if "flaws" in context:
+        return list(context["flaws"])
+    usual = _FIXES.get(one["type"], "correct the value; `docs/policy.md` lists what is possible")
+    return [Flaw(context.get("at", ()), one["msg"], context.get("fix") or usual)]
+
+
+def every(validate: Callable[[Any], object], data: Any) -> list[Flaw]:
+    """All that can be found in one go. What only follows from another flaw is left out, as far as that can be told."""
+    data, found, sure = deepcopy(data), list[Flaw](), True
+    while len(found) < MOST:
+        try:
+            validate(data)
+            break
+        except ValidationError as error:
+            new, kinds = flaws_of(error, data), set(_kinds(error))
+        if WHOLE in kinds:
+            return found + (new if sure else [])
+        found += new
+        sure = sure and UNKNOWN_KEYS not in kinds  # it may be the misspelt name of what everything refers to
+        mended = [_mend(data, flaw.at) for flaw in new]
+        if not all(mended):
+            break
+    return found
+
+
+def _kinds(error: ValidationError) -> Iterator[str]:
+    """What kinds of flaws the configuration has as a whole, not in one of its parts."""
+    return (one["type"] for one in error.errors(include_url=False) if not one["loc"])
+
+
+def _mend(data: Any, at: Place) -> bool:
+    """Put something harmless there, so that what refers to it still finds it; False where that cannot be done."""
+    match at:
+        case ("personas", name, *_):
+            data["personas"][name] = {}
+        case ("mounts", name, *_):
+            data["mounts"][name] = {"path": "."}
+        case ("policy", "rules", int(number), *_):
+            data["policy"]["rules"][number] = {"decision": "deny"}
+        case ("servers", name, *_):
+            data["servers"].pop(name, None)
+        case (str(section), *_) if section not in ("version", "personas", "mounts"):
+            data.pop(section, None)
+        case _:
+            return False
+    return True
+
+
+def _keys(loc: tuple[int | str, ...], data: Any, missing: bool) -> Place:
+    """The keys that lead to an error, without what pydantic adds for the members of a union."""
+    found: list[int | str] = []
+    for part in loc:
+        inside = (
+            part in data
+            if isinstance(data, dict)
+            else isinstance(data, list | tuple) and part in range(len(data))
+        )
+        if inside:
+            data = data[part]
+        if inside or (missing and isinstance(data, dict) and part == loc[-1]):
+            found.append(part)
+    return tuple(found)
+
+
+_FIXES = {
+    "missing": "add it",
+    "string_type": "write a text; quote it if it looks like a number or like yes and no",
+    "dict_type": "write a mapping: `key: value`",
+    "model_type": "write a mapping: `key: value`",
+    "tuple_type": "write a list: `[a, b]`",
+    "int_type": "write a whole number",
+    "literal_error": "use one of the words listed",
+}

@@ -1,0 +1,67 @@
+"""What every face says in the same words: a length of time, who answered, what a grant covers, which files a Change
+touches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from toolgate.core.clock import SECOND, iso
+from toolgate.faces import diffs
+
+_DEEDS = {"modify": "change", "create": "create", "delete": "delete"}
+
+
+def span(micros: int) -> str:
+    """A length of time, roughly: 14 min, 3 h."""
+    seconds = max(0, micros) / SECOND
+    for limit, unit, size in ((90, "s", 1), (5400, "min", 60), (172_800, "h", 3600)):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} days"
+
+
+def by_whom(by: str, channel: str) -> str:
+    """Who answered, and where. In an MCP client its name stands behind theirs; if that is the channel's, it is said once."""
+    who = f"by {by}"
+    return who if who.endswith(f" in {channel}") else f"{who} in {channel}"
+
+
+def grant_in_words(persona: str, tool: str, body: Mapping[str, Any], expires: int) -> str:
+    """What a grant covers; `body` has the fields of a `granted` event."""
+    limits = []
+    if body.get("paths"):
+        limits.append("on paths that match " + " or ".join(body["paths"]))
+    if body.get("args"):
+        limits.append(
+            "where " + ", ".join(f"{name} is {_condition(spec)}" for name, spec in body["args"].items())
+        )
+    if body.get("only_conversation"):
+        limits.append(f"in the conversation {body['only_conversation']}")
+    if body.get("max_uses"):
+        limits.append(f"at most {body['max_uses']} times")
+    scope = ", ".join(limits) or "with any arguments"
+    return f"{persona} may call {tool} without being asked, {scope}, until {iso(expires)}"
+
+
+def _condition(spec: Any) -> str:
+    if isinstance(spec, Mapping) and set(spec) == {"equals"}:
+        spec = spec["equals"]
+    return json.dumps(spec, ensure_ascii=False, default=str)
+
+
+def change_in_words(preview: str, most: int = 5) -> str:
+    """Which files, such as `change "a.md", "b.md"; create "c.md"`; empty for what is no diff.
+
+    The names are quoted, so that one with a comma in it cannot pose as two.
+    """
+    files = diffs.parse(preview) if preview else []
+    named: dict[str, list[str]] = {}
+    for op in _DEEDS:
+        for file in files:
+            if file.op == op and sum(map(len, named.values())) < most:
+                path = file.path + ("/" if file.kind == "directory" else "")
+                named.setdefault(_DEEDS[op], []).append(json.dumps(path, ensure_ascii=False))
+    told = "; ".join(f"{deed} {', '.join(paths)}" for deed, paths in named.items())
+    return told + (f" and {len(files) - most} more" if len(files) > most else "")
