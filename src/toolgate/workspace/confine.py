@@ -49,12 +49,19 @@ def held(handle: int) -> Iterator[int]:
 
 def open_file(root: Root, relative: str, shown: str, *, follow: bool = True) -> int:
     """A handle for reading a regular file. `follow` allows symbolic links that stay inside."""
+    return open_with_status(root, relative, shown, follow=follow)[0]
+
+
+def open_with_status(
+    root: Root, relative: str, shown: str, *, follow: bool = True
+) -> tuple[int, os.stat_result]:
+    """The same for those who would ask for its status next."""
     handle = _open(root, relative, shown, _FILE, follow)
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
-        return handle
+    status = os.fstat(handle)
+    if stat.S_ISREG(status.st_mode):
+        return handle, status
     os.close(handle)
-    raise _not_a_file(shown, "a directory" if stat.S_ISDIR(mode) else "not a regular file")
+    raise _not_a_file(shown, "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file")
 
 
 def open_directory(root: Root, relative: str, shown: str, *, follow: bool = True) -> int:

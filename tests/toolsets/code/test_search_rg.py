@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_a_file_that_got_a_second_name_after_it_was_counted_is_not_shown(
     (project / "a.txt").write_text("hit\n")
     real = ripgrep._reached
 
-    def reached(starts: Any, name: str) -> bool:
+    def reached(starts: Any, name: str) -> Any:
         answer = real(starts, name)
         (project / name).unlink()
         os.link(tmp_path / "outside.txt", project / name)
@@ -105,3 +106,18 @@ def test_a_file_that_got_a_second_name_after_it_was_counted_is_not_shown(
     monkeypatch.setattr(ripgrep, "_reached", reached)
     found = search(mounts, Query("hit"), engine="rg")
     assert (found.matches, found.total_matches, found.files_matched) == ([], 0, 0)
+
+
+@pytest.mark.parametrize("lingers", [0.05, 60])
+def test_an_rg_that_has_said_all_and_lingers_is_waited_for_no_longer_than_the_search_may_take(
+    project: Path, tmp_path: Path, mounts: Mounts, monkeypatch: pytest.MonkeyPatch, lingers: float
+) -> None:
+    slow = tmp_path / "rg"
+    slow.write_text(f"#!/bin/sh\nprintf './a.txt\\0001\\n'\nexec /bin/sleep {lingers} >&- 2>&-\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(program, "find_rg", lambda: str(slow))
+    (project / "a.txt").write_text("hit\n")
+    begun = time.monotonic()
+    found = search(mounts, Query("hit"), engine="rg", seconds=1.0)
+    assert [match.file for match in found.matches] == ["a.txt"]
+    assert time.monotonic() - begun < 10

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from toolgate.core.errors import CallError
-from toolgate.workspace.confine import open_file
+from toolgate.workspace.confine import open_with_status
 from toolgate.workspace.search.content import Matcher, TooMuch, search_content
 from toolgate.workspace.search.query import Found, Match, Query, top
 from toolgate.workspace.search.starts import Start
@@ -42,7 +42,9 @@ class Local:
             if start.directory:
                 self._tree(start)
             else:
-                self._file(start.handle, start.shown(start.relative), start.hard_links)
+                self._file(
+                    start.handle, os.fstat(start.handle), start.shown(start.relative), start.hard_links
+                )
         return Found(
             self.matches, self.total, self.searched, self.total > len(self.matches),
             len(self.counts), top(self.counts.items()),
@@ -60,19 +62,18 @@ class Local:
             raise TooMuch from None
         for relative in found:
             try:
-                handle = open_file(start.root, relative, relative, follow=False)
+                handle, status = open_with_status(start.root, relative, relative, follow=False)
             except CallError:
                 continue
             try:
-                self._file(handle, start.shown(relative), start.hard_links)
+                self._file(handle, status, start.shown(relative), start.hard_links)
             except OSError:
                 continue
             finally:
                 os.close(handle)
         self.names = walk.room
 
-    def _file(self, handle: int, shown: str, hard_links: bool) -> None:
-        status = os.fstat(handle)
+    def _file(self, handle: int, status: os.stat_result, shown: str, hard_links: bool) -> None:
         if not may_search(status, hard_links):
             return
         if status.st_size > self.room or time.monotonic() > self.deadline:

@@ -19,7 +19,7 @@ from toolgate.workspace.confine import held
 
 _CHUNK = 1 << 18
 _ERRORS = 8192
-_LOOK = 0.012
+_LOOK = 0.03
 """Seconds between two looks at what rg has written into memory, at first; longer the longer it takes."""
 MAX_OUTPUT = 256 << 20
 FIX = "install toolgate with the extra `code`, or put `rg` on the PATH"
@@ -142,9 +142,16 @@ def _read(
             if tick is not None and time.monotonic() - told > 0.5:
                 told = time.monotonic()
                 tick()
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(max(deadline - time.monotonic(), 0.1))
+    _wait(process, max(deadline, time.monotonic() + 0.1))
     return True, errors
+
+
+def _wait(process: subprocess.Popen[bytes], until: float) -> None:
+    """It has closed its ends and is about to be gone; Popen's own wait with a limit would first sleep for 1 ms."""
+    pause = 0.00005
+    while process.poll() is None and time.monotonic() < until:
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
 
 
 def _mistake(errors: bytes) -> InvalidArgs:

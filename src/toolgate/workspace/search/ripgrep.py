@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
 from toolgate.core.errors import CallError, TimedOut
-from toolgate.workspace.confine import held, open_file
+from toolgate.workspace.confine import held, open_with_status
 from toolgate.workspace.search.content import Matcher, TooMuch, Unequal, search_content
 from toolgate.workspace.search.counts import Counts
 from toolgate.workspace.search.local import may_search, read_up_to
@@ -74,9 +74,10 @@ class Ripgrep:
 
         def take(chunk: bytes) -> None:
             for name, count in heard.take(chunk):
-                if _reached(starts, name):
+                start = _reached(starts, name)
+                if start is not None and (self._look_ahead(start, name, count) or _is_there(start, name)):
                     counts[name] = count
-                    self._look_ahead(starts[0], name, count)
+                    self._counted += count
 
         def tick() -> None:
             if self.progress is not None:
@@ -88,15 +89,17 @@ class Ripgrep:
         complete = run_quietly(args, starts[0].root.handle, self.deadline, take, tick)
         return counts, heard.searched, complete
 
-    def _look_ahead(self, start: Start, name: str, count: int) -> None:
-        self._counted += count
-        if self._counted > self.query.max_matches:
-            return
-        with (
-            suppress(CallError, OSError, Unequal, TooMuch),
-            held(open_file(start.root, name, name, follow=False)) as handle,
-        ):
-            self._ahead[name] = self._here(handle, start, name, count)
+    def _look_ahead(self, start: Start, name: str, count: int) -> bool:
+        """Whether it was read: then it is there, and may be searched."""
+        if self._counted + count > self.query.max_matches:
+            return False
+        with suppress(CallError, OSError, Unequal, TooMuch):
+            handle, status = open_with_status(start.root, name, name, follow=False)
+            with held(handle):
+                if may_search(status, start.hard_links):
+                    self._ahead[name] = self._here(handle, status, start, name, count)
+                    return True
+        return False
 
     def _pattern(self) -> list[str]:
         case = "--case-sensitive" if self.query.case_sensitive else "--ignore-case"
@@ -145,10 +148,10 @@ class Ripgrep:
                     found[name] = self._ahead[name]
                     continue
                 with suppress(CallError, OSError):
-                    handle = open_file(start.root, name, name, follow=False)
+                    handle, status = open_with_status(start.root, name, name, follow=False)
                     stack.callback(os.close, handle)
                     try:
-                        found[name] = self._here(handle, start, name, count)
+                        found[name] = self._here(handle, status, start, name, count)
                     except (Unequal, TooMuch):
                         report.expect(handle, name, start.shown(name))
             if report.handles:
@@ -157,8 +160,7 @@ class Ripgrep:
                 found |= report.matches
         return found, whole
 
-    def _here(self, handle: int, start: Start, name: str, told: int) -> list[Match]:
-        status = os.fstat(handle)
+    def _here(self, handle: int, status: os.stat_result, start: Start, name: str, told: int) -> list[Match]:
         if not may_search(status, start.hard_links):  # it is another one since it was counted
             return []
         if self.matcher is None or status.st_size > MAX_BYTES:
@@ -181,15 +183,15 @@ def _spelled(directory: str) -> str:
     return "." if directory in ("", ".") else f"./{directory}"
 
 
-def _reached(starts: list[Start], name: str) -> bool:
-    """Whether the rules let it be shown, however rg came to it."""
+def _reached(starts: list[Start], name: str) -> Start | None:
+    """The start from which the rules let it be shown, however rg came to it."""
     for start in starts:
-        if start.directory:
-            if not start.selection.reaches(start.relative, name):
-                continue
-        elif start.relative != name:
-            continue
-        with suppress(OSError, ValueError):
-            status = os.stat(name, dir_fd=start.root.handle, follow_symlinks=False)
-            return may_search(status, start.hard_links)
+        if start.selection.reaches(start.relative, name) if start.directory else start.relative == name:
+            return start
+    return None
+
+
+def _is_there(start: Start, name: str) -> bool:
+    with suppress(OSError, ValueError):
+        return may_search(os.stat(name, dir_fd=start.root.handle, follow_symlinks=False), start.hard_links)
     return False
