@@ -74,8 +74,9 @@ def realistic() -> dict[str, Any]:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """On the disk of the working copy: a temporary directory may be memory, where durability costs nothing."""
-    base = HERE / ".scratch"
+    """On the disk of the working copy, or on the one that TOOLGATE_BENCH_DISK names a directory of: a temporary directory
+    may be memory, where durability costs nothing."""
+    base = Path(os.environ.get("TOOLGATE_BENCH_DISK") or HERE / ".scratch")
     base.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=base, ignore_cleanup_errors=True) as name:
         os.environ["TOOLGATE_STATE_DIR"] = str(Path(name) / "state")
