@@ -36,7 +36,7 @@ def lineage(name: str, personas: Mapping[str, PersonaSpec]) -> tuple[str, ...]:
     """A persona followed by its parents; stops where a parent is unknown, comes again or is one too many."""
     found = [name]
     parent = personas[name].parent
-    while parent in personas and parent not in found and len(found) < GENERATIONS:
+    while parent is not None and parent in personas and parent not in found and len(found) < GENERATIONS:
         found.append(parent)
         parent = personas[parent].parent
     return tuple(found)
