@@ -206,6 +206,27 @@ def test_a_file_that_says_nothing_of_a_ledger_means_the_one_in_the_project_if_th
     assert paused_here(project)
 
 
+@pytest.mark.parametrize("gone", ["removed", "a link to nowhere"])
+def test_without_the_file_no_ledger_is_made_to_pause_in_and_one_that_is_there_is_named(
+    cli: Cli, project: Path, gone: str
+) -> None:
+    """The gate that runs may have another: what is paused must not be a ledger that nobody uses."""
+    file, ledger = project / "toolgate.yaml", project / ".toolgate" / "ledger.db"
+    whole = file.read_text()
+    file.unlink()
+    if gone != "removed":
+        file.symlink_to("nowhere.yaml")
+    nothing = cli("pause", "--root", str(project))
+    assert (nothing.code, "there is no ledger in" in nothing.err) == (2, True), nothing
+    assert not ledger.exists()
+    file.unlink(missing_ok=True)
+    file.write_text(whole)
+    cli("call", "system.ping")
+    file.unlink()
+    named = cli("pause", "--root", str(project))
+    assert (named.code, str(ledger) in named.err) == (0, True), named
+
+
 def test_a_broken_file_of_an_untrusted_project_opens_nothing(cli: Cli, project: Path) -> None:
     cli("call", "system.ping")
     broken(project, "policy: [\n")
