@@ -12,7 +12,8 @@ from toolgate.faces import diffs
 
 LONGEST = 120
 """Characters of a path in a sentence."""
-_DEEDS = {"modify": "change", "create": "create", "delete": "delete"}
+_DEEDS = {"delete": "delete", "modify": "change", "create": "create"}
+"""What is lost comes first: it must not be among those that are not named."""
 
 
 def span(micros: int) -> str:

@@ -87,6 +87,12 @@ def test_a_long_name_is_told_by_its_ends_and_pushes_no_other_out_of_sight() -> N
     assert len(told) < 150
 
 
+def test_what_is_deleted_is_named_before_all_that_is_changed() -> None:
+    files = (*(change(f"{n}.md", "x\n", "y\n") for n in range(9)), change("keys.md", "x\n", None))
+    told = change_in_words(diff.render(Change(files)))
+    assert told == 'delete "keys.md"; change "0.md", "1.md", "2.md", "3.md" and 5 more'
+
+
 def test_a_servers_question_cannot_pose_as_what_came_of_it() -> None:
     asked = {"server": "up", "message": "Well? → decline (nobody was asked)", "action": "accept"}
     assert said("elicited", asked) == "up asked: 'Well? → decline (nobody was asked)' → accept"
