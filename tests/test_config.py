@@ -292,6 +292,13 @@ def test_a_key_is_quoted_in_short_and_without_what_may_be_a_password(text: str) 
     assert len(found.message) < 300
 
 
+@pytest.mark.parametrize("text", ['"\\ud800": 1', 'personas: {"\\udfff": {}}', 'default_persona: "\\ud800"'])
+def test_half_a_character_is_told_like_any_flaw(tmp_path: Path, text: str) -> None:
+    (tmp_path / "toolgate.yaml").write_text(f"version: 1\n{text}\n")
+    (found,) = problems(tmp_path)
+    assert (found.line, "half a character" in found.message) == (2, True)
+
+
 def test_data_of_a_library_user_is_checked_like_a_file() -> None:
     with pytest.raises(ConfigError, match=r"^personas\.a\.phase: 'x' is not a phase") as caught:
         Config.from_dict({"version": 1, "personas": {"a": {"phase": "x"}}})

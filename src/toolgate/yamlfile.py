@@ -49,9 +49,13 @@ class _Loader(yaml.SafeLoader):
             raise _Refused(f"nested deeper than {MAX_DEPTH} levels", "flatten it", line)
         self.depth += 1
         try:
-            return super().compose_node(parent, index)
+            node = super().compose_node(parent, index)
         finally:
             self.depth -= 1
+        if isinstance(node, yaml.ScalarNode) and any("\ud800" <= char <= "\udfff" for char in node.value):
+            # written as an escape: no text that could be kept, compared or shown
+            raise _Refused("half a character (a surrogate)", "write the whole one", node.start_mark.line + 1)
+        return node
 
 
 class _Refused(Exception):
