@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -243,6 +244,59 @@ def test_all_that_is_wrong_begins_with_what_is_told_alone(data: dict[str, Any]) 
     first = tried(lambda: Config.from_dict(given))
     told = [flaw.message for flaw in every(Config.model_validate, given)]
     assert told[:1] == ([] if isinstance(first, Config) else [first.message])
+
+
+@pytest.mark.parametrize(
+    "persona",
+    [
+        pytest.param("  p{n}: {{parent: q{n}}}\n", id="parents that are not there"),
+        pytest.param("  p{n}: {{parent: p{after}}}\n", id="a circle of all"),
+        pytest.param("  p{n}: {{phaze: 1}}\n", id="keys that are unknown"),
+    ],
+)
+def test_a_file_with_thousands_of_flaws_is_told_of_the_first_fifty_and_takes_no_square_of_the_time(
+    tmp_path: Path, persona: str
+) -> None:
+    most = 4000
+    text = "".join(persona.format(n=n, after=(n + 1) % most) for n in range(most))
+    (tmp_path / "toolgate.yaml").write_text(f"version: 1\npersonas:\n{text}")
+    begun = time.process_time()
+    found = problems(tmp_path)
+    assert time.process_time() - begun < 10, "half a second; some would take minutes"
+    assert len(found) == 50
+    assert max(len(error.message) + len(error.fix) for error in found) < 1000
+
+
+def test_fifty_generations_are_a_policy_and_more_are_not() -> None:
+    def family(size: int) -> dict[str, Any]:
+        return {f"p{n}": {"parent": f"p{n + 1}"} for n in range(size - 1)} | {f"p{size - 1}": {}}
+
+    assert Config.from_dict({"version": 1, "personas": family(50)})
+    with pytest.raises(ConfigError, match="p0 has 50 parents or more"):
+        Config.from_dict({"version": 1, "personas": family(51)})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "version: 1\nledger: {postgresql://me:hush@host/db}\n",
+        "version: 1\npostgresql://me:hush@host/db: 1\npostgresql://me:hush@host/db: 1\n",
+        "version: !!int postgresql://me:hush@host/db\n",
+        "version: 1\n? " + 500 * "hush" + "\n: 1\n",
+    ],
+)
+def test_a_key_is_quoted_in_short_and_without_what_may_be_a_password(text: str) -> None:
+    found = tried(lambda: loads(text))
+    assert isinstance(found, ConfigError)
+    assert "me:hush" not in found.message
+    assert len(found.message) < 300
+
+
+@pytest.mark.parametrize("text", ['"\\ud800": 1', 'personas: {"\\udfff": {}}', 'default_persona: "\\ud800"'])
+def test_half_a_character_is_told_like_any_flaw(tmp_path: Path, text: str) -> None:
+    (tmp_path / "toolgate.yaml").write_text(f"version: 1\n{text}\n")
+    (found,) = problems(tmp_path)
+    assert (found.line, "half a character" in found.message) == (2, True)
 
 
 def test_data_of_a_library_user_is_checked_like_a_file() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import toolgate
+from toolgate.config import Config
 from toolgate.core.errors import SetupError
 
 
@@ -24,3 +25,21 @@ async def test_a_plain_function_among_the_tools_is_told_how_to_become_one(tmp_pa
         async with toolgate.open(tmp_path, {"version": 1}, "memory", tools=[forgotten]):  # type: ignore[list-item]
             pass
     assert "@toolgate.tool" in caught.value.fix
+
+
+async def test_a_changed_file_that_fails_in_a_way_nobody_thought_of_does_not_leave_the_old_policy_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(file: Path) -> Config:
+        raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+
+    file = tmp_path / "policy.yaml"
+    file.write_text("version: 1\npersonas: {ada: {allow: ['system.*']}}\n")
+    async with toolgate.open(tmp_path, file, "memory") as gate:
+        assert (await gate.call("system.ping", persona="ada")).ok
+        file.write_text('version: 1\n"\\ud800": 1\n')
+        monkeypatch.setattr("toolgate.config.read", fails)
+        for _ in range(3):
+            refused = await gate.call("system.ping", persona="ada")
+            assert refused.error is not None
+            assert refused.error.code == "unavailable"

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
 from toolgate import yamlfile
-from toolgate.configflaws import every, flaws_of
+from toolgate.configflaws import MOST, every, flaws_of
 from toolgate.core.errors import ConfigError, NotAllowed
 from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, folded
@@ -167,7 +168,7 @@ class Config(Strict):
 
     @model_validator(mode="after")
     def _whole(self) -> Config:
-        found = list(self._flaws())
+        found = list(islice(self._flaws(), MOST))
         if found:
             raise all_flawed(WHOLE, found)
         return self

@@ -12,9 +12,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from toolgate.core.display import key_shown
 from toolgate.policy.model import UNKNOWN_KEYS, WHOLE, Flaw
 
 MOST = 50
+"""Nobody corrects more before looking again."""
 Place = tuple[int | str, ...]
 
 
@@ -25,7 +27,7 @@ def flaws_of(error: ValidationError, data: Any) -> list[Flaw]:
         base = _keys(one["loc"], data, one["type"] == "missing")
         for flaw in _flaws(one):
             at = (*base, *flaw.at)
-            where = ".".join(map(str, at))
+            where = ".".join(key_shown(str(part)) for part in at)
             said = flaw.message if not where or flaw.message.startswith(where) else f"{where}: {flaw.message}"
             found.setdefault((at, said) if "ctx" in one else at, Flaw(at, said, flaw.fix))
     return list(found.values())
@@ -49,13 +51,14 @@ def every(validate: Callable[[Any], object], data: Any) -> list[Flaw]:
         except ValidationError as error:
             new, kinds = flaws_of(error, data), set(_kinds(error))
         if WHOLE in kinds:
-            return found + (new if sure else [])
+            found += new if sure else []
+            break
         found += new
         sure = sure and UNKNOWN_KEYS not in kinds  # it may be the misspelt name of what everything refers to
         mended = [_mend(data, flaw.at) for flaw in new]
         if not all(mended):
             break
-    return found
+    return found[:MOST]
 
 
 def _kinds(error: ValidationError) -> Iterator[str]:

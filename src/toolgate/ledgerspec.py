@@ -12,8 +12,9 @@ from toolgate.core.errors import ConfigError
 from toolgate.policy.model import Strict
 
 _SECTION = re.compile(r"""^(?:ledger|"ledger"|'ledger')\s*:(?:\s|$)""")
-_ELSEWHERE = re.compile(r"""^[^#\n]*(?:\bdatabase['"]?\s*:\s*['"]?postgres|\bkey_file\b)""", re.MULTILINE)
-"""Names another ledger than the project's own, wherever it stands: a misspelt section, one that slipped into another."""
+_DATABASE = re.compile(r"""^[^#\n]*\bdatabase['"]?\s*:\s*(?:[>|][-+]?\s*)?['"]?postgres""", re.MULTILINE)
+_KEY_FILE = re.compile(r"^[^#\n]*\bkey_file\b", re.MULTILINE)
+"""Name another ledger than the project's own, wherever they stand: in a misspelt section, or slipped out of theirs."""
 
 
 class LedgerSpec(Strict):
@@ -25,13 +26,17 @@ class LedgerSpec(Strict):
 
 def rescued(text: str) -> LedgerSpec | None:
     """The ledger that a broken file means; None where that cannot be known."""
+    if "\0" in text:
+        return None  # UTF-16, in which no word is found
     section = _section(text)
-    if section is None:
-        return None if _ELSEWHERE.search(text) else LedgerSpec()
     try:
-        return LedgerSpec.model_validate(section)
+        spec = LedgerSpec() if section is None else LedgerSpec.model_validate(section)
     except ValidationError:
         return None
+    elsewhere = (spec.database is None and _DATABASE.search(text)) or (
+        spec.key_file is None and _KEY_FILE.search(text)
+    )
+    return None if elsewhere else spec
 
 
 def _section(text: str) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 from toolgate import config as configuration
 from toolgate.config import Config
 from toolgate.consent.desk import Settings
-from toolgate.core.errors import ConfigError, Unavailable
+from toolgate.core.errors import Unavailable
 from toolgate.core.ports import Window
 from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.ledger.ledger import Ledger
@@ -53,7 +53,7 @@ class LivePolicy:
             self.config = configuration.read(source)
             self._policy = self.config.policy(self._trusted)
             self._error = None
-        except ConfigError as error:
+        except Exception as error:  # whatever it is: the policy from before is not in force any more
             fix = getattr(error, "fix", "") or "repair the file"
             self._error = Unavailable(f"the policy cannot be read: {error}", fix)
             return

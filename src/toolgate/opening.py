@@ -45,6 +45,11 @@ class Setup:
     """Why only the ledger can be opened: of a broken file nothing else is believed."""
 
     @property
+    def written(self) -> bool:
+        """Whether there is a file, or a program, that says what the project is like."""
+        return self.source is None or self.source.exists()
+
+    @property
     def local(self) -> Path:
         return self.root / STATE
 
@@ -83,9 +88,18 @@ def prepare(
 
 
 def prepare_ledger(root: Path) -> Setup:
-    """As `prepare`, for whoever needs the ledger and not the policy: a broken toolgate.yaml is a `problem` then."""
+    """As `prepare`, for whoever needs the ledger and not the policy: a broken toolgate.yaml is a `problem` then.
+
+    Where nothing says which ledger is meant, only one that is there already can be: a new one is nobody's.
+    """
     try:
-        return prepare(root)
+        setup = prepare(root)
+        if setup.trusted and not setup.written and not (setup.local / LEDGER).exists():
+            raise SetupError(
+                f"there is no {configuration.FILE} in {setup.root}; and there is no ledger in {setup.local} that it could mean",
+                "restore the file, or run `toolgate init`",
+            )
+        return setup
     except ConfigError as problem:
         root, state_dir = root.resolve(), configuration.state_dir()
         if not trust.is_trusted(root, state_dir):

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from toolgate.core.display import key_shown
 from toolgate.core.errors import ConfigError
 
 MAX_BYTES = 1 << 20
@@ -48,9 +49,13 @@ class _Loader(yaml.SafeLoader):
             raise _Refused(f"nested deeper than {MAX_DEPTH} levels", "flatten it", line)
         self.depth += 1
         try:
-            return super().compose_node(parent, index)
+            node = super().compose_node(parent, index)
         finally:
             self.depth -= 1
+        if isinstance(node, yaml.ScalarNode) and any("\ud800" <= char <= "\udfff" for char in node.value):
+            # written as an escape: no text that could be kept, compared or shown
+            raise _Refused("half a character (a surrogate)", "write the whole one", node.start_mark.line + 1)
+        return node
 
 
 class _Refused(Exception):
@@ -116,7 +121,8 @@ def _mapping(node: yaml.MappingNode, place: Place, lines: dict[Place, int]) -> d
             raise _Refused("merging with `<<` is not read", "write the keys out", line)
         if key.value in found:
             first = lines[(*place, key.value)]
-            raise _Refused(f"the key `{key.value}` is there twice, first on line {first}", "remove one", line)
+            told = f"the key `{key_shown(key.value)}` is there twice, first on line {first}"
+            raise _Refused(told, "remove one", line)
         lines[(*place, key.value)] = line
         found[key.value] = _value(item, (*place, key.value), lines)
     return found
@@ -134,4 +140,4 @@ def _scalar(node: yaml.ScalarNode, line: int) -> Any:
     try:
         return getattr(constructor, f"construct_yaml_{kind}")(node)
     except (ValueError, KeyError, IndexError, OverflowError):
-        raise _Refused(f"{node.value[:80]!r} is not a {kind}", "correct or quote it", line) from None
+        raise _Refused(f"{key_shown(node.value)!r} is not a {kind}", "correct or quote it", line) from None

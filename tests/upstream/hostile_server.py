@@ -1,7 +1,7 @@
 """An MCP server of the handshake era that says and asks whatever its callers tell it to, several calls at once.
 
 `do` takes steps: `send` a message (`times`, each with an id of its own where it asks something), `sleep`, `wait` for so
-many answers, be `deaf` from then on. What it hears to its questions is its answer. Reading `do:…` takes the same steps, as JSON.
+many answers, be `deaf` or fail to list its tools (`unlisted`) from then on. What it hears to its questions is its answer. Reading `do:…` takes the same steps, as JSON.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ lock = threading.Lock()
 numbers = itertools.count(1)
 answers: dict[str, Any] = {}
 deaf = threading.Event()
+unlisted = threading.Event()
 
 
 def send(**message: Any) -> None:
@@ -33,6 +34,8 @@ def do(steps: list[dict[str, Any]]) -> list[Any]:
     for step in steps:
         if step.get("deaf"):
             deaf.set()
+        if step.get("unlisted"):
+            unlisted.set()
         for _ in range(step.get("times", 1)):
             if "send" in step:
                 more = {}
@@ -68,7 +71,8 @@ def handle(message: dict[str, Any]) -> None:
             about = {"name": "hostile", "version": "1"}
             send(id=ident, result={"protocolVersion": "2025-11-25", "capabilities": CAN, "serverInfo": about})
         case "tools/list":
-            send(id=ident, result={"tools": TOOLS})
+            error = {"code": -32603, "message": "no \x1b[1mlist"}
+            send(id=ident, **({"error": error} if unlisted.is_set() else {"result": {"tools": TOOLS}}))
         case "tools/call":
             steps = params["arguments"].get("steps", [])
             threading.Thread(target=call, args=(ident, steps, said), daemon=True).start()

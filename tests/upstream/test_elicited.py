@@ -99,3 +99,36 @@ async def test_a_server_that_asks_without_end_fills_no_ledger(place: Path) -> No
         kept = await elicited(gate)
         actions = sorted(one["action"] for one in kept)
         assert actions == ["accept"] * wishes.MOST_QUESTIONS + ["decline"]
+
+
+@pytest.mark.parametrize(
+    ("message", "title"), [(1_000_000 * "\u202e", ""), ("?", 1_000_000 * "\u202e")], ids=["words", "form"]
+)
+async def test_a_question_that_nobody_could_read_is_declined_unseen_and_kept_in_short(
+    place: Path, message: str, title: str
+) -> None:
+    form = {"type": "object", "properties": {"word": {"type": "string", "title": title}}}
+    asks = {"method": "elicitation/create", "params": {"message": message, "requestedSchema": form}}
+    steps = [{"send": asks, "asks": True, "wait": 1}]
+
+    async def show(question: Elicitation) -> Reply:
+        raise AssertionError("it was shown")
+
+    async with toolgate.open(place, config({"up": hostile(place)}), "memory") as gate:
+        with answering(show):
+            assert json.loads(said(await gate.call("up.do", {"steps": steps}))) == [{"action": "decline"}]
+        (event,) = await elicited(gate)
+        assert (event["reason"], len(event["message"]) <= 500) == ("it is too long", True)
+
+
+async def test_a_server_that_says_it_changed_and_will_not_list_its_tools_is_not_asked_all_the_time(
+    place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    changed = {"method": "notifications/tools/list_changed"}
+    steps = [{"unlisted": True}, *([{"send": changed, "sleep": 0.01}] * 150)]
+    async with toolgate.open(place, config({"up": hostile(place)}), "memory") as gate:
+        await gate.call("up.do", {"steps": []})
+        await gate.call("up.do", {"steps": steps})
+    failed = [message for message in caplog.messages if "could not list its tools again" in message]
+    assert 1 <= len(failed) <= 6, "one each half second"
+    assert not [message for message in failed if "\x1b" in message]

@@ -29,6 +29,12 @@ def encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
+def key_shown(key: str) -> str:
+    """A key of somebody's file, for a message: short, and of an address only its kind, as it may hold a password."""
+    scheme, colon, _ = key[:80].partition("://")
+    return f"{scheme}://…" if colon else scheme
+
+
 def _plain(char: str, keep_lines: bool) -> bool:
     if char in _KEEP:
         return keep_lines

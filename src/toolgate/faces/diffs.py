@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _MODE = re.compile(r"(old mode|new mode|new file mode) ([0-7]{1,5})")
 _DIRECTORY = re.compile(r"(create|remove) directory (.+)/")
 _NOTES = ("before is ", "after is ", "binary: ", "(no change)", "(empty file)", "(the text is the same")

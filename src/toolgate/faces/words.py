@@ -10,7 +10,10 @@ from typing import Any
 from toolgate.core.clock import SECOND, iso
 from toolgate.faces import diffs
 
-_DEEDS = {"modify": "change", "create": "create", "delete": "delete"}
+LONGEST = 120
+"""Characters of a path in a sentence."""
+_DEEDS = {"delete": "delete", "modify": "change", "create": "create"}
+"""What is lost comes first: it must not be among those that are not named."""
 
 
 def span(micros: int) -> str:
@@ -62,6 +65,12 @@ def change_in_words(preview: str, most: int = 5) -> str:
         for file in files:
             if file.op == op and sum(map(len, named.values())) < most:
                 path = file.path + ("/" if file.kind == "directory" else "")
-                named.setdefault(_DEEDS[op], []).append(json.dumps(path, ensure_ascii=False))
+                named.setdefault(_DEEDS[op], []).append(_quoted(path))
     told = "; ".join(f"{deed} {', '.join(paths)}" for deed, paths in named.items())
     return told + (f" and {len(files) - most} more" if len(files) > most else "")
+
+
+def _quoted(path: str) -> str:
+    """A long one by its two ends, so that it cannot push the others out of sight."""
+    pieces = (path,) if len(path) <= LONGEST else (path[: LONGEST // 2], path[-LONGEST // 2 :])
+    return "…".join(json.dumps(piece, ensure_ascii=False) for piece in pieces)

@@ -5,12 +5,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from toolgate.policy.globs import text_glob
 from toolgate.policy.limits import Limits
 from toolgate.policy.model import ExampleSpec, Flaw, LimitsSpec, MountSpec, PersonaSpec, PolicySpec, RuleSpec
 
 WILD = frozenset("*?[{")
+GENERATIONS = 50
+"""Of one persona and its parents. A file may name thousands, and every load walks all their lines."""
+COMPARED, LISTED = 200, 20
+"""Names that a wrong one is compared with, and that are listed where none is near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +33,10 @@ def rule_names(rules: Iterable[RuleSpec]) -> list[str]:
 
 
 def lineage(name: str, personas: Mapping[str, PersonaSpec]) -> tuple[str, ...]:
-    """A persona followed by its parents; stops where a parent is unknown or comes again."""
+    """A persona followed by its parents; stops where a parent is unknown, comes again or is one too many."""
     found = [name]
     parent = personas[name].parent
-    while parent is not None and parent in personas and parent not in found:
+    while parent is not None and parent in personas and parent not in found and len(found) < GENERATIONS:
         found.append(parent)
         parent = personas[parent].parent
     return tuple(found)
@@ -45,9 +50,12 @@ def flaws(parts: Parts) -> Iterator[Flaw]:
 
 
 def _near(name: str, known: Iterable[str], what: str) -> str:
-    names = list(known)
+    names = list(islice(known, COMPARED))
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean `{near[0]}`?" if near else f"the {what} are: {', '.join(names) or 'none'}"
+    if near:
+        return f"did you mean `{near[0]}`?"
+    more = ", …" if len(names) > LISTED else ""
+    return f"the {what} are: {', '.join(names[:LISTED]) or 'none'}{more}"
 
 
 def _personas(parts: Parts) -> Iterator[Flaw]:
@@ -56,11 +64,15 @@ def _personas(parts: Parts) -> Iterator[Flaw]:
             fix = _near(spec.parent, parts.personas, "personas")
             yield Flaw(("personas", name, "parent"), f"{name} has the unknown parent `{spec.parent}`", fix)
         line = lineage(name, parts.personas)
-        if (again := parts.personas[line[-1]].parent) in parts.personas:
+        again = parts.personas[line[-1]].parent
+        if again in line:
             chain = " → ".join((*line, str(again)))
             yield Flaw(
                 ("personas", name, "parent"), f"the parents of {name} lead in a circle: {chain}", "cut it"
             )
+        elif again in parts.personas:
+            told = f"{name} has {GENERATIONS} parents or more, one above the other"
+            yield Flaw(("personas", name, "parent"), told, "cut the line")
         for index, mount in enumerate(spec.mounts or ()):
             if mount not in parts.mounts:
                 fix = _near(mount, parts.mounts, "mounts")

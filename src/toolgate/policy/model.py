@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from toolgate.core.display import key_shown
 from toolgate.core.effects import READS, WRITES
 from toolgate.core.errors import ConfigError
 from toolgate.core.finding import FINDING_KINDS
@@ -70,7 +71,7 @@ class Strict(BaseModel):
 def _unknown(key: str, known: list[str]) -> Flaw:
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     fix = f"did you mean `{near[0]}`?" if near else f"the keys here are: {', '.join(known)}"
-    return Flaw((key,), f"unknown key `{key[:80]}`", fix)
+    return Flaw((key,), f"unknown key `{key_shown(key)}`", fix)
 
 
 def _listed(value: Any) -> Any:

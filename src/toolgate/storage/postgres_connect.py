@@ -43,10 +43,12 @@ def place_of(dsn: str) -> str:
     """What a message may say about a database: never the password."""
     try:
         parts = urlsplit(dsn)
+        if "@" in parts.path + parts.query + parts.fragment:
+            return "PostgreSQL database"  # a `/`, `?` or `#` in the password has put a piece of it there
         host = parts.hostname or parse_qs(parts.query).get("host", ["localhost"])[0]
         return f"database {parts.path.lstrip('/') or 'of that user'} at {host}"
     except ValueError:
-        return "PostgreSQL"
+        return "PostgreSQL database"
 
 
 async def connect(dsn: str, **settings: str) -> Any:
@@ -54,8 +56,11 @@ async def connect(dsn: str, **settings: str) -> Any:
         return await asyncpg.connect(
             dsn, timeout=CONNECT_S, command_timeout=COMMAND_S, server_settings=SETTINGS | settings
         )
-    except ValueError as error:  # a port that is no number, and the like
-        raise SetupError(f"the address of the database cannot be read: {error}", "correct it") from None
+    except ValueError:  # whose text may hold a piece of the password
+        raise SetupError(
+            "the address of the database cannot be read",
+            "write postgresql://user:password@host:5432/name; in a password, `/` is %2F, `?` %3F, `#` %23, `@` %40",
+        ) from None
 
 
 async def close(connection: Any) -> None:

@@ -6,6 +6,7 @@ where nobody shows it, the server is told that the human declined. Where nobody 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,6 +21,8 @@ from toolgate.upstream.results import Scrub, cleaned
 
 WORDS, FIELDS, FIELD = 500, 20, 80
 """Characters of a question, names of a form and characters of each that the ledger keeps."""
+LONGEST = 20_000
+"""Characters of a question, and of its form. Nobody reads more, and looking for secrets in it would hold everybody up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +109,13 @@ def caller_here() -> Caller:
     return _caller.get() or Caller()
 
 
-def question(source: str, params: Any, scrub: Scrub) -> Elicitation:
-    """From the SDK's parameters of either mode."""
+def question(source: str, params: Any, scrub: Scrub) -> tuple[Elicitation, bool]:
+    """From the SDK's parameters of either mode; and whether it is whole. What is not is for the ledger only."""
     schema, url = getattr(params, "requested_schema", None) or {}, getattr(params, "url", "") or ""
-    message, schema, url = cleaned([params.message, dict(schema), url], scrub)
-    return Elicitation(source, message, schema, url)
+    asked = [params.message, dict(schema), url]
+    whole = len(params.message) <= LONGEST and len(json.dumps(asked[1:])) <= LONGEST
+    message, schema, url = cleaned(asked if whole else [params.message[:LONGEST], {}, ""], scrub)
+    return Elicitation(source, message, schema, url), whole
 
 
 def elicited(question: Elicitation, context: Context, action: str, reason: str) -> Elicited:

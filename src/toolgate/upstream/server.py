@@ -73,6 +73,7 @@ class Server:
         self._way: Way | None = None
         self._restart_stamp = store.restart_stamp(name)
         self._listed_at = 0.0
+        self._relisted_at = 0.0
         self._relisting = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._sent: OrderedDict[str, bool] = OrderedDict()
@@ -262,12 +263,15 @@ class Server:
         self.beside(self._relist(self.connection))
 
     async def _relist(self, connection: Connection) -> None:
-        await asyncio.sleep(max(0.0, RELIST_PAUSE - (time.monotonic() - self._listed_at)))
+        last = max(self._listed_at, self._relisted_at)
+        await asyncio.sleep(max(0.0, RELIST_PAUSE - (time.monotonic() - last)))
+        self._relisted_at = time.monotonic()  # also if it fails: the next one waits all the same
         try:
             async with asyncio.timeout(self.spec.start_timeout_s):
                 await self._list(connection)
         except Exception as error:
-            log.warning("%s could not list its tools again: %s", self.name, error)
+            words = defused(self.scrub(str(error)))[:300]
+            log.warning("%s could not list its tools again: %s", self.name, words)
         finally:
             self._relisting = False
 

@@ -22,6 +22,7 @@ log = logging.getLogger("toolgate.upstream")
 ASK_SECONDS = 600.0
 MOST_QUESTIONS = 20
 """Of one call. Whoever is asked without end approves without reading."""
+_TOO_LONG = types.ElicitResult(action="decline"), "it is too long"
 OWN_LEVEL = "info"
 """What toolgate's own log hears of servers, whatever a caller wants."""
 OWN_LINES = logs.BURST, 100 / 60
@@ -60,8 +61,8 @@ class Wishes:
         if under_way.questions > MOST_QUESTIONS + 1:  # the first one too many is recorded
             return types.ElicitResult(action="decline")
         try:
-            question = asking.question(self._name, params, self._scrub(under_way))
-            answer, why = await self._shown(question, under_way)
+            question, whole = asking.question(self._name, params, self._scrub(under_way))
+            answer, why = await self._shown(question, under_way) if whole else _TOO_LONG
             await self._behind.record(asking.elicited(question, under_way.context, answer.action, why))
             return answer
         except Exception:

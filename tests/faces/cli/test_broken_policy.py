@@ -151,6 +151,9 @@ def test_the_database_of_a_broken_file_is_the_one_that_is_meant(cli: Cli, projec
         f'version: "1\nledger:\n  database: {ELSEWHERE}\nx: "\n',
         "version: 1\nledger: {database: mysql://a}\n",
         "version: 1\nledgr: {key_file: ~/elsewhere.json}\n",
+        f"version: 1\nledger:\n  key_file: ~/elsewhere.json\ndatabase: {ELSEWHERE}\n",
+        "version: 1\nledger: {}\nkey_file: ~/elsewhere.json\n",
+        f"version: 1\nledgr:\n  database: >-\n    {ELSEWHERE}\n",
     ],
 )
 def test_what_cannot_be_known_is_said_and_no_other_ledger_is_touched(
@@ -166,6 +169,28 @@ def test_what_cannot_be_known_is_said_and_no_other_ledger_is_touched(
     assert not paused_here(project)
 
 
+def test_a_file_in_which_no_word_can_be_read_is_not_taken_for_one_that_says_nothing(
+    cli: Cli, project: Path
+) -> None:
+    cli("call", "system.ping")
+    (project / "toolgate.yaml").write_text(f"ledger: {{database: '{ELSEWHERE}'}}\n", encoding="utf-16")
+    done = cli("pause")
+    assert (done.code, "which ledger it means cannot be told from it" in done.err) == (2, True), done
+    assert not paused_here(project)
+
+
+@pytest.mark.parametrize("password", ["hush/hush", "hush#hush", "hush?hush", "hush:hush/hush"])
+def test_no_piece_of_a_password_that_breaks_its_address_is_shown(
+    cli: Cli, project: Path, password: str
+) -> None:
+    cli("call", "system.ping")
+    database = f"postgresql://me:{password}@127.0.0.1:1/elsewhere"
+    (project / "toolgate.yaml").write_text(f"ledger: {{database: '{database}'}}\npolicy: [\n")
+    for command in (("pause",), ("pause", "--json"), ("ledger", "verify"), ("doctor",)):
+        done = cli(*command)
+        assert (done.code > 0, "hush" in done.out + done.err) == (True, False), done
+
+
 @pytest.mark.parametrize("text", [b"", b"\xff\xfe policy", b"# database: postgresql://somewhere\npolicy: ["])
 def test_a_file_that_says_nothing_of_a_ledger_means_the_one_in_the_project_if_there_is_one(
     cli: Cli, project: Path, text: bytes
@@ -179,6 +204,27 @@ def test_a_file_that_says_nothing_of_a_ledger_means_the_one_in_the_project_if_th
     (project / "toolgate.yaml").write_bytes(text)
     assert cli("pause").code == 0
     assert paused_here(project)
+
+
+@pytest.mark.parametrize("gone", ["removed", "a link to nowhere"])
+def test_without_the_file_no_ledger_is_made_to_pause_in_and_one_that_is_there_is_named(
+    cli: Cli, project: Path, gone: str
+) -> None:
+    """The gate that runs may have another: what is paused must not be a ledger that nobody uses."""
+    file, ledger = project / "toolgate.yaml", project / ".toolgate" / "ledger.db"
+    whole = file.read_text()
+    file.unlink()
+    if gone != "removed":
+        file.symlink_to("nowhere.yaml")
+    nothing = cli("pause", "--root", str(project))
+    assert (nothing.code, "there is no ledger in" in nothing.err) == (2, True), nothing
+    assert not ledger.exists()
+    file.unlink(missing_ok=True)
+    file.write_text(whole)
+    cli("call", "system.ping")
+    file.unlink()
+    named = cli("pause", "--root", str(project))
+    assert (named.code, str(ledger) in named.err) == (0, True), named
 
 
 def test_a_broken_file_of_an_untrusted_project_opens_nothing(cli: Cli, project: Path) -> None:

@@ -12,10 +12,12 @@ from toolgate.core import diff
 from toolgate.core.change import Change, FileChange
 from toolgate.core.display import visible
 from toolgate.core.paths import MountPath
+from toolgate.faces.console.life import said
 from toolgate.faces.console.marks import blocks, differing, draw
 from toolgate.faces.console.question import deed
 from toolgate.faces.console.remarks import remarks
 from toolgate.faces.diffs import FileDiff, parse
+from toolgate.faces.words import change_in_words
 
 
 def change(path: str, before: str | None, after: str | None, **modes: int) -> FileChange:
@@ -73,6 +75,27 @@ def test_what_is_not_a_diff_to_its_last_line_is_none() -> None:
     assert parse(text)
     for broken in (text + "\nand more", text.replace("@@ -1 +1 @@", "@@ -1,2 +1 @@"), "--- a/x\n", "hello"):
         assert parse(broken) == []
+    endless = text.replace("@@ -1 +1 @@", f"@@ -1 +1,{'9' * 5000} @@")
+    assert parse(endless) == [], "a number too long to be read is none of a diff's"
+
+
+def test_a_long_name_is_told_by_its_ends_and_pushes_no_other_out_of_sight() -> None:
+    long = "docs/" + "x" * 200 + '", "b.md'
+    told = change_in_words(diff.render(Change((change(long, "x\n", "y\n"), change("a.md", "x\n", "y\n")))))
+    assert told.startswith('change "docs/xxx')
+    assert told.endswith('xxx\\", \\"b.md", "a.md"')
+    assert len(told) < 150
+
+
+def test_what_is_deleted_is_named_before_all_that_is_changed() -> None:
+    files = (*(change(f"{n}.md", "x\n", "y\n") for n in range(9)), change("keys.md", "x\n", None))
+    told = change_in_words(diff.render(Change(files)))
+    assert told == 'delete "keys.md"; change "0.md", "1.md", "2.md", "3.md" and 5 more'
+
+
+def test_a_servers_question_cannot_pose_as_what_came_of_it() -> None:
+    asked = {"server": "up", "message": "Well? → decline (nobody was asked)", "action": "accept"}
+    assert said("elicited", asked) == "up asked: 'Well? → decline (nobody was asked)' → accept"
 
 
 @settings(max_examples=80, deadline=None)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from toolgate import app as composition
 from toolgate.consent.desk import Desk
 from toolgate.consent.works import Scope
 from toolgate.core.clock import iso
@@ -67,9 +68,9 @@ def _scope(seconds: float, paths: list[str] | None, named: list[str] | None, use
 async def _answer(
     ident: str, answer: Literal["approve", "deny"], reason: str, scope: Scope | None, root: Path | None
 ) -> None:
-    if answer == "approve":
-        project.trusted(root)  # under a broken policy a call can be refused, and not approved
-    async with project.desk(root) as desk:
+    # under a broken policy a call can be refused, and not approved
+    setup = project.trusted(root) if answer == "approve" else project.recorded(root)
+    async with composition.open_desk(setup) as desk:
         ident = await _whole(desk, ident)
         outcome = await desk.answer(
             ident, answer == "approve", reason=reason, scope=scope, channel=options.channel()

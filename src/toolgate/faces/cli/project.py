@@ -81,6 +81,9 @@ def recorded(root: Path | None) -> Setup:
         speech.note(
             f"warning: the policy is broken, and every call is refused: {setup.problem.message}", "yellow"
         )
+    elif not setup.written:
+        speech.note(f"warning: there is no {config.FILE} in {setup.root}", "yellow")
+    if setup.problem is not None or not setup.written:
         speech.note(f"this is about the ledger in {setup.place}", "yellow")
     return setup
 

@@ -238,7 +238,8 @@ def _aside(kind: str, body: Mapping[str, Any]) -> str:
         case "requested":
             return f"{get('method')} {get('url')} → {get('status') or get('reason')}"
         case "elicited":
-            asked = f"{get('server')} asked: {get('message', '')} → {get('action')}"
+            # quoted, so that it cannot pose as what came of it
+            asked = f"{get('server')} asked: {get('message', '')!r} → {get('action')}"
             return asked + (f" ({get('reason')})" if get("reason") else "")
         case "vaulted":
             return f"{get('op')} {get('secret')}, {by_whom(get('by', '?'), get('channel', '?'))}"
