@@ -117,7 +117,7 @@ async def _bare(code: str, work: Path) -> Outcome:
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     said = asyncio.ensure_future(process.communicate(given.stream()))
-    await asyncio.wait([said], timeout=3)  # nobody answers those that reach a server
+    await asyncio.wait([said], timeout=6)  # nobody answers those that reach a server
     if not said.done():
         process.kill()
     stdout, stderr = await said
