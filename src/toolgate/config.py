@@ -254,7 +254,7 @@ def ledger_of(file: Path, problem: ConfigError) -> Config:
     try:
         spec = rescued(_bytes(file).decode("utf-8-sig", "replace"))
     except ConfigError:
-        spec = LedgerSpec()
+        spec = None
     if spec is None:
         raise ConfigError(
             f"{problem.message}; and which ledger it means cannot be told from it",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolgate import config, trust
+from toolgate import config, trust, yamlfile
 
 from .driving import Cli, Done
 
@@ -204,6 +204,22 @@ def test_a_file_that_says_nothing_of_a_ledger_means_the_one_in_the_project_if_th
     (project / "toolgate.yaml").write_bytes(text)
     assert cli("pause").code == 0
     assert paused_here(project)
+
+
+@pytest.mark.parametrize("what", ["no regular file", "too large"])
+def test_a_file_that_cannot_be_read_at_all_could_name_any_ledger_so_none_is_paused(
+    cli: Cli, project: Path, what: str
+) -> None:
+    cli("call", "system.ping")
+    file = project / "toolgate.yaml"
+    if what == "too large":
+        file.write_bytes(b"#" * (yamlfile.MAX_BYTES + 1))
+    else:
+        file.unlink()
+        file.mkdir()
+    refused = cli("pause", "--root", str(project))
+    assert (refused.code, "cannot be told from it" in refused.err) == (2, True), refused
+    assert not paused_here(project)
 
 
 @pytest.mark.parametrize("gone", ["removed", "a link to nowhere"])
