@@ -92,17 +92,30 @@ def search_content(
 ) -> tuple[list[Match], int]:
     """The first matches of one file, as many as there is room for, and how many lines match in all.
 
-    `told` is how many rg has counted: what comes after so many, or has no room, is not looked at. Where the two agree on ASCII alone,
-    they agree on lines that are; and if those are as many as rg has found, there is no other. More than `most` are too
-    much.
+    `told` is how many rg has counted: what comes after so many, or has no room, is not looked at. More than `most` are
+    too much.
     """
     if data.startswith(_MARKS):
         raise Unequal  # before looking for NUL: UTF-16 is full of them, and rg reads it
     if b"\0" in data:
         return [], 0  # binary
-    whole = matched.agrees(data)
+    few = 0 <= told <= room  # then the plain lines are tried before asking whether all of it is UTF-8
+    whole = data.isascii() or (not few and matched.agrees(data))
     if not whole and told < 0:
         raise Unequal
+    found = _take(matched, data, file, query, room, told, most, whole=whole)
+    if whole or found[1] == told:
+        return found
+    if few and matched.agrees(data):
+        return _take(matched, data, file, query, room, told, most, whole=True)
+    raise Unequal
+
+
+def _take(
+    matched: Matcher, data: bytes, file: str, query: Query, room: int, told: int, most: int, *, whole: bool
+) -> tuple[list[Match], int]:
+    """Where the two do not agree on the whole, they do on the lines that are ASCII; and if those are as many as rg has
+    found, there is no other."""
     found: list[Match] = []
     total = 0
     for hit, first, last in matched.hits(data):
@@ -116,8 +129,6 @@ def search_content(
             found.append(make_match(file, hit, data[first:last], before, after))
         if total == told or (whole and told >= 0 and len(found) == room):
             break
-    if not whole and total != told:
-        raise Unequal
     return found, total
 
 

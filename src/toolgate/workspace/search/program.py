@@ -19,8 +19,9 @@ from toolgate.workspace.confine import held
 
 _CHUNK = 1 << 18
 _ERRORS = 8192
-_LOOK = 0.03
-"""Seconds between two looks at what rg has written into memory, at first; longer the longer it takes."""
+_LOOK = 0.01
+"""Seconds between two looks at what rg has written into memory, at first; longer the longer it takes. What is read
+while rg goes on need not be read after it."""
 MAX_OUTPUT = 256 << 20
 FIX = "install toolgate with the extra `code`, or put `rg` on the PATH"
 
