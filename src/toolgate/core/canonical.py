@@ -20,6 +20,7 @@ from toolgate.core.errors import InvalidArgs
 MAX_DEPTH = 64
 """For input at the door; what is inside may be as deep as Python allows."""
 _MAX_INT = 2**53 - 1
+_SHORT = 10**15
 _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
 _OPTIONS |= orjson.OPT_PASSTHROUGH_DATETIME
 _NUMBER = re.compile(r"[:\[,]-?\d+(?:[.eE]|\d{15})|^-?\d")
@@ -33,12 +34,23 @@ def canonical(value: Any) -> str:
         text = orjson.dumps(value, option=_OPTIONS).decode()
     except (TypeError, ValueError):
         text = ""
-    if text and text.isascii() and not _NUMBER.search(text):
+    if text and text.isascii() and (_is_plain(value) or not _NUMBER.search(text)):
         if "null" in text:
             _check(value, "", 0, 200)  # orjson writes null for NaN
         return text
     _check(value, "", 0, 200)
     return _spell(value)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is seen at once that no number in it has two spellings: most arguments are a few words."""
+    if type(value) is not dict:
+        return False
+    for item in value.values():
+        kind = type(item)
+        if kind is not str and kind is not bool and (kind is not int or not -_SHORT < item < _SHORT):
+            return False
+    return True
 
 
 def screen(value: Any) -> None:

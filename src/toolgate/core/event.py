@@ -52,9 +52,10 @@ class Event:
     def text(self) -> str:
         """The body as canonical JSON. Words and small numbers are ours; only values from outside need care."""
         spelled = self.body()
-        for name in spelled.keys() & shape_of(type(self)).foreign:
-            if type(spelled[name]) not in _OURS:
-                spelled[name] = orjson.Fragment(canonical(spelled[name]))
+        for name in shape_of(type(self)).foreign:
+            value = spelled.get(name)
+            if value is not None and type(value) not in _OURS:
+                spelled[name] = orjson.Fragment(canonical(value))
         try:
             return orjson.dumps(spelled, option=orjson.OPT_SORT_KEYS).decode()
         except orjson.JSONEncodeError:  # a broken character in a message must not keep an outcome unrecorded
@@ -207,6 +208,28 @@ class Started(Event):
     """With a claim and a Change: the digest without the Change, so that a repeat is known after files have changed."""
     findings: list[Json] = field(default_factory=list)
 
+    def body(self) -> dict[str, Any]:
+        """What Event.body says, spelled out: one is made for every call."""
+        out: dict[str, Any] = {
+            "digest": self.digest, "definition": self.definition, "owner": self.owner, "args": self.args,
+            "rule": self.rule, "decision": self.decision,
+        }  # fmt: skip
+        if self.reason:
+            out["reason"] = self.reason
+        if self.effectful:
+            out["effectful"] = True
+        if self.change:
+            out["change"] = self.change
+        if self.trail:
+            out["trail"] = self.trail
+        if self.undoes:
+            out["undoes"] = self.undoes
+        if self.request:
+            out["request"] = self.request
+        if self.findings:
+            out["findings"] = self.findings
+        return out
+
 
 @dataclass(slots=True, kw_only=True)
 class Committed(Event):
@@ -223,6 +246,29 @@ class Committed(Event):
     """Instead of `result`, for one that JSON can hold and canonical JSON cannot, such as a very large integer."""
     artifacts: list[Json] = field(default_factory=list)
     reconciled: str = ""
+
+    def body(self) -> dict[str, Any]:
+        """What Event.body says, spelled out: one is made for nearly every call."""
+        out: dict[str, Any] = {}
+        if self.summary:
+            out["summary"] = self.summary
+        if self.duration_us:
+            out["duration_us"] = self.duration_us
+        if self.tokens:
+            out["tokens"] = self.tokens
+        if self.truncated:
+            out["truncated"] = True
+        if self.cached:
+            out["cached"] = True
+        if self.result is not None:
+            out["result"] = self.result
+        if self.result_json:
+            out["result_json"] = self.result_json
+        if self.artifacts:
+            out["artifacts"] = self.artifacts
+        if self.reconciled:
+            out["reconciled"] = self.reconciled
+        return out
 
 
 @dataclass(slots=True, kw_only=True)

@@ -68,8 +68,12 @@ class Returns:
     def _adapter(self) -> TypeAdapter[Any]:
         return TypeAdapter(self._hint)
 
+    @cached_property
+    def _to_python(self) -> Callable[..., Any]:
+        return self._adapter.serializer.to_python
+
     def dump(self, value: Any) -> Any:
-        return self._adapter.dump_python(value, mode="json")
+        return self._to_python(value, mode="json")
 
     def schema(self) -> dict[str, Any]:
         return self._adapter.json_schema(mode="serialization", schema_generator=_Schema)

@@ -162,7 +162,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
                 call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,
                 ref=ref, claim=self.claim, digest=call.digest, definition=call.definition,
                 owner=self.services.owners.me, args=args,
-                rule=decision.rule, decision=decision.verdict.value, reason=decision.reason,
+                rule=decision.rule, decision=decision.verdict, reason=decision.reason,
                 effectful=flow.effectful, trail=call.trail.words(),
                 request=call.request if self.claim and call.digest != call.request else "", **more,
             )

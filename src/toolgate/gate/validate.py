@@ -27,7 +27,7 @@ _FLAT = frozenset({str, int, bool, float, type(None)})
 def validate(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
     tool = flow.tool
     assert tool is not None
-    if not isinstance(flow.raw, Mapping):
+    if type(flow.raw) is not dict and not isinstance(flow.raw, Mapping):
         raise InvalidArgs(
             f"arguments must be an object, not {type(flow.raw).__name__}", "pass {name: value, ...}"
         )

@@ -19,6 +19,8 @@ from toolgate.storage.schema import EMPTY_HASH
 
 _LINES = "\n".join(["%s"] * 12)
 _sha256 = hashlib.sha256
+_new = tuple.__new__
+"""Makes a named tuple in a third of the time that its own `__new__` takes."""
 _BREAKS = 11  # line breaks in a row's text: twelve lines
 
 
@@ -35,8 +37,8 @@ def seal(columns: tuple[Any, ...], keys: Keys) -> Row:
     text = "%d\n%d\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%d\n%s\n%s" % columns  # noqa: UP031 - half the cost of a format
     if text.count("\n") != _BREAKS:
         raise ValueError(f"a column of event {columns[0]} has a line break")
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return Row._make((*columns, digest, keys.mac(columns[9], digest)))
+    digest = _sha256(text.encode()).hexdigest()
+    return _new(Row, (*columns, digest, keys.mac(columns[9], digest)))
 
 
 def head_text(seq: int, at: int, digest: str, live: str, standing: str) -> str:
@@ -47,7 +49,7 @@ def head_text(seq: int, at: int, digest: str, live: str, standing: str) -> str:
 
 def make_head(row: Row, keys: Keys, live: str, standing: str) -> Head:
     mac = keys.mac(row[9], head_text(row[0], row[1], row[12], live, standing))
-    return Head(row[0], row[1], row[9], row[12], mac, live)
+    return _new(Head, (row[0], row[1], row[9], row[12], mac, live, 0))
 
 
 def running_of(head: Head) -> list[int]:

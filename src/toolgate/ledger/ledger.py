@@ -155,13 +155,18 @@ class Ledger:
 
     def _decide_one(self, job: Job, state: State, now: int, claims: dict[str, tuple[Any, ...]]) -> list[Row]:
         view, work = View(state, now, claims), job.work
+        texts: list[str] = []
         try:
             job.value = work.decide(view)
-            said = [(event, event.text()) for event in view.events]
+            for event in view.events:
+                texts.append(event.text())
         except Exception as error:  # its caller's, not the batch's
             job.value, job.error = None, error
             return []
-        rows = work.rows = [self._append(event, text, state, now) for event, text in said]
+        rows: list[Row] = []
+        for event, text in zip(view.events, texts, strict=True):
+            rows.append(self._append(event, text, state, now))
+        work.rows = rows
         for scope in work.scopes:  # a twin in the same batch must see the claim
             claim = state.changes.get(("claims", scope))
             if claim is not None:

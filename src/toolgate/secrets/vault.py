@@ -19,6 +19,7 @@ from toolgate.secrets.finder import Finder
 from toolgate.secrets.secret import MANY, Secret, check_name, checked
 
 LARGEST = 32 << 20
+_EFFECTIVE = os.access in os.supports_effective_ids
 Stamp = tuple[int, ...] | None
 
 
@@ -111,6 +112,8 @@ class Vault:
     # --- reading it ---------------------------------------------------------------------------------------
 
     def _look(self) -> Stamp:
+        if self._stamp is None and not os.access(self._file, os.F_OK, effective_ids=_EFFECTIVE):
+            return None  # most have none, and this says so without an exception at every call
         try:
             status = os.stat(self._file)
         except OSError:
