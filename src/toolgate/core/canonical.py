@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from toolgate.core.errors import InvalidArgs
+from toolgate.core.wordlist import is_words
 
 MAX_DEPTH = 64
 """For input at the door; what is inside may be as deep as Python allows."""
@@ -48,7 +49,11 @@ def _is_plain(value: Any) -> bool:
         return False
     for item in value.values():
         kind = type(item)
-        if kind is not str and kind is not bool and (kind is not int or not -_SHORT < item < _SHORT):
+        if kind is str or kind is bool:
+            continue
+        if kind is int and -_SHORT < item < _SHORT:
+            continue
+        if not is_words(item):
             return False
     return True
 

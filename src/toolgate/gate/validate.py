@@ -17,6 +17,7 @@ from toolgate.core.errors import InvalidArgs, TooLarge
 from toolgate.core.paths import MountPath, paths_in
 from toolgate.core.ports import Facts
 from toolgate.core.tool import Tool
+from toolgate.core.wordlist import is_words
 from toolgate.gate.flow import Flow, Services, large
 
 _NESTED = frozenset({dict, list, tuple, float})
@@ -71,7 +72,12 @@ def _identify(
     values = flow.args.__dict__.values()
     paths: tuple[MountPath, ...] = ()
     if not _FLAT.issuperset(map(type, values)):
-        paths = tuple(path for value in values if type(value) not in _FLAT for path in paths_in(value))
+        paths = tuple(
+            path
+            for value in values
+            if type(value) not in _FLAT and not is_words(value)
+            for path in paths_in(value)
+        )
     if tool.paths_of is not None:
         paths += tuple(tool.paths_of(flow.args))
     effects = tool.effects_for(args)

@@ -14,6 +14,7 @@ from typing import Any
 
 from toolgate.core.canonical import canonical
 from toolgate.core.tool import Tool
+from toolgate.core.wordlist import is_words
 
 MASK = "[masked]"
 LONG_ENOUGH = 4
@@ -74,9 +75,12 @@ class NameMask:
             secret = self._secret[tool.definition] = frozenset(named - {*tool.plain} | tool.secret_args)
         if tool.origin == "imported":  # its arguments have the names that a stranger's schema allows
             secret |= {name for name in args if is_secret_name(name)}
-        if secret.isdisjoint(args) and _DEEP.isdisjoint(map(type, args.values())):
-            return None
-        return secret
+        if not secret.isdisjoint(args):
+            return secret
+        for value in args.values():
+            if type(value) in _DEEP and not is_words(value):
+                return secret
+        return None
 
 
 def _replaced(
