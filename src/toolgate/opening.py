@@ -24,7 +24,7 @@ from toolgate.ledger.ledger import Ledger
 from toolgate.live import consent_settings
 from toolgate.record import Record
 from toolgate.storage.memory import MemoryBackend
-from toolgate.storage.port import Backend, Job, Transaction
+from toolgate.storage.port import Backend, Head, Job, Transaction
 from toolgate.storage.sqlite import SqliteBackend
 
 STATE, LEDGER = ".toolgate", "ledger.db"
@@ -141,7 +141,7 @@ async def open_record(setup: Setup) -> AsyncIterator[Record]:
         await backend.close()
 
 
-def _refuse_to_write(jobs: Sequence[Job]) -> Transaction:
+def _refuse_to_write(jobs: Sequence[Job], head: Head) -> Transaction:
     raise LedgerBroken("the record was opened for reading only", "open a gate to write")
 
 

@@ -8,7 +8,7 @@ fields with defaults, new transitions get new classes. They are values: nothing 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any, ClassVar
@@ -16,10 +16,11 @@ from typing import Any, ClassVar
 import orjson
 
 from toolgate.core.canonical import canonical
+from toolgate.core.decision import Verdict
 from toolgate.core.eventshape import shape_of
 
 Json = Mapping[str, Any]
-_OURS = frozenset({str, int, bool, orjson.Fragment})
+_OURS = frozenset({str, int, bool, Verdict, orjson.Fragment})
 """Spelled as they are; a Fragment is JSON that is canonical already."""
 
 
@@ -52,10 +53,11 @@ class Event:
     def text(self) -> str:
         """The body as canonical JSON. Words and small numbers are ours; only values from outside need care."""
         spelled = self.body()
-        for name in shape_of(type(self)).foreign:
-            value = spelled.get(name)
-            if value is not None and type(value) not in _OURS:
-                spelled[name] = orjson.Fragment(canonical(value))
+        if not _OURS.issuperset(map(type, spelled.values())):
+            for name in shape_of(type(self)).foreign:
+                value = spelled.get(name)
+                if value is not None and type(value) not in _OURS:
+                    spelled[name] = orjson.Fragment(canonical(value))
         try:
             return orjson.dumps(spelled, option=orjson.OPT_SORT_KEYS).decode()
         except orjson.JSONEncodeError:  # a broken character in a message must not keep an outcome unrecorded
@@ -201,12 +203,12 @@ class Started(Event):
     decision: str
     reason: str = ""
     effectful: bool = False
-    change: list[Json] = field(default_factory=list)
+    change: Sequence[Json] = ()
     trail: Json = field(default_factory=dict)
-    undoes: list[int] = field(default_factory=list)
+    undoes: Sequence[int] = ()
     request: str = ""
     """With a claim and a Change: the digest without the Change, so that a repeat is known after files have changed."""
-    findings: list[Json] = field(default_factory=list)
+    findings: Sequence[Json] = ()
 
     def body(self) -> dict[str, Any]:
         """What Event.body says, spelled out: one is made for every call."""
@@ -244,7 +246,7 @@ class Committed(Event):
     result: Any = None
     result_json: str = ""
     """Instead of `result`, for one that JSON can hold and canonical JSON cannot, such as a very large integer."""
-    artifacts: list[Json] = field(default_factory=list)
+    artifacts: Sequence[Json] = ()
     reconciled: str = ""
 
     def body(self) -> dict[str, Any]:

@@ -151,22 +151,19 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         args: Any = recorded_args(self.services, flow)
         if args is call.args:
             args = orjson.Fragment(call.args_json)  # spelled already
-        more: dict[str, Any] = {}
-        if call.change is not None:
-            more = {
-                "change": call.change.manifest, "undoes": list(call.change.undoes),
-                "findings": recorded(call.change.findings),
-            }  # fmt: skip
-        view.emit(
-            Started(
-                call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,
-                ref=ref, claim=self.claim, digest=call.digest, definition=call.definition,
-                owner=self.services.owners.me, args=args,
-                rule=decision.rule, decision=decision.verdict, reason=decision.reason,
-                effectful=flow.effectful, trail=call.trail.words(),
-                request=call.request if self.claim and call.digest != call.request else "", **more,
-            )
+        started = Started(
+            call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,
+            ref=ref, claim=self.claim, digest=call.digest, definition=call.definition,
+            owner=self.services.owners.me, args=args,
+            rule=decision.rule, decision=decision.verdict, reason=decision.reason,
+            effectful=flow.effectful, trail=call.trail.words(),
+            request=call.request if self.claim and call.digest != call.request else "",
         )  # fmt: skip
+        if (change := call.change) is not None:
+            started = replace(
+                started, change=change.manifest, undoes=change.undoes, findings=recorded(change.findings)
+            )
+        view.emit(started)
 
 
 async def begin(services: Services, flow: Flow) -> Stage | None:

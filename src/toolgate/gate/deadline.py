@@ -10,11 +10,36 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from types import TracebackType
+import time
+from collections.abc import Awaitable, Generator
+from types import TracebackType, coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Late(Exception):
     """The deadline was reached. Not a TimeoutError, which a tool may raise for reasons of its own."""
+
+
+@coroutine
+def within(seconds: float, work: Awaitable[T]) -> Generator[Any, Any, T]:
+    """What `work` comes to, or Late. It is watched from where it first waits: what never waits needs no watch."""
+    begun = time.monotonic()
+    steps = work.__await__()
+    try:
+        waits_for = next(steps)
+        with Deadline(begun + seconds - time.monotonic()):
+            while True:
+                try:
+                    sent = yield waits_for
+                except BaseException as error:
+                    waits_for = steps.throw(error)
+                else:
+                    waits_for = steps.send(sent)
+    except StopIteration as done:
+        value: T = done.value
+        return value
 
 
 class Deadline:

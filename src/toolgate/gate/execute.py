@@ -6,12 +6,11 @@ import asyncio
 import inspect
 import logging
 import time
-from contextlib import nullcontext
 
 from toolgate.core.errors import CallError, Cancelled, Code, Conflict, Failed, TimedOut, UnknownOutcome
 from toolgate.core.evidence import spoil
 from toolgate.core.finding import recorded
-from toolgate.gate.deadline import Deadline, Late
+from toolgate.gate.deadline import Late, within
 from toolgate.gate.flow import (
     Broke,
     Done,
@@ -29,7 +28,6 @@ from toolgate.gate.reconcile import what_happened
 from toolgate.gate.serve import Serving
 
 log = logging.getLogger("toolgate.gate")
-_NOTHING = nullcontext()
 GRACE = 10.0
 """How long a file change that is under way is waited for after its time is up."""
 
@@ -48,11 +46,13 @@ async def execute(services: Services, flow: Flow) -> None:
     flow.running = True
     running: asyncio.Future[object] | None = None
     try:
-        with serving.gathering() if serving is not None else _NOTHING, Deadline(seconds):
+        if serving is None:
             running = _unstoppable(services, flow)
-            value = await (_run(services, flow) if running is None else asyncio.shield(running))
-            if running is not None and inspect.isawaitable(value):
-                value = await value
+            value = await within(seconds, _run(services, flow) if running is None else _told(running))
+        else:
+            with serving.gathering():
+                running = _unstoppable(services, flow)
+                value = await within(seconds, _run(services, flow) if running is None else _told(running))
     except Late:
         late = TimedOut(f"{tool.name} did not finish in {seconds:g} s", "ask for less, or allow more time")
         flow.outcome = await _settle_doubt(services, flow, late, running)
@@ -82,6 +82,12 @@ def _unstoppable(services: Services, flow: Flow) -> asyncio.Future[object] | Non
     if flow.call.change is not None:
         return asyncio.ensure_future(_run(services, flow))
     return in_thread(flow, flow.tool.run, **arguments(flow.args)) if flow.tool.blocks else None
+
+
+async def _told(running: asyncio.Future[object]) -> object:
+    """What came of it, while nothing that happens to us stops it."""
+    value = await asyncio.shield(running)
+    return await value if inspect.isawaitable(value) else value
 
 
 async def _run(services: Services, flow: Flow) -> object:

@@ -73,7 +73,7 @@ class Services:
     scanner: Scanner = field(default_factory=ContentScanner)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for nearly every call
 class Done:
     """The tool returned."""
 

@@ -50,16 +50,19 @@ class Pipeline:
 
         `own_key` is for keys that toolgate makes itself. A caller who could use a job's key before the job does would
         have it pass for done."""
-        redactor = self.services.redactor
-        progress = clean_progress(redactor, progress)
+        redactor, ledger = self.services.redactor, self.services.ledger
+        if progress is not None:
+            progress = clean_progress(redactor, progress)
         flow = Flow(name, args, persona, None, NO_TRAIL, wait, new_id("c"), progress)
-        self.services.ledger.callers += 1
+        ledger.callers += 1
         try:
             redactor.refresh()
-            flow.trail = clean_trail(redactor, trail or NO_TRAIL)
-            flow.key = redactor.redact(key)
-            if key is not None and key.startswith(_KEYS_OF_JOBS) and not own_key:
-                raise InvalidArgs(f"the key {key[:80]!r} is one of a job's", "let keys begin otherwise")
+            if trail is not None and trail is not NO_TRAIL:
+                flow.trail = clean_trail(redactor, trail)
+            if key is not None:
+                flow.key = redactor.redact(key)
+                if key.startswith(_KEYS_OF_JOBS) and not own_key:
+                    raise InvalidArgs(f"the key {key[:80]!r} is one of a job's", "let keys begin otherwise")
             await self._pass(flow)
         except CallError as error:
             clean_error(redactor, error, flow.hidden)
@@ -71,7 +74,7 @@ class Pipeline:
             tell(flow, self.services, "the gate failed")
             return await self._bug(flow, error)
         finally:
-            self.services.ledger.callers -= 1
+            ledger.callers -= 1
         assert flow.result is not None
         if flow.cancelled:
             raise asyncio.CancelledError

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from toolgate.core.change import Change
-from toolgate.core.context import NO_TRAIL, Trail
+from toolgate.core.context import Trail
 from toolgate.core.errors import CallError
 from toolgate.core.ports import Redactor
 from toolgate.gate.flow import Broke, Done, Flow, Services, large
@@ -61,8 +61,6 @@ def clean_error(redactor: Redactor, error: CallError, hidden: tuple[str, ...]) -
 
 def clean_trail(redactor: Redactor, trail: Trail) -> Trail:
     """What a caller says about a call is recorded with it."""
-    if trail is NO_TRAIL:
-        return trail
     words = {name: getattr(trail, name) for name in _WORDS}
     clean = redactor.redact(words)
     return trail if clean is words else Trail(**clean)
@@ -81,7 +79,5 @@ def clean_change(redactor: Redactor, change: Change, hidden: tuple[str, ...]) ->
 Progress = Callable[[float, str], None]
 
 
-def clean_progress(redactor: Redactor, progress: Progress | None) -> Progress | None:
-    if progress is None:
-        return None
+def clean_progress(redactor: Redactor, progress: Progress) -> Progress:
     return lambda fraction, message: progress(fraction, str(redactor.redact(str(message))))

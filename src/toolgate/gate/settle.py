@@ -21,22 +21,28 @@ log = logging.getLogger("toolgate.gate")
 SUMMARY = 200
 
 
-async def settle(services: Services, flow: Flow) -> None:
-    assert flow.tool is not None
-    event = _event(flow)
-    change = flow.call.change if flow.call is not None else None
+class SettleWork(Work[None]):
+    def __init__(self, flow: Flow) -> None:
+        self.durable = flow.effectful
+        self.rows = []
+        self.flow = flow
+        self.event = _event(flow)
 
-    def decide(view: View) -> None:
+    def decide(self, view: View) -> None:
+        flow, event = self.flow, self.event
         if flow.call_id in view.state.live:
             view.emit(event)
         else:  # somebody took us for dead and called it unknown: say what we know
             view.emit(_late(flow, event))
-        if event.kind == "committed" and change is not None and change.undoes:
+        change = flow.call.change if flow.call is not None else None
+        if change is not None and change.undoes and event.kind == "committed":
             assert flow.started is not None
             for row in undone_rows(flow.started):
                 view.emit(row)
 
-    work = Work(decide, durable=flow.effectful)
+
+async def settle(services: Services, flow: Flow) -> None:
+    work = SettleWork(flow)
     try:
         await services.ledger.do(work)
     except asyncio.CancelledError:
@@ -47,8 +53,8 @@ async def settle(services: Services, flow: Flow) -> None:
         log.exception("could not settle %s", flow.call_id)
         flow.result = flow.refused(_unsettled(flow, error), None)
         return
-    flow.settled = work.rows[0]
-    flow.result = _result(flow, work.rows[0])
+    flow.settled = row = work.rows[0]
+    flow.result = _result(flow, row)
 
 
 def _event(flow: Flow) -> Event:
@@ -61,7 +67,7 @@ def _event(flow: Flow) -> Event:
             call=flow.call_id, persona=flow.persona, tool=call.tool, conversation=flow.trail.conversation,
             claim=claim, duration_us=flow.took_us, summary=_summary(flow),
             tokens=(len(flow.text) + 3) // 4, truncated=flow.truncated, cached=outcome.cached,
-            reconciled=outcome.reconciled, artifacts=call.change.manifest if call.change else [],
+            reconciled=outcome.reconciled, artifacts=call.change.manifest if call.change else (),
             **(_stored(flow) if claim else {}),
         )  # fmt: skip
     common: dict[str, Any] = {

@@ -48,8 +48,9 @@ def head_text(seq: int, at: int, digest: str, live: str, standing: str) -> str:
 
 
 def make_head(row: Row, keys: Keys, live: str, standing: str) -> Head:
-    mac = keys.mac(row[9], head_text(row[0], row[1], row[12], live, standing))
-    return _new(Head, (row[0], row[1], row[9], row[12], mac, live, 0))
+    seq, at, key, digest = row[0], row[1], row[9], row[12]
+    mac = keys.mac(key, head_text(seq, at, digest, live, standing))
+    return _new(Head, (seq, at, key, digest, mac, live, 0))
 
 
 def running_of(head: Head) -> list[int]:

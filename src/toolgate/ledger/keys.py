@@ -42,11 +42,13 @@ class Keys:
 
     def mac(self, version: int, text: str) -> str:
         """HMAC-SHA256 as hex; an empty text (which matches nothing) where the version is not known."""
-        halves = self._halves.get(version)
-        if halves is None:
+        try:
+            inside, outside = self._halves[version]
+        except KeyError:
             return ""
-        inner, outer = halves[0].copy(), halves[1].copy()
+        inner = inside.copy()
         inner.update(text.encode())
+        outer = outside.copy()
         outer.update(inner.digest())
         return outer.hexdigest()
 

@@ -23,7 +23,6 @@ from toolgate.storage.port import (
     Head,
     Job,
     LoadTables,
-    Lock,
     Query,
     Recent,
     Row,
@@ -55,10 +54,9 @@ class View:
         self.events.append(event)
 
 
-class Work(Generic[T]):
+class Work(Job, Generic[T]):
     """A decision that is made and recorded in one transaction."""
 
-    durable: bool = True
     scopes: tuple[str, ...] = ()
     """Idempotency claims it needs to see."""
     rows: list[Row]
@@ -103,7 +101,7 @@ class Ledger:
         await self.backend.close()
 
     def do(self, work: Work[T]) -> Coroutine[Any, Any, T]:
-        return self.backend.submit(work, work.durable, self._alone)
+        return self.backend.submit(work, self._alone)
 
     def _alone(self) -> bool:
         return self.callers <= 1
@@ -122,27 +120,24 @@ class Ledger:
 
     # --- the transaction, without I/O --------------------------------------------------------------------
 
-    def _transaction(self, jobs: Sequence[Job]) -> Transaction:
+    def _transaction(self, works: Sequence[Work[Any]], head: Head) -> Transaction:
+        rows: list[Row] = []
         try:
-            head: Head = yield _LOCK
             state = self._state
-            if state is None or state.seq != head.seq or state.hash != head.hash:
+            if state is None or state.hash != head.hash or state.seq != head.seq:
                 state = yield from self._catch_up(head)
-            now = self._time(head)
-            claims: dict[str, tuple[Any, ...]] = {}
-            scopes: list[str] = []
-            for job in jobs:
-                if job.work.scopes:
-                    scopes += job.work.scopes
-            if scopes:
-                claims = self._claims((yield ClaimsOf(tuple(scopes))))
-            rows: list[Row] = []
+            now = head.now or self.clock.now()
+            if now < head.at:
+                now = _behind(now, head)
+            scopes: tuple[str, ...] = ()
+            for work in works:
+                scopes += work.scopes
+            claims = self._claims((yield ClaimsOf(scopes))) if scopes else {}
             durable = False
-            for job in jobs:
-                written = self._decide_one(job, state, now, claims)
-                if written:
-                    rows += written
-                    durable |= job.durable
+            for work in works:
+                if self._decide(work, state, now, claims):
+                    rows += work.rows
+                    durable = durable or work.durable
             if rows:
                 changes, state.changes = state.changes, {}
                 head = make_head(rows[-1], self.keys, state.running(), state.standing())
@@ -153,50 +148,37 @@ class Ledger:
         for listener in self.committed if rows else ():
             listener(rows)
 
-    def _decide_one(self, job: Job, state: State, now: int, claims: dict[str, tuple[Any, ...]]) -> list[Row]:
-        view, work = View(state, now, claims), job.work
-        texts: list[str] = []
+    def _decide(
+        self, work: Work[Any], state: State, now: int, claims: dict[str, tuple[Any, ...]]
+    ) -> bool:
+        """Whether there is anything to write; its rows are in the work then."""
+        view = View(state, now, claims)
+        spelled: list[tuple[Event, str]] = []
         try:
-            job.value = work.decide(view)
+            work.value = work.decide(view)
             for event in view.events:
-                texts.append(event.text())
+                spelled.append((event, event.text()))
         except Exception as error:  # its caller's, not the batch's
-            job.value, job.error = None, error
-            return []
-        rows: list[Row] = []
-        for event, text in zip(view.events, texts, strict=True):
-            rows.append(self._append(event, text, state, now))
-        work.rows = rows
+            work.value, work.error = None, error
+            return False
+        work.rows = rows = []
+        for event, text in spelled:
+            if type(event) is Rotated:  # sealed with the new key: the head always names the key in use
+                self._sealing = event.version
+            row = seal(
+                (
+                    state.seq + 1, now, event.kind, event.call, event.persona, event.tool, event.conversation,
+                    event.ref, event.claim, self._sealing, text, state.hash,
+                ),
+                self.keys,
+            )  # fmt: skip
+            state.apply(row, event)
+            rows.append(row)
         for scope in work.scopes:  # a twin in the same batch must see the claim
             claim = state.changes.get(("claims", scope))
             if claim is not None:
                 claims[scope] = claim
-        return rows
-
-    def _append(self, event: Event, text: str, state: State, now: int) -> Row:
-        if type(event) is Rotated:  # sealed with the new key, so that the head always names the key in use
-            self._sealing = event.version
-        row = seal(
-            (
-                state.seq + 1, now, event.kind, event.call, event.persona, event.tool, event.conversation,
-                event.ref, event.claim, self._sealing, text, state.hash,
-            ),
-            self.keys,
-        )  # fmt: skip
-        state.apply(row, event)
-        return row
-
-    def _time(self, head: Head) -> int:
-        """Never before the last event; a clock that is far behind stops the gate rather than reviving approvals."""
-        now = head.now or self.clock.now()
-        if now >= head.at:
-            return now
-        if head.at - now > SKEW:
-            raise Unavailable(
-                f"the clock is {(head.at - now) / SECOND:,.0f} s behind the last recorded event",
-                "set the clock right; nothing runs until it has caught up",
-            )
-        return head.at
+        return bool(rows)
 
     # --- following the journal ---------------------------------------------------------------------------
 
@@ -285,7 +267,6 @@ def _compare(state: State, table: str, stored: tuple[Any, ...]) -> None:
         )
 
 
-_LOCK = Lock()
 _CONSENT = frozenset({"asked", "approved", "refused", "expired", "granted", "revoked", "paused", "resumed"})
 
 
@@ -294,6 +275,16 @@ def _notice(rows: Sequence[Row]) -> str:
         if row[2] in _CONSENT:
             return "consent"
     return ""
+
+
+def _behind(now: int, head: Head) -> int:
+    """Never before the last event; a clock that is far behind stops the gate rather than reviving approvals."""
+    if head.at - now > SKEW:
+        raise Unavailable(
+            f"the clock is {(head.at - now) / SECOND:,.0f} s behind the last recorded event",
+            "set the clock right; nothing runs until it has caught up",
+        )
+    return head.at
 
 
 def _broken(seq: int, fault: str) -> LedgerBroken:

@@ -12,8 +12,9 @@ from toolgate.ledger.state import State
 def blocked(state: State, windows: Sequence[Window], now: int) -> tuple[Window, int] | None:
     """The window that has no room and how long to wait for it, in microseconds; the longest wait wins."""
     worst: tuple[Window, int] | None = None
+    recent = state.recent
     for window in windows:
-        times = state.recent.get(window.scope)
+        times = recent.get(window.scope)
         if times is None or len(times) < window.limit:
             continue
         wait = times[-window.limit] + round(window.seconds * SECOND) - now if window.limit else SECOND * 60

@@ -84,8 +84,8 @@ class State:
 
     def apply(self, row: Row, event: Event | None = None) -> None:
         """Take one row in. `event` saves parsing where the caller has just made it."""
-        self.seq, self.at, self.hash = row.seq, row.at, row.hash
-        handler = _HANDLERS.get(row.kind)
+        self.seq, self.at, self.hash = row[0], row[1], row[12]
+        handler = _HANDLERS.get(row[2])
         if handler is not None:
             handler(self, row, event)
 
@@ -114,12 +114,13 @@ class State:
         if scopes is None:
             names = [window.scope for window in self.windows(persona, tool)]
             scopes = self._scopes[persona, tool] = tuple(dict.fromkeys(names))
+        old = at - HORIZON
         for scope in scopes:
             times = self.recent.get(scope)
             if times is None:
                 times = self.recent[scope] = deque()
             times.append(at)
-            while times[0] <= at - HORIZON:
+            while times[0] <= old:
                 times.popleft()
 
     def tables(self) -> dict[str, dict[Any, tuple[Any, ...]]]:
@@ -134,7 +135,7 @@ class State:
 
     def running(self) -> str:
         """The numbers of the events that started what runs now, in order: the head carries them."""
-        return ",".join([str(item.row[0]) for item in self.live.values()])
+        return ",".join([str(item.row[0]) for item in self.live.values()]) if self.live else ""
 
     def standing(self) -> str:
         """What else stands now, in one spelling, for the head's seal."""

@@ -77,6 +77,8 @@ class NameMask:
             secret |= {name for name in args if is_secret_name(name)}
         if not secret.isdisjoint(args):
             return secret
+        if _DEEP.isdisjoint(map(type, args.values())):
+            return None
         for value in args.values():
             if type(value) in _DEEP and not is_words(value):
                 return secret

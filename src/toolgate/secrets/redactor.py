@@ -42,10 +42,9 @@ class VaultRedactor(NameMask):
             self.vault.refresh()
 
     def redact(self, value: Any, hidden: tuple[str, ...] = ()) -> Any:
-        finder = self.vault.finder if self.vault is not None else None
-        if finder is not None:  # first: a call's own secret may be part of one of these
-            value = cleaned(finder, value)
-        return super().redact(value, hidden)
+        if self.vault is not None and (finder := self.vault.finder) is not None:
+            value = cleaned(finder, value)  # first: a call's own secret may be part of one of these
+        return super().redact(value, hidden) if hidden else value
 
     def mask(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
         masked = super().mask(tool, args)
@@ -53,7 +52,7 @@ class VaultRedactor(NameMask):
         return masked if finder is None else cleaned(finder, masked)
 
     def seal(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-        sealed, hidden = super().seal(tool, args)
+        sealed, hidden = NameMask.seal(self, tool, args)
         finder = self.vault.finder if self.vault is not None else None
         if finder is not None and (clean := cleaned(finder, sealed)) is not sealed:
             # what is left says that a secret stood there, the hash which call it was

@@ -60,6 +60,8 @@ class Vault:
     def refresh(self) -> None:
         """Notice what other processes did: one look at one file. Raises where the vault cannot be read, and whoever
         asked must then not go on: what is not known cannot be kept out of anything."""
+        if self._stamp is None and not os.access(self._file, os.F_OK, effective_ids=_EFFECTIVE):
+            return  # most have none, and this says so without an exception at every call
         stamp = self._look()
         if stamp != self._stamp:
             self._read()
@@ -112,8 +114,6 @@ class Vault:
     # --- reading it ---------------------------------------------------------------------------------------
 
     def _look(self) -> Stamp:
-        if self._stamp is None and not os.access(self._file, os.F_OK, effective_ids=_EFFECTIVE):
-            return None  # most have none, and this says so without an exception at every call
         try:
             status = os.stat(self._file)
         except OSError:

@@ -17,7 +17,6 @@ from toolgate.storage.port import (
     Head,
     Job,
     LoadTables,
-    Lock,
     Query,
     Recent,
     Row,
@@ -52,9 +51,8 @@ class MemoryBackend:
     async def close(self) -> None:
         return None
 
-    async def submit(self, work: Any, durable: bool, alone: Callable[[], bool] | None = None) -> Any:
-        job = Job(work, durable)
-        transaction = self._fold((job,))
+    async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
+        transaction = self._fold((job,), self._head)
         try:
             query = next(transaction)
             while True:
@@ -66,13 +64,8 @@ class MemoryBackend:
         return job.value
 
     def _answer(self, query: Query) -> Any:
-        if type(query) is Lock:
-            return self._head
         if type(query) is Write:
             return self._write(query)
-        return self._look_up(query)
-
-    def _look_up(self, query: Query) -> Any:
         match query:
             case ClaimsOf(scopes):
                 return [row for row in self.journal if row.claim and row.claim in scopes]

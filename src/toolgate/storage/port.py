@@ -1,8 +1,8 @@
 """What every database offers, as questions and answers.
 
-The ledger writes a transaction once, as a generator that yields the questions below and is sent the answers
-(no I/O of its own). Each backend only drives that generator inside one of its transactions: SQLite on its
-writer thread, PostgreSQL on a connection, memory at once. So the logic exists once, and dialects hold only
+The ledger writes a transaction once, as a generator that is given the head, yields the questions below and is sent
+the answers (no I/O of its own). Each backend only locks the head and drives that generator inside one of its
+transactions: SQLite on its writer thread, PostgreSQL on a connection, memory at once. So the logic exists once, and dialects hold only
 what really differs.
 """
 
@@ -52,11 +52,6 @@ class Head(NamedTuple):
 
 Tables = Mapping[str, Mapping[Any, tuple[Any, ...]]]
 """Projections: table → key → row. The key is the row's first column."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lock:
-    """Take the head lock; answered with the Head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +112,21 @@ class Write:
     notify: str = ""
 
 
-Query = Lock | RowsAfter | RowsOf | LoadTables | Recent | ClaimsOf | RowAt | Sweep | Write
+Query = RowsAfter | RowsOf | LoadTables | Recent | ClaimsOf | RowAt | Sweep | Write
 Transaction = Generator[Query, Any, None]
 
 
 class Job:
-    """One unit of work waiting for a transaction, with the future its caller awaits."""
+    """One unit of work for a transaction, and what came of it. What it decides is the ledger's business; what most
+    never set are attributes of the class, for two are made for every call."""
 
-    __slots__ = ("durable", "error", "finished", "future", "value", "work")
-
-    def __init__(self, work: Any, durable: bool, future: asyncio.Future[Any] | None = None) -> None:
-        self.work = work
-        self.durable = durable
-        self.future = future
-        self.finished = False
-        self.value: Any = None
-        self.error: BaseException | None = None
+    durable = True
+    """Whether it must be on disk before its caller hears of it."""
+    value: Any = None
+    error: BaseException | None = None
+    future: asyncio.Future[Any] | None = None
+    """What its caller awaits, where it waits for others."""
+    finished = False
 
     async def outcome(self) -> Any:
         """What was decided. A caller that is cancelled still waits for it: it must know before it goes."""
@@ -163,7 +157,8 @@ def _heard(future: asyncio.Future[Any]) -> None:
         future.exception()
 
 
-Fold = Callable[[Sequence[Job]], Transaction]
+Fold = Callable[[Sequence[Any], Head], Transaction]
+"""Jobs, and the head under its lock: what the ledger makes of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +210,8 @@ class Backend(Protocol):
 
     async def close(self) -> None: ...
 
-    async def submit(self, work: Any, durable: bool, alone: Callable[[], bool] | None = None) -> Any:
-        """Run `work` in a transaction, possibly together with others; return what it decided.
+    async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
+        """Run the job in a transaction, possibly together with others; return what it decided. Each is submitted once.
 
         `alone` tells whether nobody else in this process is waiting, so that there is nothing to share a commit with.
         """

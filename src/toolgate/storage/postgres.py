@@ -88,10 +88,10 @@ class PostgresBackend:
             await asyncio.wait((task,))
         await self._disconnect()
 
-    async def submit(self, work: Any, durable: bool, alone: Callable[[], bool] | None = None) -> Any:
+    async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
         if self._task is None or self._task.done():
             raise Unavailable("the ledger is closed", "open the gate again")
-        job = Job(work, durable, self._loop.create_future())
+        job.future = self._loop.create_future()
         self._queue.append(job)
         self._arrived.set()
         return await job.outcome()

@@ -16,7 +16,6 @@ from toolgate.storage.port import (
     ClaimsOf,
     Head,
     LoadTables,
-    Lock,
     Query,
     Recent,
     Row,
@@ -44,16 +43,16 @@ END_SESSION = """
 SIZE = "SELECT sum(pg_total_relation_size(to_regclass(name))) FROM unnest($1::text[]) AS name"
 
 
+async def lock(db: Any) -> Head:
+    row = await db.fetchrow(LOCK)
+    if row is None:
+        raise LedgerBroken("the ledger has no head", "restore a backup; `toolgate ledger verify` says more")
+    return Head(*row)
+
+
 async def answer(db: Any, query: Query) -> Any:
     """Everything but Write, which is more than an answer."""
     match query:
-        case Lock():
-            row = await db.fetchrow(LOCK)
-            if row is None:
-                raise LedgerBroken(
-                    "the ledger has no head", "restore a backup; `toolgate ledger verify` says more"
-                )
-            return Head(*row)
         case ClaimsOf(scopes):
             sql = f"SELECT {COLUMNS} FROM journal WHERE claim = ANY($1::text[]) AND claim <> '' ORDER BY seq"
             return rows_of(await db.fetch(sql, scopes))

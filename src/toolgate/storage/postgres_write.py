@@ -15,7 +15,7 @@ from toolgate.core.clock import SECOND
 from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.storage import postgres_sql
 from toolgate.storage.faults import from_postgres, is_lost, is_passing
-from toolgate.storage.port import ClaimsOf, Fold, Head, Job, Lock, Query, Transaction, Write
+from toolgate.storage.port import ClaimsOf, Fold, Head, Job, Query, Transaction, Write
 from toolgate.storage.postgres_connect import ERRORS, close, connect, place_of
 from toolgate.storage.postgres_owners import PostgresOwners
 
@@ -90,22 +90,26 @@ class Writer:
     # --- under the lock ----------------------------------------------------------------------------------
 
     async def _locked(self, db: Any, jobs: Sequence[Job]) -> None:
-        transaction = self._begin(jobs)
+        transaction: Transaction | None = None
         try:
             await db.execute("BEGIN")
-            head = await self._drive(transaction, db)
+            head = await postgres_sql.lock(db)
+            known = self._left
+            self._calm = self._calm + 1 if known is not None and known[:6] == head[:6] else 0
+            transaction = self._begin(jobs, head)
+            head = await self._drive(transaction, db, head)
             if not db.is_closed() and db.is_in_transaction():
                 await db.execute("COMMIT")  # nothing was recorded
         except BaseException:
-            transaction.close()
+            if transaction is not None:
+                transaction.close()
             self._calm = 0
             await _abandon(db)
             raise
         self._leave(head)
 
-    async def _drive(self, transaction: Transaction, db: Any) -> Head:
+    async def _drive(self, transaction: Transaction, db: Any, head: Head) -> Head:
         """Answer the ledger's questions; return where the head is then."""
-        head = Head(0, 0, 0, "", "")
         try:
             query = next(transaction)
             while True:
@@ -114,11 +118,6 @@ class Writer:
                     head = await self._write(db, query, head)
                 else:
                     answer = await postgres_sql.answer(db, query)
-                if isinstance(query, Lock):
-                    head = answer
-                    known = self._left
-                    self._calm = self._calm + 1 if known is not None and known[:6] == head[:6] else 0
-                    answer = head if self._server_clock else head._replace(now=0)
                 query = transaction.send(answer)
         except StopIteration:
             return head
@@ -140,8 +139,8 @@ class Writer:
     # --- without the lock, while we are alone ------------------------------------------------------------
 
     async def _alone(self, db: Any, jobs: Sequence[Job]) -> None:
-        transaction = self._begin(jobs)
         head = self._guess()
+        transaction = self._begin(jobs, head)
         wrote = False
         try:
             query = next(transaction)
@@ -161,8 +160,6 @@ class Writer:
 
     async def _answer_alone(self, db: Any, query: Query, head: Head) -> Any:
         match query:
-            case Lock():
-                return head if self._server_clock else head._replace(now=0)
             case ClaimsOf():  # true if the head is still there when we write
                 return await postgres_sql.answer(db, query)
             case Write():
@@ -201,10 +198,10 @@ class Writer:
 
     # --- what became of it -------------------------------------------------------------------------------
 
-    def _begin(self, jobs: Sequence[Job]) -> Transaction:
+    def _begin(self, jobs: Sequence[Job], head: Head) -> Transaction:
         for job in jobs:
             job.value = job.error = None
-        return self._fold(jobs)
+        return self._fold(jobs, head if self._server_clock else head._replace(now=0))
 
     async def _landed(self, db: Any, error: Exception, write: Write) -> bool:
         """Whether a write whose connection broke was committed after all. If nobody can tell, raise Unavailable."""

@@ -22,7 +22,7 @@ from toolgate.core.errors import Unavailable
 from toolgate.storage import executions
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.faults import from_sqlite
-from toolgate.storage.port import Filter, Fold, Head, Job, Row
+from toolgate.storage.port import Filter, Fold, Head, Job, Row, Transaction
 from toolgate.storage.sqlite_schema import connect, migrate
 from toolgate.storage.sqlite_snapshot import SqliteSnapshot
 from toolgate.storage.sqlite_sql import Writer, read_head, rows_of
@@ -94,26 +94,28 @@ class SqliteBackend:
             self._reader = None
         self._readers.shutdown()
 
-    async def submit(self, work: Any, durable: bool, alone: Callable[[], bool] | None = None) -> Any:
+    async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
         if self._thread is None:
             raise Unavailable("the ledger is closed", "open the gate again")
         if alone is not None and alone() and self._pace < SLOW:
-            now = self._loop.time()
+            now = time.monotonic()
             if now - self._yielded > TURN:
                 self._yielded = now
                 await asyncio.sleep(0)  # whoever is ready to call gets to say so, and nobody starves
-            if not alone() or not self._turn.acquire(blocking=False):
-                return await self._queued(work, durable)
-            try:
-                job = Job(work, durable)
-                if self._at_once(job):
-                    return _value(job)
-            finally:
-                self._turn.release()
-        return await self._queued(work, durable)
+                if not alone():
+                    return await self._queued(job)
+            if self._turn.acquire(False):
+                try:
+                    if self._at_once(job):
+                        if job.error is not None:
+                            raise job.error
+                        return job.value
+                finally:
+                    self._turn.release()
+        return await self._queued(job)
 
-    async def _queued(self, work: Any, durable: bool) -> Any:
-        job = Job(work, durable, self._loop.create_future())
+    async def _queued(self, job: Job) -> Any:
+        job.future = self._loop.create_future()
         self._queue.put(job)
         return await job.outcome()
 
@@ -122,13 +124,13 @@ class SqliteBackend:
         assert self._here is not None
         if not self._queue.empty():
             return False
-        started = time.perf_counter()
+        started = time.monotonic()
         try:
             self._here.begin(job.durable)
         except sqlite3.OperationalError:
             return False  # another process is writing: wait for it on the thread
         self._commit(self._here, (job,))
-        self._pace += (time.perf_counter() - started - self._pace) / 8
+        self._pace += (time.monotonic() - started - self._pace) / 8
         self._unfolded += 1
         if self._unfolded >= FOLD_EVERY and self._reader is not None:
             self._unfolded = 0
@@ -142,10 +144,10 @@ class SqliteBackend:
         while True:
             jobs, stop = self._take()
             if jobs:
-                started = time.perf_counter()
+                started = time.monotonic()
                 with self._turn:
                     self._commit(writer, jobs)
-                self._pace += (time.perf_counter() - started - self._pace) / 8
+                self._pace += (time.monotonic() - started - self._pace) / 8
                 self._loop.call_soon_threadsafe(_finish_all, jobs)
             if stop:
                 writer.db.close()
@@ -162,13 +164,16 @@ class SqliteBackend:
         return jobs, True
 
     def _commit(self, writer: Writer, jobs: Sequence[Job]) -> None:
-        transaction = self._fold(jobs)
+        transaction: Transaction | None = None
         try:
             if not writer.db.in_transaction:
                 writer.begin(any(job.durable for job in jobs))
-            writer.drive(transaction)
+            head = writer.head()
+            transaction = self._fold(jobs, head)
+            writer.drive(transaction, head)
         except BaseException as error:
-            transaction.close()
+            if transaction is not None:
+                transaction.close()
             if writer.db.in_transaction:
                 writer.db.rollback()
             ours = from_sqlite(error, str(self.path)) if isinstance(error, sqlite3.Error) else error
@@ -275,12 +280,6 @@ def _add_execution(db: sqlite3.Connection, row: ExecutionRow, keep: Keep) -> Non
 
 def _data_version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA data_version").fetchone()[0])
-
-
-def _value(job: Job) -> Any:
-    if job.error is not None:
-        raise job.error
-    return job.value
 
 
 def _finish_all(jobs: Sequence[Job]) -> None:

@@ -14,7 +14,6 @@ from toolgate.storage.port import (
     Filter,
     Head,
     LoadTables,
-    Lock,
     Query,
     Recent,
     Row,
@@ -53,31 +52,30 @@ class Writer:
             self._synchronous = wanted
         self.db.execute("BEGIN IMMEDIATE")
 
-    def drive(self, transaction: Transaction) -> None:
+    def head(self) -> Head:
+        """As it is under the lock."""
+        (version,) = self.db.execute("PRAGMA data_version").fetchone()
+        head, self._left = self._left, None
+        if head is not None and version == self._version:
+            return head
+        self._version = version
+        return read_head(self.db)
+
+    def drive(self, transaction: Transaction, head: Head) -> None:
         """Answer the ledger's questions until it has no more."""
-        head, self._left = self._head(), None
         try:
             query = next(transaction)
             while True:
-                if type(query) is Lock:
-                    query = transaction.send(head)
-                elif type(query) is Write:
+                if type(query) is Write:
                     _write(self.db, query)
                     head = query.head
-                    query = transaction.send(None)
+                    query = next(transaction)
                 else:
                     query = transaction.send(_answer(self.db, query))
         except StopIteration:
             if self.db.in_transaction:
                 self.db.execute("COMMIT")  # nothing was to be recorded
             self._left = head
-
-    def _head(self) -> Head:
-        version = int(self.db.execute("PRAGMA data_version").fetchone()[0])
-        if self._left is not None and version == self._version:
-            return self._left
-        self._version = version
-        return read_head(self.db)
 
 
 def _answer(db: sqlite3.Connection, query: Query) -> Any:
@@ -108,8 +106,8 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
             return None
         case LoadTables():
             return load(db, schema.IN_MEMORY)
-        case Lock() | Write():
-            raise TypeError("these are the transaction itself")
+        case Write():
+            raise TypeError("this is the transaction itself")
 
 
 def first_since(db: sqlite3.Connection, at: int) -> int:
