@@ -148,9 +148,7 @@ class Ledger:
         for listener in self.committed if rows else ():
             listener(rows)
 
-    def _decide(
-        self, work: Work[Any], state: State, now: int, claims: dict[str, tuple[Any, ...]]
-    ) -> bool:
+    def _decide(self, work: Work[Any], state: State, now: int, claims: dict[str, tuple[Any, ...]]) -> bool:
         """Whether there is anything to write; its rows are in the work then."""
         view = View(state, now, claims)
         spelled: list[tuple[Event, str]] = []
