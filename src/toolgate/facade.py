@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property, partial
@@ -78,12 +78,12 @@ class Gate:
 
     # --- calls --------------------------------------------------------------------------------------------
 
-    async def call(
+    def call(
         self, tool: str, args: Mapping[str, Any] | None = None, *, persona: str | None = None,
         key: str | None = None, reason: str = "", conversation: str = "", transaction: str = "",
         action: str = "", plan: str = "", step: str = "", wait: bool = True,
         progress: Callable[[float, str], None] | None = None,
-    ) -> Result:  # fmt: skip
+    ) -> Coroutine[Any, Any, Result]:  # fmt: skip
         """Carry one call through the gate. A call that asks waits for its answer, or with `wait=False` is handed
         back with the code `pending` and runs when it is repeated after approval."""
         words = conversation or transaction or action or plan or step or reason
@@ -99,7 +99,7 @@ class Gate:
                 reason=reason,
             )
         )
-        return await self.pipeline.call(
+        return self.pipeline.call(
             tool, args if args is not None else {}, self._persona(persona), key=key, trail=trail, wait=wait,
             progress=progress,
         )  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from toolgate.core.errors import DuplicateName, SetupError, UnknownTool
@@ -18,10 +19,17 @@ if TYPE_CHECKING:
     from toolgate.core.tool import Tool
 
 NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+")
-PERSONA = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+LONGEST = 64
+PERSONA = re.compile(rf"[A-Za-z][A-Za-z0-9_.-]{{0,{LONGEST - 1}}}")
 MAX_NAME = 128
 HUMAN = "human"
 """The persona of the person who runs the gate; no configuration can define or change it."""
+
+
+@lru_cache(maxsize=1024)
+def is_persona(name: str) -> bool:
+    """Kept for the next call: to be asked of nothing longer than the longest."""
+    return PERSONA.fullmatch(name) is not None
 
 
 def check_name(name: str) -> str:

@@ -174,8 +174,8 @@ async def begin(services: Services, flow: Flow) -> Stage | None:
         flow.started = _started(work)
         raise
     match outcome:
-        case Begun(decision):
-            flow.decision, flow.started = decision, _started(work)
+        case Begun():
+            flow.decision, flow.started = outcome.decision, work.rows[-1]
             return None
         case Stored(claim):
             flow.result = await replay(services, flow, claim)

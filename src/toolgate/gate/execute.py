@@ -6,7 +6,9 @@ import asyncio
 import inspect
 import logging
 import time
+from collections.abc import Awaitable
 
+from toolgate.core.change import Change
 from toolgate.core.errors import CallError, Cancelled, Code, Conflict, Failed, TimedOut, UnknownOutcome
 from toolgate.core.evidence import spoil
 from toolgate.core.finding import recorded
@@ -40,19 +42,19 @@ async def execute(services: Services, flow: Flow) -> None:
     serving = None
     if tool.cache_s and not flow.effectful and not services.cache.off:
         serving = Serving.of(services, flow)
-    flow.begun_at = time.perf_counter()  # what came before may have been a human reading
+    flow.begun_ns = time.perf_counter_ns()  # what came before may have been a human reading
     if serving is not None and await serving.served(seconds):
         return
     flow.running = True
     running: asyncio.Future[object] | None = None
     try:
         if serving is None:
-            running = _unstoppable(services, flow)
-            value = await within(seconds, _run(services, flow) if running is None else _told(running))
+            running, work = _work(services, flow)
+            value = await within(seconds, work)
         else:
             with serving.gathering():
-                running = _unstoppable(services, flow)
-                value = await within(seconds, _run(services, flow) if running is None else _told(running))
+                running, work = _work(services, flow)
+                value = await within(seconds, work)
     except Late:
         late = TimedOut(f"{tool.name} did not finish in {seconds:g} s", "ask for less, or allow more time")
         flow.outcome = await _settle_doubt(services, flow, late, running)
@@ -74,14 +76,20 @@ async def execute(services: Services, flow: Flow) -> None:
         services.cache.forget_unproven()
 
 
-def _unstoppable(services: Services, flow: Flow) -> asyncio.Future[object] | None:
-    """A file change or a blocking function goes on in its thread whatever we do: never cancelled midway."""
-    assert flow.tool is not None
-    assert flow.call is not None
-    assert flow.args is not None
-    if flow.call.change is not None:
-        return asyncio.ensure_future(_run(services, flow))
-    return in_thread(flow, flow.tool.run, **arguments(flow.args)) if flow.tool.blocks else None
+def _work(services: Services, flow: Flow) -> tuple[asyncio.Future[object] | None, Awaitable[object]]:
+    """What is to be awaited, and what runs beside it: a file change or a blocking function goes on in its thread
+    whatever we do, never cancelled midway."""
+    tool, call, args = flow.tool, flow.call, flow.args
+    assert tool is not None
+    assert call is not None
+    assert args is not None
+    if call.change is not None:
+        running: asyncio.Future[object] = asyncio.ensure_future(_apply(services, flow, call.change))
+    elif tool.blocks:
+        running = in_thread(flow, tool.run, **arguments(args))
+    else:
+        return None, tool.run(**with_context(flow, tool.run, arguments(args)))
+    return running, _told(running)
 
 
 async def _told(running: asyncio.Future[object]) -> object:
@@ -90,13 +98,8 @@ async def _told(running: asyncio.Future[object]) -> object:
     return await value if inspect.isawaitable(value) else value
 
 
-async def _run(services: Services, flow: Flow) -> object:
+async def _apply(services: Services, flow: Flow, change: Change) -> object:
     assert flow.tool is not None
-    assert flow.call is not None
-    assert flow.args is not None
-    change = flow.call.change
-    if change is None:
-        return await flow.tool.run(**with_context(flow, flow.tool.run, arguments(flow.args)))
     if services.files is not None:
         await services.files.keep(change)
     return await invoke(flow, flow.tool.run, change)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, final
 
 from pydantic import BaseModel
 
@@ -50,8 +50,15 @@ class Timeouts:
     default: float = DEFAULT_TIMEOUT
     most: float = 600.0
     by_tool: Mapping[str, float] = field(default_factory=dict)
+    _known: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, tool: Tool) -> float:
+        known = self._known.get(tool.definition)
+        if known is None:
+            known = self._known[tool.definition] = self._of(tool)
+        return known
+
+    def _of(self, tool: Tool) -> float:
         own = self.default if tool.timeout == DEFAULT_TIMEOUT else tool.timeout
         return min(self.by_tool.get(tool.name, own), self.most)
 
@@ -73,6 +80,7 @@ class Services:
     scanner: Scanner = field(default_factory=ContentScanner)
 
 
+@final
 @dataclass(slots=True)  # not frozen: one is made for nearly every call
 class Done:
     """The tool returned."""
@@ -155,11 +163,11 @@ class Flow:
         self.wait = wait
         self.call_id = call_id
         self.progress = progress
-        self.begun_at = time.perf_counter()
+        self.begun_ns = time.perf_counter_ns()
 
     @property
     def duration_us(self) -> int:
-        return round((time.perf_counter() - self.begun_at) * 1_000_000)
+        return (time.perf_counter_ns() - self.begun_ns) // 1000
 
     @property
     def claim(self) -> str:
@@ -180,10 +188,13 @@ class Flow:
         )  # fmt: skip
 
     def meta(self, event: int | None = None) -> Meta:
-        cached = isinstance(self.outcome, Done) and self.outcome.cached
-        tokens = (len(self.text) + 3) // 4
+        cached = type(self.outcome) is Done and self.outcome.cached
         took = self.took_us or self.duration_us
-        return Meta(self.call_id, event, took / 1000, tokens, cached, self.truncated)
+        return Meta(self.call_id, event, took / 1000, self.tokens, cached, self.truncated)
+
+    @property
+    def tokens(self) -> int:
+        return (len(self.text) + 3) // 4
 
     def refused(self, error: CallError, event: int | None) -> Result:
         return Result.refused(

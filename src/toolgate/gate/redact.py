@@ -45,7 +45,7 @@ def _redact(services: Services, flow: Flow) -> None:
     if flow.duration_us > _LONG:
         with suppress(CallError):  # it has run and must be settled; what was known stays masked
             services.redactor.refresh()
-    if isinstance(outcome, Done):
+    if type(outcome) is Done:
         flow.data = services.redactor.redact(outcome.value, flow.hidden)
     elif outcome is not None:
         message, fix = services.redactor.redact([outcome.message, outcome.fix], flow.hidden)

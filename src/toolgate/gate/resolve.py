@@ -8,7 +8,7 @@ from typing import Any
 from toolgate.core.context import NO_TRAIL
 from toolgate.core.display import encodable
 from toolgate.core.errors import InvalidArgs, UnknownTool
-from toolgate.core.names import PERSONA
+from toolgate.core.names import LONGEST, is_persona
 from toolgate.gate.flow import Flow, Services
 
 MAX_WORD = 256
@@ -18,7 +18,7 @@ def resolve(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
     """Gives back something to await only where the name may belong to a server that has not been asked yet."""
     if not isinstance(flow.name, str) or not isinstance(flow.persona, str):
         raise InvalidArgs("tool and persona must be strings", "pass their names")
-    if not PERSONA.fullmatch(flow.persona):
+    if len(flow.persona) > LONGEST or not is_persona(flow.persona):
         raise InvalidArgs(
             f"{flow.persona[:80]!r} is not a persona's name", "use letters, digits, `_`, `-`, `.`"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import Any
 
 from toolgate.core.canonical import canonical
@@ -62,14 +63,14 @@ def _event(flow: Flow) -> Event:
     assert call is not None
     claim = flow.claim
     flow.took_us = flow.duration_us
-    if isinstance(outcome, Done):
-        return Committed(
+    if type(outcome) is Done:
+        event = Committed(
             call=flow.call_id, persona=flow.persona, tool=call.tool, conversation=flow.trail.conversation,
-            claim=claim, duration_us=flow.took_us, summary=_summary(flow),
-            tokens=(len(flow.text) + 3) // 4, truncated=flow.truncated, cached=outcome.cached,
-            reconciled=outcome.reconciled, artifacts=call.change.manifest if call.change else (),
-            **(_stored(flow) if claim else {}),
+            claim=claim, duration_us=flow.took_us, summary=_summary(flow), tokens=flow.tokens,
+            truncated=flow.truncated, cached=outcome.cached, reconciled=outcome.reconciled,
+            artifacts=call.change.manifest if call.change else (),
         )  # fmt: skip
+        return replace(event, **_stored(flow)) if claim else event
     common: dict[str, Any] = {
         "call": flow.call_id, "persona": flow.persona, "tool": call.tool,
         "conversation": flow.trail.conversation, "claim": claim, "duration_us": flow.took_us,
@@ -121,7 +122,7 @@ def _unsettled(flow: Flow, error: CallError) -> CallError:
 def _result(flow: Flow, row: Row) -> Result:
     assert flow.tool is not None
     outcome = flow.outcome
-    if isinstance(outcome, Done):
+    if type(outcome) is Done:
         return Result(True, flow.tool.name, flow.data, None, flow.meta(row.seq))
     problem = outcome or Lost(Code.UNKNOWN_OUTCOME, "it was interrupted")
     return Result(

@@ -23,10 +23,11 @@ _TURNS = 8
 
 
 def shape(services: Services, flow: Flow) -> None:
-    if flow.outcome is not None and not isinstance(flow.outcome, Done):
-        flow.outcome = replace(flow.outcome, message=encodable(flow.outcome.message))
-    if not isinstance(flow.outcome, Done) and flow.data is None:
-        return
+    if type(flow.outcome) is not Done:
+        if flow.outcome is not None:
+            flow.outcome = replace(flow.outcome, message=encodable(flow.outcome.message))
+        if flow.data is None:
+            return
     assert flow.tool is not None
     try:
         flow.text, mended = _encode(flow.data)
@@ -38,15 +39,16 @@ def shape(services: Services, flow: Flow) -> None:
             flow.outcome = Broke(Code.FAILED, message, "report this to its author")
         flow.data, flow.text = None, ""
         return
-    if not _fits(flow.text, services.budget):
-        flow.data, flow.text = _fitted(flow.tool, flow.data, flow.text, services.budget)
+    size, budget = len(flow.text), services.budget
+    if size * 4 <= budget.bytes and size <= budget.tokens * CHARS_A_TOKEN:
+        return  # whatever its characters are
+    if not _fits(flow.text, budget):
+        flow.data, flow.text = _fitted(flow.tool, flow.data, flow.text, budget)
         flow.truncated = True
 
 
 def _fits(text: str, budget: Budget) -> bool:
-    if len(text) > budget.tokens * CHARS_A_TOKEN or len(text) > budget.bytes:
-        return False
-    return len(text) * 4 <= budget.bytes or len(text.encode()) <= budget.bytes
+    return len(text) <= budget.tokens * CHARS_A_TOKEN and len(text.encode()) <= budget.bytes
 
 
 def _fitted(tool: Tool, data: Any, text: str, budget: Budget) -> tuple[Any, str]:

@@ -58,16 +58,17 @@ def _identify(
     assert flow.args is not None
     sealed, flow.hidden = found
     flow.call = Call.make(tool.name, tool.definition, args, flow.persona, flow.trail, flow.call_id, sealed)
+    spelled = flow.call.args_json
     if nested and not tool.has_secrets:
         # 1 and 1.0 are one number in JSON: the tool gets the spelling that was digested, shown and approved
-        flow.args = tool.validate(orjson.loads(flow.call.args_json))
-    if len(flow.call.args_json) > services.budget.args_bytes:
+        flow.args = tool.validate(orjson.loads(spelled))
+    if len(spelled) > services.budget.args_bytes:
         raise TooLarge(
-            f"the arguments of {tool.name} are {len(flow.call.args_json):,} bytes, "
+            f"the arguments of {tool.name} are {len(spelled):,} bytes, "
             f"the limit is {services.budget.args_bytes:,}",
             "send less at once",
         )
-    if "\\u0000" in flow.call.args_json:
+    if "\\u0000" in spelled:
         _refuse_nul(args)
     values = flow.args.__dict__.values()
     paths: tuple[MountPath, ...] = ()
@@ -80,7 +81,7 @@ def _identify(
         )
     if tool.paths_of is not None:
         paths += tuple(tool.paths_of(flow.args))
-    effects = tool.effects_for(args)
+    effects = tool.effects if tool.effects_of is None else tool.effects_of(args)
     flow.facts, flow.effectful = Facts(flow.persona, tool, args, effects, paths), effects.effectful
 
 

@@ -9,6 +9,7 @@ a forged approval stops the gate instead of opening it.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from operator import methodcaller
 from typing import Any, Generic, TypeVar
 
 from toolgate.core.clock import SECOND, Clock, SystemClock
@@ -35,6 +36,7 @@ from toolgate.storage.port import (
 )
 
 T = TypeVar("T")
+_text = methodcaller("text")
 SKEW = 60 * SECOND
 """How far the clock may stand behind the last event before nothing runs any more."""
 
@@ -141,26 +143,25 @@ class Ledger:
             if rows:
                 changes, state.changes = state.changes, {}
                 head = make_head(rows[-1], self.keys, state.running(), state.standing())
-                yield Write(rows, changes, head, durable, _notice(rows))
+                yield Write(rows, changes, head, durable)
         except BaseException:
             self._state = None  # it may hold what was never written
             raise
-        for listener in self.committed if rows else ():
-            listener(rows)
+        if rows:
+            for listener in self.committed:
+                listener(rows)
 
     def _decide(self, work: Work[Any], state: State, now: int, claims: dict[str, tuple[Any, ...]]) -> bool:
         """Whether there is anything to write; its rows are in the work then."""
         view = View(state, now, claims)
-        spelled: list[tuple[Event, str]] = []
         try:
             work.value = work.decide(view)
-            for event in view.events:
-                spelled.append((event, event.text()))
+            texts = list(map(_text, view.events))
         except Exception as error:  # its caller's, not the batch's
             work.value, work.error = None, error
             return False
         work.rows = rows = []
-        for event, text in spelled:
+        for event, text in zip(view.events, texts, strict=True):
             if type(event) is Rotated:  # sealed with the new key: the head always names the key in use
                 self._sealing = event.version
             row = seal(
@@ -263,16 +264,6 @@ def _compare(state: State, table: str, stored: tuple[Any, ...]) -> None:
             f"{stored[0]!r} in the table {table} is not what the journal says",
             "run `toolgate ledger verify`; somebody changed the database",
         )
-
-
-_CONSENT = frozenset({"asked", "approved", "refused", "expired", "granted", "revoked", "paused", "resumed"})
-
-
-def _notice(rows: Sequence[Row]) -> str:
-    for row in rows:
-        if row[2] in _CONSENT:
-            return "consent"
-    return ""
 
 
 def _behind(now: int, head: Head) -> int:

@@ -135,7 +135,11 @@ class State:
 
     def running(self) -> str:
         """The numbers of the events that started what runs now, in order: the head carries them."""
-        return ",".join([str(item.row[0]) for item in self.live.values()]) if self.live else ""
+        if len(self.live) > 1:
+            return ",".join([str(item.row[0]) for item in self.live.values()])
+        for item in self.live.values():
+            return str(item.row[0])
+        return ""
 
     def standing(self) -> str:
         """What else stands now, in one spelling, for the head's seal."""
@@ -175,7 +179,7 @@ class State:
         self._put_grant(Grant(row.ref, row, parsed(row, event), 0, int(parsed(row, event)["expires"])))
 
     def _started(self, row: Row, event: Event | None) -> None:
-        if isinstance(event, Started):
+        if type(event) is Started:
             item = Live(row, event.owner, event.request or event.digest)
         elif row.claim or self.windows is not None:
             known = parsed(row)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from toolgate.secrets.finder import Finder
 from toolgate.secrets.secret import MANY, Secret, check_name, checked
 
 LARGEST = 32 << 20
+JUST_NOW = 0.01
+"""Seconds for which a look is good. Whoever changes something waits so long before they say that it is done."""
 _EFFECTIVE = os.access in os.supports_effective_ids
 Stamp = tuple[int, ...] | None
 
@@ -49,6 +52,7 @@ class Vault:
         self._key = state_dir / "keys" / f"{project}.vault"
         self._project = project
         self._stamp: Stamp = None
+        self._look_at = 0.0
         self._known: dict[str, Secret] = {}
         self.kind = ""
         """What keeps them; empty before the first."""
@@ -58,8 +62,14 @@ class Vault:
     # --- what there is ------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Notice what other processes did: one look at one file. Raises where the vault cannot be read, and whoever
-        asked must then not go on: what is not known cannot be kept out of anything."""
+        """Notice what other processes did: one look at one file, if the last was not just now. Raises where the vault
+        cannot be read, and whoever asked must then not go on: what is not known cannot be kept out of anything."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._notice()
+            self._look_at = now + JUST_NOW
+
+    def _notice(self) -> None:
         if self._stamp is None and not os.access(self._file, os.F_OK, effective_ids=_EFFECTIVE):
             return  # most have none, and this says so without an exception at every call
         stamp = self._look()
@@ -105,11 +115,12 @@ class Vault:
 
     @contextmanager
     def _changing(self) -> Iterator[Store]:
-        """The lock held and what others did known; afterwards what we did known too."""
+        """The lock held and what others did known; afterwards what we did known to everybody."""
         with durable.alone(self.path, "the vault"):
-            self.refresh()
+            self._notice()
             yield self.store(self.kind or _best_kind())
-            self.refresh()
+            self._notice()
+        time.sleep(JUST_NOW)  # who looked before it was there looks again before the next call
 
     # --- reading it ---------------------------------------------------------------------------------------
 

@@ -109,7 +109,6 @@ class Write:
     changes: Mapping[tuple[str, Any], tuple[Any, ...] | None]
     head: Head
     durable: bool
-    notify: str = ""
 
 
 Query = RowsAfter | RowsOf | LoadTables | Recent | ClaimsOf | RowAt | Sweep | Write

@@ -27,6 +27,7 @@ from toolgate.storage.port import (
 )
 
 CHANNEL = "toolgate"
+_CONSENT = frozenset({"asked", "approved", "refused", "expired", "granted", "revoked", "paused", "resumed"})
 COLUMNS = ", ".join(schema.JOURNAL)
 _IS_NUMBER = tuple(name in schema.NUMBERS for name in schema.JOURNAL)
 NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -106,7 +107,7 @@ def write_statement(write: Write, head: Head) -> tuple[str, list[Any]]:
         else:
             puts.setdefault(table, []).append(row)
     commit = "on" if write.durable else "off"  # off survives kill -9 but not a power cut: for reads
-    values: list[Any] = [*write.head[:6], head.seq, head.hash, commit, write.notify]
+    values: list[Any] = [*write.head[:6], head.seq, head.hash, commit, _notice(write.rows)]
     values += [
         "\n".join(map(str, column) if number else column)
         for number, column in zip(_IS_NUMBER, zip(*write.rows, strict=True), strict=True)
@@ -115,6 +116,11 @@ def write_statement(write: Write, head: Head) -> tuple[str, list[Any]]:
         values += zip(*rows, strict=True)
     values += drops.values()
     return _statement(tuple(puts), tuple(drops)), values
+
+
+def _notice(rows: Sequence[Row]) -> str:
+    """What others are told at once: whoever waits for an answer waits no longer."""
+    return "" if _CONSENT.isdisjoint([row[2] for row in rows]) else "consent"
 
 
 @cache

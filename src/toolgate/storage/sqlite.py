@@ -100,13 +100,13 @@ class SqliteBackend:
         if alone is not None and alone() and self._pace < SLOW:
             now = time.monotonic()
             if now - self._yielded > TURN:
-                self._yielded = now
                 await asyncio.sleep(0)  # whoever is ready to call gets to say so, and nobody starves
+                self._yielded = now = time.monotonic()
                 if not alone():
                     return await self._queued(job)
             if self._turn.acquire(False):
                 try:
-                    if self._at_once(job):
+                    if self._at_once(job, now):
                         if job.error is not None:
                             raise job.error
                         return job.value
@@ -119,17 +119,17 @@ class SqliteBackend:
         self._queue.put(job)
         return await job.outcome()
 
-    def _at_once(self, job: Job) -> bool:
+    def _at_once(self, job: Job, started: float) -> bool:
         """Commit here and now: two thread switches cost as much as the commit. Not if anything might block."""
         assert self._here is not None
         if not self._queue.empty():
             return False
-        started = time.monotonic()
+        here = self._here
         try:
-            self._here.begin(job.durable)
+            here.begin(job.durable)
         except sqlite3.OperationalError:
             return False  # another process is writing: wait for it on the thread
-        self._commit(self._here, (job,))
+        self._commit(here, (job,))
         self._pace += (time.monotonic() - started - self._pace) / 8
         self._unfolded += 1
         if self._unfolded >= FOLD_EVERY and self._reader is not None:

@@ -20,6 +20,7 @@ def connect(path: Path, busy_ms: int) -> sqlite3.Connection:
     connection.execute(f"PRAGMA page_size = {PAGE}")  # of a new file; one that is there keeps its own
     connection.execute("PRAGMA journal_mode = WAL")  # readers never wait for the writer
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA recursive_triggers = ON")  # what is replaced is deleted, and that is refused
     # a hostile file may not run functions through its schema
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")

@@ -38,6 +38,8 @@ class Writer:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
+        self._run = db.cursor().execute
+        """One cursor for all statements: a new one for each takes as long as a short statement."""
         self._synchronous = _FULL
         self._left: Head | None = None
         """Where this connection left the head, and the file's version when it knew so: while that is the same,
@@ -48,13 +50,13 @@ class Writer:
         """FULL syncs the log at each commit; NORMAL survives kill -9 but not a power cut, which is enough for reads."""
         wanted = _FULL if durable else _NORMAL
         if wanted != self._synchronous:
-            self.db.execute(f"PRAGMA synchronous = {wanted}")
+            self._run(f"PRAGMA synchronous = {wanted}")
             self._synchronous = wanted
-        self.db.execute("BEGIN IMMEDIATE")
+        self._run("BEGIN IMMEDIATE")
 
     def head(self) -> Head:
         """As it is under the lock."""
-        (version,) = self.db.execute("PRAGMA data_version").fetchone()
+        (version,) = self._run("PRAGMA data_version").fetchone()
         head, self._left = self._left, None
         if head is not None and version == self._version:
             return head
@@ -63,19 +65,32 @@ class Writer:
 
     def drive(self, transaction: Transaction, head: Head) -> None:
         """Answer the ledger's questions until it has no more."""
+        db = self.db
         try:
-            query = next(transaction)
-            while True:
-                if type(query) is Write:
-                    _write(self.db, query)
-                    head = query.head
-                    query = next(transaction)
-                else:
-                    query = transaction.send(_answer(self.db, query))
+            for query in transaction:
+                while type(query) is not Write:
+                    query = transaction.send(_answer(db, query))
+                self._write(query)
+                head = query.head
         except StopIteration:
-            if self.db.in_transaction:
-                self.db.execute("COMMIT")  # nothing was to be recorded
-            self._left = head
+            pass  # it had seen enough
+        if db.in_transaction:
+            self._run("COMMIT")  # nothing was to be recorded
+        self._left = head
+
+    def _write(self, write: Write) -> None:
+        run = self._run
+        if len(write.rows) == 1:
+            run(_INSERT, write.rows[0])
+        else:
+            self.db.executemany(_INSERT, write.rows)
+        if write.changes:
+            _project(self.db, write.changes)
+        if run(_SET_HEAD, write.head[:6]).rowcount != 1:
+            raise LedgerBroken(
+                "the ledger has no head", "restore a backup; `toolgate ledger verify` says more"
+            )
+        run("COMMIT")
 
 
 def _answer(db: sqlite3.Connection, query: Query) -> Any:
@@ -147,18 +162,6 @@ def load(db: sqlite3.Connection, names: Sequence[str]) -> dict[str, dict[Any, tu
 
 _UPSERT = {name: schema.upsert(name) for name in schema.PROJECTIONS}
 _DROP = {name: schema.drop(name) for name in schema.PROJECTIONS}
-
-
-def _write(db: sqlite3.Connection, write: Write) -> None:
-    if len(write.rows) == 1:
-        db.execute(_INSERT, write.rows[0])
-    else:
-        db.executemany(_INSERT, write.rows)
-    if write.changes:
-        _project(db, write.changes)
-    if db.execute(_SET_HEAD, write.head[:6]).rowcount != 1:
-        raise LedgerBroken("the ledger has no head", "restore a backup; `toolgate ledger verify` says more")
-    db.execute("COMMIT")
 
 
 def _project(db: sqlite3.Connection, changes: Mapping[tuple[str, Any], tuple[Any, ...] | None]) -> None:

@@ -8,9 +8,8 @@ CREATE INDEX journal_by_call ON journal (call) WHERE call <> '';
 CREATE INDEX journal_by_ref ON journal (ref) WHERE ref <> '';
 CREATE INDEX journal_by_claim ON journal (claim) WHERE claim <> '';
 -- No index by time: events are dated in order, so a moment is found among the numbers (sqlite_sql.first_since).
-CREATE TRIGGER journal_no_replace BEFORE INSERT ON journal WHEN EXISTS (SELECT 1 FROM journal WHERE seq = NEW.seq)
-  BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
 CREATE TRIGGER journal_no_update BEFORE UPDATE ON journal BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+-- It stops INSERT OR REPLACE too, for our connections have recursive_triggers; a trigger on INSERT would cost every call.
 CREATE TRIGGER journal_no_delete BEFORE DELETE ON journal BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
 CREATE TABLE head (
   id INTEGER PRIMARY KEY CHECK (id = 1), seq INTEGER NOT NULL, at INTEGER NOT NULL, key INTEGER NOT NULL,
