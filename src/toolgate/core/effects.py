@@ -6,7 +6,7 @@ not a string somebody made up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolgate.core.errors import SetupError
 
@@ -52,6 +52,11 @@ def verb(write: str) -> str:
 class Effects:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    effectful: bool = field(init=False, compare=False, repr=False)
+    """Whether the call changes anything beyond annotations: decides durability and what a time-out means."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "effectful", bool(self.writes) and self.writes != ("ledger",))
 
     @classmethod
     def of(cls, reads: tuple[str, ...] | list[str] = (), writes: tuple[str, ...] | list[str] = ()) -> Effects:
@@ -62,11 +67,6 @@ class Effects:
                         f"{side}={word!r} is not an effect", f"use one of: {', '.join(sorted(known))}"
                     )
         return cls(tuple(sorted(set(reads))), tuple(sorted(set(writes))))
-
-    @property
-    def effectful(self) -> bool:
-        """Whether the call changes anything beyond annotations: decides durability and what a time-out means."""
-        return bool(self.writes) and self.writes != ("ledger",)
 
     def words(self) -> str:
         parts = []

@@ -16,6 +16,7 @@ import orjson
 from toolgate.consent.cover import grant_for
 from toolgate.consent.works import approval_for, close_due
 from toolgate.core.clock import SECOND
+from toolgate.core.context import NO_TRAIL
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import CallError, RateLimited
 from toolgate.core.event import Configured, Started
@@ -57,7 +58,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         self.durable = flow.effectful
         self.rows = []
         self.services, self.flow = services, flow
-        self.claim = flow.claim
+        self.claim = flow.claimed = flow.claim
         if self.claim:
             self.scopes = (self.claim,)
 
@@ -147,23 +148,24 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         call, tool = flow.call, flow.tool
         assert call is not None
         assert tool is not None
-        close_due(view)
-        args: Any = recorded_args(self.services, flow)
-        if args is call.args:
-            args = orjson.Fragment(call.args_json)  # spelled already
+        if view.state.questions or view.state.grants:
+            close_due(view)
+        args: Any = orjson.Fragment(call.args_json)  # spelled already
+        if flow.masked is not None or call.sealed_json:
+            args = recorded_args(self.services, flow)
         started = Started(
             call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,
             ref=ref, claim=self.claim, digest=call.digest, definition=call.definition,
             owner=self.services.owners.me, args=args,
             rule=decision.rule, decision=decision.verdict, reason=decision.reason,
-            effectful=flow.effectful, trail=call.trail.words(),
+            effectful=flow.effectful, trail={} if call.trail is NO_TRAIL else call.trail.words(),
             request=call.request if self.claim and call.digest != call.request else "",
         )  # fmt: skip
         if (change := call.change) is not None:
             started = replace(
                 started, change=change.manifest, undoes=change.undoes, findings=recorded(change.findings)
             )
-        view.emit(started)
+        view.events.append(started)
 
 
 async def begin(services: Services, flow: Flow) -> Stage | None:

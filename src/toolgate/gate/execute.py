@@ -88,7 +88,8 @@ def _work(services: Services, flow: Flow) -> tuple[asyncio.Future[object] | None
     elif tool.blocks:
         running = in_thread(flow, tool.run, **arguments(args))
     else:
-        return None, tool.run(**with_context(flow, tool.run, arguments(args)))
+        named = arguments(args)
+        return None, tool.run(**(with_context(flow, tool.run, named) if tool.wants else named))
     return running, _told(running)
 
 

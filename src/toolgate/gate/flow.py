@@ -136,6 +136,8 @@ class Flow:
     """The arguments without the secrets that the scan saw, where it saw any."""
     asked_again: str = ""
     question: str = ""
+    claimed: str = ""
+    """The claim that it began with."""
     started: Row | None = None
     outcome: Outcome | None = None
     running: bool = False
@@ -143,6 +145,8 @@ class Flow:
     cancelled: bool = False
     data: Any = None
     text: str = ""
+    """The result as JSON, and about how many tokens that is."""
+    tokens: int = 0
     truncated: bool = False
     settled: Row | None = None
     result: Result | None = None
@@ -191,10 +195,6 @@ class Flow:
         cached = type(self.outcome) is Done and self.outcome.cached
         took = self.took_us or self.duration_us
         return Meta(self.call_id, event, took / 1000, self.tokens, cached, self.truncated)
-
-    @property
-    def tokens(self) -> int:
-        return (len(self.text) + 3) // 4
 
     def refused(self, error: CallError, event: int | None) -> Result:
         return Result.refused(

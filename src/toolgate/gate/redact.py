@@ -20,10 +20,14 @@ _WORDS = tuple(item.name for item in fields(Trail))
 
 
 def redact(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
+    outcome = flow.outcome
     if services.redactor.searches:
-        value = flow.outcome.value if isinstance(flow.outcome, Done) else getattr(flow.outcome, "data", None)
+        value = outcome.value if isinstance(outcome, Done) else getattr(outcome, "data", None)
         if large(value):
             return _redacted_aside(services, flow)
+    elif type(outcome) is Done and flow.duration_us < _LONG:
+        flow.data = services.redactor.redact(outcome.value, flow.hidden)
+        return None
     _redact(services, flow)
     return None
 

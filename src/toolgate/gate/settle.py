@@ -12,7 +12,7 @@ from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code, Failed, InvalidArgs, UnknownOutcome
 from toolgate.core.event import Committed, Event, Resolved, Unknown
 from toolgate.core.event import Failed as FailedEvent
-from toolgate.core.result import Problem, Result
+from toolgate.core.result import Meta, Problem, Result
 from toolgate.gate.flow import Broke, Done, Flow, Lost, Services
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.undone import undone_rows
@@ -32,7 +32,7 @@ class SettleWork(Work[None]):
     def decide(self, view: View) -> None:
         flow, event = self.flow, self.event
         if flow.call_id in view.state.live:
-            view.emit(event)
+            view.events.append(event)
         else:  # somebody took us for dead and called it unknown: say what we know
             view.emit(_late(flow, event))
         change = flow.call.change if flow.call is not None else None
@@ -61,7 +61,7 @@ async def settle(services: Services, flow: Flow) -> None:
 def _event(flow: Flow) -> Event:
     call, outcome = flow.call, flow.outcome
     assert call is not None
-    claim = flow.claim
+    claim = flow.claimed
     flow.took_us = flow.duration_us
     if type(outcome) is Done:
         event = Committed(
@@ -105,7 +105,7 @@ def _late(flow: Flow, event: Event) -> Resolved:
     outcome = {"committed": "happened", "failed": "not"}.get(event.kind, "unknown")
     return Resolved(
         call=flow.call_id, persona=flow.persona, tool=event.tool, conversation=event.conversation,
-        claim=flow.claim, digest=flow.call.request if flow.call else "", outcome=outcome, by="owner", channel="gate", reason="it was settled by another process meanwhile",
+        claim=flow.claimed, digest=flow.call.request if flow.call else "", outcome=outcome, by="owner", channel="gate", reason="it was settled by another process meanwhile",
     )  # fmt: skip
 
 
@@ -123,7 +123,10 @@ def _result(flow: Flow, row: Row) -> Result:
     assert flow.tool is not None
     outcome = flow.outcome
     if type(outcome) is Done:
-        return Result(True, flow.tool.name, flow.data, None, flow.meta(row.seq))
+        meta = Meta(
+            flow.call_id, row[0], flow.took_us / 1000, flow.tokens, outcome.cached, flow.truncated
+        )
+        return Result(True, flow.tool.name, flow.data, None, meta)
     problem = outcome or Lost(Code.UNKNOWN_OUTCOME, "it was interrupted")
     return Result(
         False,

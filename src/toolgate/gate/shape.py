@@ -40,11 +40,11 @@ def shape(services: Services, flow: Flow) -> None:
         flow.data, flow.text = None, ""
         return
     size, budget = len(flow.text), services.budget
-    if size * 4 <= budget.bytes and size <= budget.tokens * CHARS_A_TOKEN:
-        return  # whatever its characters are
-    if not _fits(flow.text, budget):
+    small = size * 4 <= budget.bytes and size <= budget.tokens * CHARS_A_TOKEN  # whatever its characters are
+    if not small and not _fits(flow.text, budget):
         flow.data, flow.text = _fitted(flow.tool, flow.data, flow.text, budget)
-        flow.truncated = True
+        flow.truncated, size = True, len(flow.text)
+    flow.tokens = (size + CHARS_A_TOKEN - 1) // CHARS_A_TOKEN
 
 
 def _fits(text: str, budget: Budget) -> bool:

@@ -146,6 +146,8 @@ class SqliteBackend:
             if jobs:
                 started = time.monotonic()
                 with self._turn:
+                    if self._here is not None:
+                        self._here.unsettle()
                     self._commit(writer, jobs)
                 self._pace += (time.monotonic() - started - self._pace) / 8
                 self._loop.call_soon_threadsafe(_finish_all, jobs)
@@ -176,6 +178,10 @@ class SqliteBackend:
                 transaction.close()
             if writer.db.in_transaction:
                 writer.db.rollback()
+            if isinstance(error, Exception) and writer.mistaken():
+                for job in jobs:
+                    job.value = job.error = None
+                return self._commit(writer, jobs)
             ours = from_sqlite(error, str(self.path)) if isinstance(error, sqlite3.Error) else error
             for job in jobs:
                 job.value, job.error = None, ours

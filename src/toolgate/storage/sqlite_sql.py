@@ -30,11 +30,24 @@ _NORMAL, _FULL = 1, 2
 COLUMNS = ", ".join(schema.JOURNAL)
 _INSERT = f"INSERT INTO journal ({COLUMNS}) VALUES ({', '.join('?' * len(schema.JOURNAL))})"
 _HEAD = f"SELECT {', '.join(schema.HEAD)} FROM head WHERE id = 1"
-_SET_HEAD = f"UPDATE head SET {', '.join(f'{name} = ?' for name in schema.HEAD)} WHERE id = 1"
+_SET_HEAD = (
+    f"UPDATE head SET {', '.join(f'{name} = ?{n}' for n, name in enumerate(schema.HEAD, 1))} "
+    "WHERE id = 1 AND seq = ?8 AND hash = ?9"  # ?7 is the clock, which SQLite has none of
+)
+CALM = 8
+"""So many transactions in a row on the head we left ourselves mean that we are alone."""
+IMPATIENT = 1 << 20
+
+
+class Elsewhere(Exception):
+    """The head is not where it was believed to be: what was decided on it does not hold."""
 
 
 class Writer:
-    """A connection that writes: it knows how durable its commits are."""
+    """A connection that writes: it knows how durable its commits are, and where it left the head.
+
+    While nobody else writes, nothing is asked before a write: the ledger decides on the head we left, and the write
+    moves the head only from there. After a wrong guess, which costs the ledger its state, we ask for twice as long."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
@@ -42,9 +55,12 @@ class Writer:
         """One cursor for all statements: a new one for each takes as long as a short statement."""
         self._synchronous = _FULL
         self._left: Head | None = None
-        """Where this connection left the head, and the file's version when it knew so: while that is the same,
-        nobody else has written."""
         self._version = -1
+        """The file's, when we last asked: while it is the same, nobody else has written."""
+        self._calm = 0
+        self._patience = CALM
+        self._guessed = False
+        self._committing = False
 
     def begin(self, durable: bool) -> None:
         """FULL syncs the log at each commit; NORMAL survives kill -9 but not a power cut, which is enough for reads."""
@@ -55,13 +71,29 @@ class Writer:
         self._run("BEGIN IMMEDIATE")
 
     def head(self) -> Head:
-        """As it is under the lock."""
-        (version,) = self._run("PRAGMA data_version").fetchone()
+        """As it is under the lock, or as it must be if we are alone."""
         head, self._left = self._left, None
-        if head is not None and version == self._version:
+        self._committing = False
+        if head is not None and self._calm >= self._patience:
+            self._guessed = True
             return head
-        self._version = version
-        return read_head(self.db)
+        self._guessed = False
+        if self._moved() or head is None:
+            self._calm = 0
+            return read_head(self.db)
+        self._calm += 1
+        return head
+
+    def unsettle(self) -> None:
+        """Somebody else writes."""
+        self._calm = 0
+
+    def mistaken(self) -> bool:
+        """Whether what went wrong may have gone wrong because of a guess, with nothing written: then, not again."""
+        if not self._guessed or self._committing:
+            return False
+        self._calm, self._patience = 0, min(2 * self._patience, IMPATIENT)
+        return True
 
     def drive(self, transaction: Transaction, head: Head) -> None:
         """Answer the ledger's questions until it has no more."""
@@ -70,15 +102,17 @@ class Writer:
             for query in transaction:
                 while type(query) is not Write:
                     query = transaction.send(_answer(db, query))
-                self._write(query)
+                self._write(query, head)
                 head = query.head
         except StopIteration:
             pass  # it had seen enough
-        if db.in_transaction:
-            self._run("COMMIT")  # nothing was to be recorded
+        if db.in_transaction:  # nothing was to be recorded
+            if self._guessed and self._moved():
+                raise Elsewhere
+            self._run("COMMIT")
         self._left = head
 
-    def _write(self, write: Write) -> None:
+    def _write(self, write: Write, head: Head) -> None:
         run = self._run
         if len(write.rows) == 1:
             run(_INSERT, write.rows[0])
@@ -86,11 +120,20 @@ class Writer:
             self.db.executemany(_INSERT, write.rows)
         if write.changes:
             _project(self.db, write.changes)
-        if run(_SET_HEAD, write.head[:6]).rowcount != 1:
+        if run(_SET_HEAD, write.head + (head[0], head[3])).rowcount != 1:  # noqa: RUF005 - half the steps
+            if self._guessed:
+                raise Elsewhere
             raise LedgerBroken(
                 "the ledger has no head", "restore a backup; `toolgate ledger verify` says more"
             )
+        self._committing = True
         run("COMMIT")
+
+    def _moved(self) -> bool:
+        """Whether somebody else has written since we last asked."""
+        (version,) = self._run("PRAGMA data_version").fetchone()
+        before, self._version = self._version, version
+        return bool(version != before)
 
 
 def _answer(db: sqlite3.Connection, query: Query) -> Any:
