@@ -170,8 +170,9 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
 
 async def begin(services: Services, flow: Flow) -> Stage | None:
     work = BeginWork(services, flow)
+    outcome: Begun | Stored | Stopped | AskAgain
     try:
-        outcome = await services.ledger.do(work)
+        outcome = work.value if services.ledger.at_once(work) else await services.ledger.do(work)
     except asyncio.CancelledError:
         flow.started = _started(work)
         raise

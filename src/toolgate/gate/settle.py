@@ -45,7 +45,8 @@ class SettleWork(Work[None]):
 async def settle(services: Services, flow: Flow) -> None:
     work = SettleWork(flow)
     try:
-        await services.ledger.do(work)
+        if not services.ledger.at_once(work):
+            await services.ledger.do(work)
     except asyncio.CancelledError:
         if work.rows:  # it is recorded: whoever takes over from here must not record it again
             flow.settled, flow.result = work.rows[0], _result(flow, work.rows[0])
@@ -123,9 +124,7 @@ def _result(flow: Flow, row: Row) -> Result:
     assert flow.tool is not None
     outcome = flow.outcome
     if type(outcome) is Done:
-        meta = Meta(
-            flow.call_id, row[0], flow.took_us / 1000, flow.tokens, outcome.cached, flow.truncated
-        )
+        meta = Meta(flow.call_id, row[0], flow.took_us / 1000, flow.tokens, outcome.cached, flow.truncated)
         return Result(True, flow.tool.name, flow.data, None, meta)
     problem = outcome or Lost(Code.UNKNOWN_OUTCOME, "it was interrupted")
     return Result(

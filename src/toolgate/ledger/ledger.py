@@ -8,7 +8,7 @@ a forged approval stops the gate instead of opening it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from operator import methodcaller
 from typing import Any, Generic, TypeVar
 
@@ -102,8 +102,15 @@ class Ledger:
     async def close(self) -> None:
         await self.backend.close()
 
-    def do(self, work: Work[T]) -> Coroutine[Any, Any, T]:
-        return self.backend.submit(work, self._alone)
+    def at_once(self, work: Work[Any]) -> bool:
+        """Whether it is done, because nobody else waits for anything; else somebody must wait for `do`."""
+        return self.callers <= 1 and self.backend.at_once(work)
+
+    async def do(self, work: Work[T]) -> T:
+        if not self.at_once(work):
+            await self.backend.submit(work, self._alone)
+        value: T = work.value
+        return value
 
     def _alone(self) -> bool:
         return self.callers <= 1

@@ -79,8 +79,8 @@ class State:
     policy: str = ""
     changes: dict[tuple[str, Any], tuple[Any, ...] | None] = field(default_factory=dict)
     """Projection rows to write: (table, key) → row, or None where it goes."""
-    _scopes: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-    """Whose calls are counted together; limits that change come with a new state."""
+    _counted: dict[tuple[str, str], tuple[deque[int], ...]] = field(default_factory=dict)
+    """Where a call is counted: those of `recent`. Limits that change come with a new state."""
 
     def apply(self, row: Row, event: Event | None = None) -> None:
         """Take one row in. `event` saves parsing where the caller has just made it."""
@@ -110,15 +110,13 @@ class State:
         """Remember that a call started, as far as any limit looks back."""
         if self.windows is None:
             return
-        scopes = self._scopes.get((persona, tool))
-        if scopes is None:
-            names = [window.scope for window in self.windows(persona, tool)]
-            scopes = self._scopes[persona, tool] = tuple(dict.fromkeys(names))
+        counted = self._counted.get((persona, tool))
+        if counted is None:
+            scopes = dict.fromkeys(window.scope for window in self.windows(persona, tool))
+            counted = tuple(self.recent.setdefault(scope, deque()) for scope in scopes)
+            self._counted[persona, tool] = counted
         old = at - HORIZON
-        for scope in scopes:
-            times = self.recent.get(scope)
-            if times is None:
-                times = self.recent[scope] = deque()
+        for times in counted:
             times.append(at)
             while times[0] <= old:
                 times.popleft()

@@ -52,6 +52,10 @@ class MemoryBackend:
         return None
 
     async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
+        self.at_once(job)
+        return job.value
+
+    def at_once(self, job: Job) -> bool:
         transaction = self._fold((job,), self._head)
         try:
             query = next(transaction)
@@ -61,7 +65,7 @@ class MemoryBackend:
             pass
         if job.error is not None:
             raise job.error
-        return job.value
+        return True
 
     def _answer(self, query: Query) -> Any:
         if type(query) is Write:

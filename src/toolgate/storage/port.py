@@ -209,6 +209,10 @@ class Backend(Protocol):
 
     async def close(self) -> None: ...
 
+    def at_once(self, job: Job) -> bool:
+        """Run a lone caller's job here and now if nothing needs to be waited for; whether that was so. Raises its error."""
+        ...
+
     async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
         """Run the job in a transaction, possibly together with others; return what it decided. Each is submitted once.
 

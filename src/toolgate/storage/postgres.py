@@ -88,6 +88,9 @@ class PostgresBackend:
             await asyncio.wait((task,))
         await self._disconnect()
 
+    def at_once(self, job: Job) -> bool:
+        return False  # the network is waited for
+
     async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
         if self._task is None or self._task.done():
             raise Unavailable("the ledger is closed", "open the gate again")

@@ -94,48 +94,42 @@ class SqliteBackend:
             self._reader = None
         self._readers.shutdown()
 
-    async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
-        if self._thread is None:
-            raise Unavailable("the ledger is closed", "open the gate again")
-        if alone is not None and alone() and self._pace < SLOW:
-            now = time.monotonic()
-            if now - self._yielded > TURN:
-                await asyncio.sleep(0)  # whoever is ready to call gets to say so, and nobody starves
-                self._yielded = now = time.monotonic()
-                if not alone():
-                    return await self._queued(job)
-            if self._turn.acquire(False):
-                try:
-                    if self._at_once(job, now):
-                        if job.error is not None:
-                            raise job.error
-                        return job.value
-                finally:
-                    self._turn.release()
-        return await self._queued(job)
-
-    async def _queued(self, job: Job) -> Any:
-        job.future = self._loop.create_future()
-        self._queue.put(job)
-        return await job.outcome()
-
-    def _at_once(self, job: Job, started: float) -> bool:
-        """Commit here and now: two thread switches cost as much as the commit. Not if anything might block."""
-        assert self._here is not None
-        if not self._queue.empty():
+    def at_once(self, job: Job) -> bool:
+        """Here, on the event loop: two thread switches cost as much as the commit."""
+        started = time.monotonic()
+        if started - self._yielded > TURN or self._pace >= SLOW or not self._turn.acquire(False):
             return False
-        here = self._here
         try:
-            here.begin(job.durable)
-        except sqlite3.OperationalError:
-            return False  # another process is writing: wait for it on the thread
-        self._commit(here, (job,))
+            here = self._here
+            if here is None or not self._queue.empty():
+                return False
+            try:
+                here.begin(job.durable)
+            except sqlite3.OperationalError:
+                return False  # another process is writing: wait for it on the thread
+            self._commit(here, (job,))
+        finally:
+            self._turn.release()
         self._pace += (time.monotonic() - started - self._pace) / 8
         self._unfolded += 1
         if self._unfolded >= FOLD_EVERY and self._reader is not None:
             self._unfolded = 0
             self._readers.submit(_fold_log, self._reader, self._turn)
+        if job.error is not None:
+            raise job.error
         return True
+
+    async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
+        if self._thread is None:
+            raise Unavailable("the ledger is closed", "open the gate again")
+        if alone is not None and alone() and self._pace < SLOW and time.monotonic() - self._yielded > TURN:
+            await asyncio.sleep(0)  # whoever is ready to call gets to say so, and nobody starves
+            self._yielded = time.monotonic()
+            if alone() and self.at_once(job):
+                return job.value
+        job.future = self._loop.create_future()
+        self._queue.put(job)
+        return await job.outcome()
 
     # --- the writer thread -------------------------------------------------------------------------------
 
