@@ -88,6 +88,5 @@ def call_digest(
         found = f',"findings":{canonical(recorded(change.findings))}' if change.findings else ""
     if preview:
         shown = f',"preview":"{sha256(preview)}"'
-    return sha256(
-        f'{{"args":{args_json}{planned},"definition":"{definition}"{found},"persona":"{persona}"{shown},"tool":"{tool}"}}'
-    )
+    told = f'{{"args":{args_json}{planned},"definition":"{definition}"{found},"persona":"{persona}"{shown},"tool":"{tool}"}}'
+    return sha256(told)

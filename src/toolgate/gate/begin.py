@@ -54,6 +54,8 @@ class AskAgain:
 
 
 class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
+    value: Begun | Stored | Stopped | AskAgain
+
     def __init__(self, services: Services, flow: Flow) -> None:
         self.durable = flow.effectful
         self.rows = []
@@ -74,7 +76,14 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
             if claim[3] in ("committed", "happened"):
                 return Stored(claim)
         rules = self.services.rules()
-        decision, ref = self._authorize_again(view, rules)
+        decision, ref = flow.decision, ""
+        if (
+            decision is None
+            or decision.verdict is not Verdict.ALLOW
+            or rules is not flow.rules
+            or view.state.paused
+        ):
+            decision, ref = self._authorize_again(view, rules)
         if decision.verdict is Verdict.DENY:
             assert flow.facts is not None
             return Stopped(refused(flow, flow.facts, decision))
@@ -97,7 +106,8 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         return Stopped(refused(self.flow, facts, decision)) if decision.rule == "hard:paused" else None
 
     def _authorize_again(self, view: View, rules: Rules) -> tuple[Decision, str]:
-        """The decision now, and the approval or grant that turns an ask into a yes."""
+        """The decision now, and the approval or grant that turns an ask into a yes. A yes under the same rules is one
+        still: deciding is a pure function of the facts."""
         flow = self.flow
         call, facts = flow.call, flow.facts
         assert call is not None
@@ -170,15 +180,15 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
 
 async def begin(services: Services, flow: Flow) -> Stage | None:
     work = BeginWork(services, flow)
-    outcome: Begun | Stored | Stopped | AskAgain
     try:
-        outcome = work.value if services.ledger.at_once(work) else await services.ledger.do(work)
+        if not services.ledger.at_once(work):
+            await services.ledger.do(work)
     except asyncio.CancelledError:
         flow.started = _started(work)
         raise
-    match outcome:
-        case Begun():
-            flow.decision, flow.started = outcome.decision, work.rows[-1]
+    match work.value:
+        case Begun(decision):
+            flow.decision, flow.started = decision, work.rows[-1]
             return None
         case Stored(claim):
             flow.result = await replay(services, flow, claim)

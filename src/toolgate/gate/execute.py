@@ -88,7 +88,7 @@ def _work(services: Services, flow: Flow) -> tuple[asyncio.Future[object] | None
     elif tool.blocks:
         running = in_thread(flow, tool.run, **arguments(args))
     else:
-        named = arguments(args)
+        named = dict(args.__dict__)
         return None, tool.run(**(with_context(flow, tool.run, named) if tool.wants else named))
     return running, _told(running)
 

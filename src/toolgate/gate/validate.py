@@ -16,7 +16,6 @@ from toolgate.core.canonical import screen
 from toolgate.core.errors import InvalidArgs, TooLarge
 from toolgate.core.paths import MountPath, paths_in
 from toolgate.core.ports import Facts
-from toolgate.core.tool import Tool
 from toolgate.core.wordlist import is_words
 from toolgate.gate.flow import Flow, Services, large
 
@@ -36,7 +35,9 @@ def validate(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None
     if nested:
         screen(flow.raw)
     flow.args = tool.validate(flow.raw)
-    args = _as_json(tool, flow.args)
+    args: dict[str, Any] = tool.args.__pydantic_serializer__.to_python(flow.args, mode="json")
+    if tool.has_secrets:  # they count for the digest; the journal gets them masked
+        args = {name: _revealed(getattr(flow.args, name), item) for name, item in args.items()}
     if services.redactor.searches and large(args):
         return _sealed_aside(services, flow, args, nested)
     _identify(services, flow, args, nested, services.redactor.seal(tool, args))
@@ -83,14 +84,6 @@ def _identify(
         paths += tuple(tool.paths_of(flow.args))
     effects = tool.effects if tool.effects_of is None else tool.effects_of(args)
     flow.facts, flow.effectful = Facts(flow.persona, tool, args, effects, paths), effects.effectful
-
-
-def _as_json(tool: Tool, args: BaseModel) -> dict[str, Any]:
-    """The arguments that identify the call. Secrets count for the digest; the journal gets them masked."""
-    dumped: dict[str, Any] = tool.args.__pydantic_serializer__.to_python(args, mode="json")
-    if tool.has_secrets:
-        dumped = {name: _revealed(getattr(args, name), item) for name, item in dumped.items()}
-    return dumped
 
 
 def _revealed(value: Any, dumped: Any) -> Any:

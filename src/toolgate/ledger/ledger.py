@@ -149,7 +149,8 @@ class Ledger:
                     durable = durable or work.durable
             if rows:
                 changes, state.changes = state.changes, {}
-                head = make_head(rows[-1], self.keys, state.running(), state.standing())
+                live = state.running() if state.live else ""
+                head = make_head(rows[-1], self.keys, live, state.standing())
                 yield Write(rows, changes, head, durable)
         except BaseException:
             self._state = None  # it may hold what was never written

@@ -133,11 +133,7 @@ class State:
 
     def running(self) -> str:
         """The numbers of the events that started what runs now, in order: the head carries them."""
-        if len(self.live) > 1:
-            return ",".join([str(item.row[0]) for item in self.live.values()])
-        for item in self.live.values():
-            return str(item.row[0])
-        return ""
+        return ",".join([str(item.row[0]) for item in self.live.values()])
 
     def standing(self) -> str:
         """What else stands now, in one spelling, for the head's seal."""

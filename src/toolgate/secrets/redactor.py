@@ -52,12 +52,12 @@ class VaultRedactor(NameMask):
         return masked if finder is None else cleaned(finder, masked)
 
     def seal(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-        sealed, hidden = NameMask.seal(self, tool, args)
+        sealed, hidden = found = NameMask.seal(self, tool, args)
         finder = self.vault.finder if self.vault is not None else None
-        if finder is not None and (clean := cleaned(finder, sealed)) is not sealed:
-            # what is left says that a secret stood there, the hash which call it was
-            sealed = {**clean, "": "hmac:" + self._keyed(sealed)}
-        return sealed, hidden
+        if finder is None or (clean := cleaned(finder, sealed)) is sealed:
+            return found
+        # what is left says that a secret stood there, the hash which call it was
+        return {**clean, "": "hmac:" + self._keyed(sealed)}, hidden
 
     def stream(self) -> Stream:
         """For bytes that come in pieces."""
