@@ -70,10 +70,10 @@ def make_match(file: str, hit: Hit, raw: bytes, before: Iterable[bytes], after: 
         file,
         hit.line,
         len(raw[: hit.start].decode("utf-8", "replace")) + 1,
-        _short(_text(raw[hit.start : hit.end])),
+        _short(raw[hit.start : hit.end]),
         _window(raw, hit),
-        tuple([_short(_text(line)) for line in before]),
-        tuple([_short(_text(line)) for line in after]),
+        tuple(map(_short, before)),
+        tuple(map(_short, after)),
     )
 
 
@@ -82,7 +82,8 @@ def _text(line: bytes) -> str:
     return line.removesuffix(b"\r").decode("utf-8", "replace")
 
 
-def _short(text: str) -> str:
+def _short(line: bytes) -> str:
+    text = line.removesuffix(b"\r").decode("utf-8", "replace")
     return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
 
 

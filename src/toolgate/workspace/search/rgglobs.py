@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
+from toolgate.policy.dotfiles import Dotfiles
 from toolgate.policy.globs import Glob, PathGlob
 from toolgate.policy.globtext import expand
 from toolgate.policy.hard import ALWAYS_BLOCKED, BLOCKED
@@ -34,21 +35,32 @@ class _Said(NamedTuple):
 def options(selection: Selection, root: int) -> tuple[str, ...]:
     """For a search in the mount with this root handle."""
     rules = selection.rules
-    dots = rules.dotfiles
-    listed, ways = _texts(dots.paths), _texts(dots.ways)
-    there = {top: _there(root, top) for top in dict.fromkeys(_top(text) for text in (*ways, *listed))}
+    names, listed, ways, tops = _of_dotfiles(rules.dotfiles)
+    missing = {top for top in tops if not _there(root, top)}
     return _options(
         _Said(
             selection.files.texts if selection.files is not None else ("*",),
             selection.excluded.texts,
-            _texts(dots.names),
-            tuple(text for text in listed if there[_top(text)]),
-            tuple(text for text in ways if there[_top(text)]),
+            names,
+            tuple(text for text, top in listed if top not in missing),
+            tuple(text for text, top in ways if top not in missing),
             _texts(rules.unblock),
             _texts(rules.hidden),
             tuple("/".join(place[len(rules.base) :]) for place in rules.inner),
         )
     )
+
+
+_Placed = tuple[tuple[str, str], ...]
+"""Texts, each with the first name on its way."""
+
+
+@lru_cache(maxsize=64)
+def _of_dotfiles(dots: Dotfiles) -> tuple[tuple[str, ...], _Placed, _Placed, tuple[str, ...]]:
+    """Names, paths, the ways to them, and all first names."""
+    listed, ways = ([(text, _top(text)) for text in _texts(globs)] for globs in (dots.paths, dots.ways))
+    tops = dict.fromkeys(top for _, top in (*ways, *listed))
+    return _texts(dots.names), tuple(listed), tuple(ways), tuple(tops)
 
 
 @lru_cache(maxsize=64)

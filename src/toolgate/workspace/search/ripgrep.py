@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
 from toolgate.core.errors import CallError, TimedOut
-from toolgate.workspace.confine import held, open_with_status
+from toolgate.workspace.confine import open_with_status
 from toolgate.workspace.search.content import Matcher, TooMuch, Unequal, search_content
 from toolgate.workspace.search.counts import Counts
 from toolgate.workspace.search.local import may_search, read_up_to
@@ -93,12 +93,18 @@ class Ripgrep:
         """Whether it was read: then it is there, and may be searched."""
         if self._counted + count > self.query.max_matches:
             return False
-        with suppress(CallError, OSError, Unequal, TooMuch):
+        try:
             handle, status = open_with_status(start.root, name, name, follow=False)
-            with held(handle):
-                if may_search(status, start.hard_links):
-                    self._ahead[name] = self._here(handle, status, start, name, count)
-                    return True
+        except (CallError, OSError):
+            return False
+        try:
+            if may_search(status, start.hard_links):
+                self._ahead[name] = self._here(handle, status, start, name, count)
+                return True
+        except (OSError, Unequal, TooMuch):
+            pass
+        finally:
+            os.close(handle)
         return False
 
     def _pattern(self) -> list[str]:
