@@ -1,0 +1,153 @@
+"""While nobody else writes, the ledger decides on the head it left itself; the write finds out if that was wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.ledgers import KEYS, note, raising, soon, write
+from toolgate.core.errors import Unavailable
+from toolgate.core.event import Paused, Resumed
+from toolgate.ledger.ledger import Ledger, View, Work
+from toolgate.ledger.verify import verify
+from toolgate.storage.sqlite import SqliteBackend
+from toolgate.storage.sqlite_schema import connect
+from toolgate.storage.sqlite_sql import CALM, Writer
+
+
+@pytest.fixture
+async def pair(tmp_path: Path) -> AsyncIterator[tuple[Ledger, Ledger]]:
+    """One that has been alone for long, and another process on the same file that now begins."""
+    async with AsyncExitStack() as stack:
+        ledgers = [Ledger(SqliteBackend(tmp_path / "ledger.db"), KEYS) for _ in range(2)]
+        for ledger in ledgers:
+            await soon(ledger.open())
+            stack.push_async_callback(ledger.close)
+        await calm(ledgers[0])
+        yield ledgers[0], ledgers[1]
+
+
+async def calm(ledger: Ledger) -> None:
+    while not writer_of(ledger)._guessed:
+        await write(ledger, note("alone"))
+
+
+def writer_of(ledger: Ledger) -> Writer:
+    assert isinstance(ledger.backend, SqliteBackend)
+    assert ledger.backend._here is not None
+    return ledger.backend._here
+
+
+async def sound(ledger: Ledger) -> bool:
+    return (await verify(ledger.backend, KEYS)).ok
+
+
+async def test_what_another_process_wrote_meanwhile_comes_before_what_is_written_now(
+    pair: tuple[Ledger, Ledger],
+) -> None:
+    ours, theirs = pair
+    for turn in range(5):
+        (their_row,) = await write(theirs, note(f"theirs {turn}"))
+        (our_row,) = await write(ours, note(f"ours {turn}"))
+        assert (our_row.seq, our_row.prev) == (their_row.seq + 1, their_row.hash)
+        await calm(ours)
+    assert await sound(ours)
+
+
+async def test_after_each_wrong_guess_it_is_asked_for_twice_as_long(pair: tuple[Ledger, Ledger]) -> None:
+    ours, theirs = pair
+    for times in (2, 4, 8):
+        await calm(ours)
+        await write(theirs, note("theirs"))
+        await write(ours, note("ours"))
+        assert writer_of(ours)._patience == times * CALM
+
+
+async def test_who_only_looks_sees_what_another_process_wrote(pair: tuple[Ledger, Ledger]) -> None:
+    ours, theirs = pair
+    await write(theirs, Paused(persona="ada", by="eve", reason="stop"))
+    assert await ours.look(lambda state, now: dict(state.paused)) == {"ada": "stop"}
+    await calm(ours)
+    await write(theirs, Resumed(persona="ada", by="eve"))
+    assert await ours.look(lambda state, now: dict(state.paused)) == {}
+
+
+async def test_nothing_is_refused_on_a_guess(pair: tuple[Ledger, Ledger]) -> None:
+    ours, theirs = pair
+    await write(theirs, Paused(persona="ada", by="eve", reason="stop"))
+
+    def decide(view: View) -> str:
+        if "ada" not in view.state.paused:
+            raise RuntimeError("decided on what was true before")
+        view.emit(note("decided on what is true"))
+        return "yes"
+
+    assert await soon(ours.do(Work(decide))) == "yes"
+    assert await sound(ours)
+
+
+async def test_an_error_of_its_own_is_raised_once_and_writes_nothing(pair: tuple[Ledger, Ledger]) -> None:
+    ours, _ = pair
+    before = (await ours.backend.head()).seq
+    with pytest.raises(ZeroDivisionError):
+        await soon(ours.do(raising(ZeroDivisionError())))
+    assert (await ours.backend.head()).seq == before
+    await write(ours, note("goes on"))
+    assert await sound(ours)
+
+
+async def test_a_commit_that_may_have_happened_is_not_made_again(pair: tuple[Ledger, Ledger]) -> None:
+    ours, _ = pair
+    writer = writer_of(ours)
+    run, before = writer._run, (await ours.backend.head()).seq
+    tried: list[str] = []
+
+    def breaking(sql: str, *values: Any) -> Any:
+        done = run(sql, *values)
+        if sql == "COMMIT":
+            tried.append(sql)
+            raise sqlite3.OperationalError("disk I/O error")
+        return done
+
+    writer._run = breaking  # type: ignore[assignment]
+    with pytest.raises(Unavailable):
+        await write(ours, note("once"))
+    writer._run = run
+    assert tried == ["COMMIT"]
+    assert (await ours.backend.head()).seq == before + 1
+    await write(ours, note("after"))
+    assert await sound(ours)
+
+
+async def test_many_callers_of_two_processes_leave_one_chain(pair: tuple[Ledger, Ledger]) -> None:
+    async def caller(ledger: Ledger, name: str) -> None:
+        for number in range(40):
+            await write(ledger, note(f"{name} {number}"), durable=False)
+            if number % 7 == 0:
+                await asyncio.sleep(0.001)
+
+    await soon(asyncio.gather(*(caller(ledger, f"{n}") for n in range(3) for ledger in pair)))
+    for ledger in pair:
+        assert await sound(ledger)
+
+
+def test_a_row_cannot_be_replaced_through_a_connection_of_ours(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+
+    async def told() -> None:
+        ledger = Ledger(SqliteBackend(path), KEYS)
+        await ledger.open()
+        await write(ledger, note("as it was"))
+        await ledger.close()
+
+    asyncio.run(told())
+    db = connect(path, 0)
+    with pytest.raises(sqlite3.DatabaseError, match="append-only"):
+        db.execute("INSERT OR REPLACE INTO journal SELECT * FROM journal WHERE seq = 1")
+    db.close()
