@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -11,10 +12,13 @@ from typing import Any
 
 import pytest
 
-from contracts.ledgers import KEYS, note, raising, soon, write
-from toolgate.core.errors import Unavailable
-from toolgate.core.event import Paused, Resumed
+from contracts.databases import Sqlite
+from contracts.ledgers import KEYS, note, raising, soon, started, write
+from toolgate.core.errors import LedgerBroken, Unavailable
+from toolgate.core.event import Committed, Paused, Resumed
+from toolgate.core.ports import Window
 from toolgate.ledger.ledger import Ledger, View, Work
+from toolgate.ledger.state import State
 from toolgate.ledger.verify import verify
 from toolgate.storage.sqlite import SqliteBackend
 from toolgate.storage.sqlite_schema import connect
@@ -125,6 +129,107 @@ async def test_a_commit_that_may_have_happened_is_not_made_again(pair: tuple[Led
     assert await sound(ours)
 
 
+async def test_a_database_that_stays_locked_is_said_and_the_ledger_goes_on_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = Ledger(SqliteBackend(path, busy_ms=1), KEYS)
+    await ledger.open()
+    ledger.callers = 2  # not alone: the thread writes
+    for number in range(2 * CALM):
+        await write(ledger, note(f"{number}"))
+    await ledger.look(lambda state, now: None)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Unavailable, match=r"busy|locked|writing"):
+        await write(ledger, note("in vain"))
+    other.execute("ROLLBACK")
+    other.close()
+    await write(ledger, note("after"))
+    assert await sound(ledger)
+    await ledger.close()
+
+
+async def test_who_guessed_wrongly_waits_for_whoever_writes_now(
+    pair: tuple[Ledger, Ledger], tmp_path: Path
+) -> None:
+    ours, theirs = pair
+    await write(theirs, note("theirs"))
+    other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None, check_same_thread=False)
+    writer, taken = writer_of(ours), threading.Event()
+    mistaken = writer.mistaken
+
+    def then_another_begins() -> bool:
+        if not taken.is_set():
+            taken.set()
+            other.execute("BEGIN IMMEDIATE")
+            threading.Timer(0.05, other.execute, ("ROLLBACK",)).start()
+        return mistaken()
+
+    writer.mistaken = then_another_begins  # type: ignore[method-assign]
+    assert len(await write(ours, note("after"))) == 1
+    assert taken.is_set()
+    assert await sound(ours)
+    other.close()
+
+
+async def test_calls_of_others_are_counted_once_after_a_policy_was_read_again(tmp_path: Path) -> None:
+    def windows(persona: str, tool: str) -> tuple[Window, ...]:
+        return (Window(f"persona/{persona}", persona, 10, 60.0),)
+
+    def counted(state: State, now: int) -> dict[str, int]:
+        return {scope: len(times) for scope, times in state.recent.items()}
+
+    ours, theirs = (Ledger(SqliteBackend(tmp_path / "l.db"), KEYS, windows=windows) for _ in range(2))
+    await ours.open()
+    await theirs.open()
+    await calm(ours)
+    await write(theirs, started("c_1"))
+    await write(theirs, Committed(call="c_1", persona="ada", tool="t.act", summary="done"))
+    ours.forget()
+    assert await ours.look(counted) == await theirs.look(counted)
+    await ours.close()
+    await theirs.close()
+
+
+async def test_an_older_copy_is_refused_however_often_it_is_tried(tmp_path: Path) -> None:
+    database = Sqlite(tmp_path / "ledger.db")
+    ledger = Ledger(SqliteBackend(database.path), KEYS)
+    await ledger.open()
+    await write(ledger, note("kept"))
+    older = await database.dump()
+    await calm(ledger)
+    await database.restore(older)
+    for _ in range(3):
+        with pytest.raises(LedgerBroken, match="was already written"):
+            await write(ledger, note("on an older copy"))
+    await ledger.close()
+
+
+async def test_events_that_the_head_does_not_know_are_said_to_be_that(
+    pair: tuple[Ledger, Ledger], tmp_path: Path
+) -> None:
+    ours, _ = pair
+    db = sqlite3.connect(tmp_path / "ledger.db")
+    db.execute(
+        "INSERT INTO journal SELECT seq + 1, at, kind, call, persona, tool, conversation, ref, claim, key, body, prev, hash, mac "
+        "FROM journal ORDER BY seq DESC LIMIT 1"
+    )
+    db.commit()
+    db.close()
+    with pytest.raises(LedgerBroken, match="its head does not know"):
+        await write(ours, note("ours"))
+
+
+async def test_what_comes_while_the_ledger_closes_is_refused(tmp_path: Path) -> None:
+    ledger = Ledger(SqliteBackend(tmp_path / "ledger.db"), KEYS)
+    await ledger.open()
+    ledger.callers = 2
+    closing = asyncio.ensure_future(ledger.close())
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable, match="closed"):
+        await write(ledger, note("too late"))
+    await closing
+
+
 async def test_many_callers_of_two_processes_leave_one_chain(pair: tuple[Ledger, Ledger]) -> None:
     async def caller(ledger: Ledger, name: str) -> None:
         for number in range(40):
@@ -151,3 +256,24 @@ def test_a_row_cannot_be_replaced_through_a_connection_of_ours(tmp_path: Path) -
     with pytest.raises(sqlite3.DatabaseError, match="append-only"):
         db.execute("INSERT OR REPLACE INTO journal SELECT * FROM journal WHERE seq = 1")
     db.close()
+
+
+def test_another_program_that_replaces_a_row_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+
+    async def told() -> None:
+        ledger = Ledger(SqliteBackend(path), KEYS)
+        await ledger.open()
+        await write(ledger, note("as it was"), note("and after"))
+        db = sqlite3.connect(path)
+        db.execute(
+            "INSERT OR REPLACE INTO journal SELECT seq, at, kind, call, 'eve', tool, conversation, ref, claim, key, body, "
+            "prev, hash, mac FROM journal WHERE seq = 1"
+        )
+        db.commit()
+        db.close()
+        report = await verify(ledger.backend, KEYS)
+        assert (report.ok, report.bad_event) == (False, 1)
+        await ledger.close()
+
+    asyncio.run(told())

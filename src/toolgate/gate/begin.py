@@ -206,4 +206,6 @@ async def begin(services: Services, flow: Flow) -> Stage | None:
 
 
 def _started(work: BeginWork) -> Row | None:
-    return work.rows[-1] if work.rows and work.rows[-1].kind == "started" else None
+    """Rows of a transaction that failed were never written."""
+    written = work.rows if work.error is None else ()
+    return written[-1] if written and written[-1].kind == "started" else None

@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from collections.abc import Awaitable, Generator
-from types import TracebackType, coroutine
+from types import CoroutineType, TracebackType, coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ class Late(Exception):
 def within(seconds: float, work: Awaitable[T]) -> Generator[Any, Any, T]:
     """What `work` comes to, or Late. It is watched from where it first waits: what never waits needs no watch."""
     begun = time.monotonic()
-    steps = work.__await__()
+    steps = work.__await__() if type(work) is CoroutineType else _awaited(work).__await__()
     try:
         waits_for = next(steps)
         with Deadline(begun + seconds - time.monotonic()):
@@ -40,6 +40,11 @@ def within(seconds: float, work: Awaitable[T]) -> Generator[Any, Any, T]:
     except StopIteration as done:
         value: T = done.value
         return value
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    """Others know only how to be asked, and not how to be told of an error."""
+    return await work
 
 
 class Deadline:

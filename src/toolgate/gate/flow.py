@@ -50,7 +50,7 @@ class Timeouts:
     default: float = DEFAULT_TIMEOUT
     most: float = 600.0
     by_tool: Mapping[str, float] = field(default_factory=dict)
-    _known: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
+    _known: dict[str, float] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def of(self, tool: Tool) -> float:
         known = self._known.get(tool.definition)

@@ -48,7 +48,9 @@ async def settle(services: Services, flow: Flow) -> None:
         if not services.ledger.at_once(work):
             await services.ledger.do(work)
     except asyncio.CancelledError:
-        if work.rows:  # it is recorded: whoever takes over from here must not record it again
+        if (
+            work.rows and work.error is None
+        ):  # it is recorded: whoever takes over from here must not record it again
             flow.settled, flow.result = work.rows[0], _result(flow, work.rows[0])
         raise
     except CallError as error:

@@ -88,6 +88,8 @@ class Ledger:
         self.reload_keys: Callable[[], Keys] | None = None
         self._state: State | None = None
         self._sealing = keys.current
+        self._floor = 0
+        """The last event that is known to be written, also where the state is not: the journal never ends before it."""
         self.committed: list[Callable[[Sequence[Row]], None]] = []
         """Told about rows after they are on disk; called from the thread that committed them."""
 
@@ -156,6 +158,7 @@ class Ledger:
             self._state = None  # it may hold what was never written
             raise
         if rows:
+            self._floor = head.seq
             for listener in self.committed:
                 listener(rows)
 
@@ -195,17 +198,18 @@ class Ledger:
             self.keys = self.reload_keys()  # another process has rotated the key
         check_key(head, self.keys)
         self._sealing = head.key or self.keys.current
-        if state is None:
-            state = yield from self._load(head)
-        elif state.seq >= head.seq:
+        written = self._floor if state is None else max(self._floor, state.seq + 1)
+        if head.seq < written:
             raise LedgerBroken(
-                f"the ledger ends at event {head.seq}, but event {state.seq} was already written",
+                f"the ledger ends at event {head.seq}, but event {self._floor} was already written",
                 "an older or foreign copy was put in its place; restore the right one",
             )
+        if state is None:
+            state = yield from self._load(head)
         else:
             self._follow(state, (yield RowsAfter(state.seq)), head)
         check_head(head, self.keys, state.running(), state.standing())
-        self._state = state
+        self._state, self._floor = state, head.seq
         return state
 
     def _follow(self, state: State, rows: Sequence[Row], head: Head) -> None:

@@ -15,7 +15,7 @@ _NONE: deque[int] = deque()
 def blocked(state: State, windows: Sequence[Window], now: int) -> tuple[Window, int] | None:
     """The window that has no room and how long to wait for it, in microseconds; the longest wait wins."""
     worst: tuple[Window, int] | None = None
-    scope, count = "", 0
+    scope, count, times = "", 0, _NONE
     for window in windows:
         if window.scope is not scope:
             scope = window.scope

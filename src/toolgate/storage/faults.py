@@ -16,6 +16,7 @@ _SQLITE: tuple[tuple[str, type[CallError], str, str], ...] = (
     ("malformed", LedgerBroken, "the database file is damaged", "keep a copy, then restore a backup; `toolgate ledger verify` says how far it is intact"),
     ("not a database", LedgerBroken, "the database file is not a database", "restore it from a backup, or move it away to start a new ledger"),
     ("unable to open", Unavailable, "the database cannot be opened", "check that the .toolgate directory exists and is writable"),
+    ("unique constraint failed: journal", LedgerBroken, "the journal has events that its head does not know", "run `toolgate ledger verify`; somebody changed the database"),
     ("append-only", LedgerBroken, "the journal is append-only", "nothing may change or remove its rows"),
 )  # fmt: skip
 

@@ -82,10 +82,10 @@ class SqliteBackend:
         self._thread.start()
 
     async def close(self) -> None:
-        if self._thread is not None:
+        thread, self._thread = self._thread, None  # what comes now would wait for nobody
+        if thread is not None:
             self._queue.put(None)
-            await asyncio.to_thread(self._thread.join)
-            self._thread = None
+            await asyncio.to_thread(thread.join)
         if self._here is not None:
             self._here.db.close()
             self._here = None
@@ -107,7 +107,8 @@ class SqliteBackend:
                 here.begin(job.durable)
             except sqlite3.OperationalError:
                 return False  # another process is writing: wait for it on the thread
-            self._commit(here, (job,))
+            if not self._commit(here, (job,)):
+                return False  # others write: wait for them on the thread
         finally:
             self._turn.release()
         self._pace += (time.monotonic() - started - self._pace) / 8
@@ -142,7 +143,8 @@ class SqliteBackend:
                 with self._turn:
                     if self._here is not None:
                         self._here.unsettle()
-                    self._commit(writer, jobs)
+                    while not self._commit(writer, jobs):
+                        pass  # no two guesses in a row are wrong: the second time it is asked
                 self._pace += (time.monotonic() - started - self._pace) / 8
                 self._loop.call_soon_threadsafe(_finish_all, jobs)
             if stop:
@@ -159,7 +161,8 @@ class SqliteBackend:
             job = self._queue.get()
         return jobs, True
 
-    def _commit(self, writer: Writer, jobs: Sequence[Job]) -> None:
+    def _commit(self, writer: Writer, jobs: Sequence[Job]) -> bool:
+        """Whether all that can be done was done; not after a wrong guess, which leaves nothing behind."""
         transaction: Transaction | None = None
         try:
             if not writer.db.in_transaction:
@@ -175,10 +178,11 @@ class SqliteBackend:
             if isinstance(error, Exception) and writer.mistaken():
                 for job in jobs:
                     job.value = job.error = None
-                return self._commit(writer, jobs)
+                return False
             ours = from_sqlite(error, str(self.path)) if isinstance(error, sqlite3.Error) else error
             for job in jobs:
                 job.value, job.error = None, ours
+        return True
 
     # --- readers -----------------------------------------------------------------------------------------
 

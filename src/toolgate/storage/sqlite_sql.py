@@ -64,6 +64,7 @@ class Writer:
 
     def begin(self, durable: bool) -> None:
         """FULL syncs the log at each commit; NORMAL survives kill -9 but not a power cut, which is enough for reads."""
+        self._guessed = self._committing = False  # whatever the transaction before did
         wanted = _FULL if durable else _NORMAL
         if wanted != self._synchronous:
             self._run(f"PRAGMA synchronous = {wanted}")
@@ -73,11 +74,9 @@ class Writer:
     def head(self) -> Head:
         """As it is under the lock, or as it must be if we are alone."""
         head, self._left = self._left, None
-        self._committing = False
         if head is not None and self._calm >= self._patience:
             self._guessed = True
             return head
-        self._guessed = False
         if self._moved() or head is None:
             self._calm = 0
             return read_head(self.db)
@@ -93,6 +92,7 @@ class Writer:
         if not self._guessed or self._committing:
             return False
         self._calm, self._patience = 0, min(2 * self._patience, IMPATIENT)
+        self._guessed = False
         return True
 
     def drive(self, transaction: Transaction, head: Head) -> None:
@@ -101,6 +101,8 @@ class Writer:
         try:
             for query in transaction:
                 while type(query) is not Write:
+                    if self._guessed and type(query) is not ClaimsOf and self._moved():
+                        raise Elsewhere  # no state is read under a head that is not its own
                     query = transaction.send(_answer(db, query))
                 self._write(query, head)
                 head = query.head
