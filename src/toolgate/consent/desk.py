@@ -47,13 +47,10 @@ class Desk:
         self._telling: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        ledger.committed.append(self._hear)
+        ledger.moved.append(self._hear)
 
-    def _hear(self, rows: Sequence[Row]) -> None:
-        for row in rows:
-            if row.ref:
-                self._loop.call_soon_threadsafe(self._news.set)
-                return
+    def _hear(self) -> None:
+        self._loop.call_soon_threadsafe(self._news.set)
 
     async def ask(self, work: AskWork) -> str:
         ident = await self.ledger.do(work)

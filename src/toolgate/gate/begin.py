@@ -60,9 +60,10 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         self.durable = flow.effectful
         self.rows = []
         self.services, self.flow = services, flow
-        self.claim = flow.claimed = flow.claim
-        if self.claim:
-            self.scopes = (self.claim,)
+        self.claim = ""
+        if flow.key or (flow.tool is not None and flow.tool.scoped):
+            self.claim = flow.claimed = flow.claim
+            self.scopes = (self.claim,) if self.claim else ()
 
     def decide(self, view: View) -> Begun | Stored | Stopped | AskAgain:
         flow = self.flow

@@ -69,7 +69,8 @@ async def execute(services: Services, flow: Flow) -> None:
     except Exception as error:
         flow.outcome = await _raised(services, flow, error)
     else:
-        flow.outcome = Done(_dump(flow, value))
+        planned = flow.call is not None and flow.call.change is not None
+        flow.outcome = Done(_dump(flow, value) if planned or tool.result is None else tool.result.dump(value))
         if serving is not None:
             serving.keep(flow.outcome.value)
     if flow.effectful:

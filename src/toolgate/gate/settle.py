@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from time import perf_counter_ns
 from typing import Any
 
 from toolgate.core.canonical import canonical
@@ -65,7 +66,7 @@ def _event(flow: Flow) -> Event:
     call, outcome = flow.call, flow.outcome
     assert call is not None
     claim = flow.claimed
-    flow.took_us = flow.duration_us
+    flow.took_us = (perf_counter_ns() - flow.begun_ns) // 1000
     if type(outcome) is Done:
         event = Committed(
             call=flow.call_id, persona=flow.persona, tool=call.tool, conversation=flow.trail.conversation,

@@ -92,6 +92,8 @@ class Ledger:
         """The last event that is known to be written, also where the state is not: the journal never ends before it."""
         self.committed: list[Callable[[Sequence[Row]], None]] = []
         """Told about rows after they are on disk; called from the thread that committed them."""
+        self.moved: list[Callable[[], object]] = []
+        """Told likewise that something has happened to a question or a grant."""
 
     async def open(self) -> None:
         await self.backend.open(self._transaction)
@@ -152,15 +154,23 @@ class Ledger:
             if rows:
                 changes, state.changes = state.changes, {}
                 live = state.running() if state.live else ""
-                head = make_head(rows[-1], self.keys, live, state.standing())
+                some = state.questions or state.grants or state.pauses or state.doubts
+                head = make_head(rows[-1], self.keys, live, state.standing() if some else "")
                 yield Write(rows, changes, head, durable)
         except BaseException:
             self._state = None  # it may hold what was never written
             raise
         if rows:
-            self._floor = head.seq
-            for listener in self.committed:
-                listener(rows)
+            self._floor = head[0]
+            if self.committed or len(rows) > 1 or rows[0][7]:
+                self._tell(rows)
+
+    def _tell(self, rows: Sequence[Row]) -> None:
+        for listener in self.committed:
+            listener(rows)
+        if any(row.ref for row in rows):
+            for hear in self.moved:
+                hear()
 
     def _decide(self, work: Work[Any], state: State, now: int, claims: dict[str, tuple[Any, ...]]) -> bool:
         """Whether there is anything to write; its rows are in the work then."""

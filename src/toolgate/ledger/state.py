@@ -136,9 +136,7 @@ class State:
         return ",".join([str(item.row[0]) for item in self.live.values()])
 
     def standing(self) -> str:
-        """What else stands now, in one spelling, for the head's seal."""
-        if not (self.questions or self.grants or self.pauses or self.doubts):
-            return ""
+        """What else stands now, in one spelling, for the head's seal; most of the time nothing does."""
         lines = [f"questions {q.id} {q.row.seq} {q.state} {q.expires}" for q in self.questions.values()]
         lines += [f"grants {g.id} {g.row.seq} {g.uses} {g.expires}" for g in self.grants.values()]
         lines += [f"pauses {persona} {seq}" for persona, seq in self.pauses.items()]

@@ -104,10 +104,11 @@ class SqliteBackend:
             if here is None or not self._queue.empty():
                 return False
             try:
-                here.begin(job.durable)
-            except sqlite3.OperationalError:
-                return False  # another process is writing: wait for it on the thread
-            if not self._commit(here, (job,)):
+                head = here.begin(job.durable)
+            except sqlite3.Error:
+                here.leave()
+                return False  # another process is writing: wait for it on the thread, which also says what else is wrong
+            if not self._commit(here, (job,), head):
                 return False  # others write: wait for them on the thread
         finally:
             self._turn.release()
@@ -161,20 +162,18 @@ class SqliteBackend:
             job = self._queue.get()
         return jobs, True
 
-    def _commit(self, writer: Writer, jobs: Sequence[Job]) -> bool:
+    def _commit(self, writer: Writer, jobs: Sequence[Job], head: Head | None = None) -> bool:
         """Whether all that can be done was done; not after a wrong guess, which leaves nothing behind."""
         transaction: Transaction | None = None
         try:
-            if not writer.db.in_transaction:
-                writer.begin(any(job.durable for job in jobs))
-            head = writer.head()
+            if head is None:
+                head = writer.begin(any(job.durable for job in jobs))
             transaction = self._fold(jobs, head)
             writer.drive(transaction, head)
         except BaseException as error:
             if transaction is not None:
                 transaction.close()
-            if writer.db.in_transaction:
-                writer.db.rollback()
+            writer.leave()
             if isinstance(error, Exception) and writer.mistaken():
                 for job in jobs:
                     job.value = job.error = None

@@ -62,17 +62,15 @@ class Writer:
         self._guessed = False
         self._committing = False
 
-    def begin(self, durable: bool) -> None:
-        """FULL syncs the log at each commit; NORMAL survives kill -9 but not a power cut, which is enough for reads."""
+    def begin(self, durable: bool) -> Head:
+        """Take the lock; the head as it is then, or as it must be if we are alone. FULL syncs the log at each commit;
+        NORMAL survives kill -9 but not a power cut, which is enough for reads."""
         self._guessed = self._committing = False  # whatever the transaction before did
         wanted = _FULL if durable else _NORMAL
         if wanted != self._synchronous:
             self._run(f"PRAGMA synchronous = {wanted}")
             self._synchronous = wanted
         self._run("BEGIN IMMEDIATE")
-
-    def head(self) -> Head:
-        """As it is under the lock, or as it must be if we are alone."""
         head, self._left = self._left, None
         if head is not None and self._calm >= self._patience:
             self._guessed = True
@@ -82,6 +80,11 @@ class Writer:
             return read_head(self.db)
         self._calm += 1
         return head
+
+    def leave(self) -> None:
+        """Whatever was begun is undone."""
+        if self.db.in_transaction:
+            self.db.rollback()
 
     def unsettle(self) -> None:
         """Somebody else writes."""
