@@ -16,7 +16,6 @@ import orjson
 from toolgate.consent.cover import grant_for
 from toolgate.consent.works import approval_for, close_due
 from toolgate.core.clock import SECOND
-from toolgate.core.context import NO_TRAIL
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import CallError, RateLimited
 from toolgate.core.event import Configured, Started
@@ -60,10 +59,9 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         self.durable = flow.effectful
         self.rows = []
         self.services, self.flow = services, flow
-        self.claim = ""
-        if flow.key or (flow.tool is not None and flow.tool.scoped):
-            self.claim = flow.claimed = flow.claim
-            self.scopes = (self.claim,) if self.claim else ()
+        self.claim = flow.claimed = flow.claim
+        if self.claim:
+            self.scopes = (self.claim,)
 
     def decide(self, view: View) -> Begun | Stored | Stopped | AskAgain:
         flow = self.flow
@@ -77,14 +75,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
             if claim[3] in ("committed", "happened"):
                 return Stored(claim)
         rules = self.services.rules()
-        decision, ref = flow.decision, ""
-        if (
-            decision is None
-            or decision.verdict is not Verdict.ALLOW
-            or rules is not flow.rules
-            or view.state.paused
-        ):
-            decision, ref = self._authorize_again(view, rules)
+        decision, ref = self._authorize_again(view, rules)
         if decision.verdict is Verdict.DENY:
             assert flow.facts is not None
             return Stopped(refused(flow, flow.facts, decision))
@@ -107,8 +98,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         return Stopped(refused(self.flow, facts, decision)) if decision.rule == "hard:paused" else None
 
     def _authorize_again(self, view: View, rules: Rules) -> tuple[Decision, str]:
-        """The decision now, and the approval or grant that turns an ask into a yes. A yes under the same rules is one
-        still: deciding is a pure function of the facts."""
+        """The decision now, and the approval or grant that turns an ask into a yes."""
         flow = self.flow
         call, facts = flow.call, flow.facts
         assert call is not None
@@ -159,24 +149,23 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         call, tool = flow.call, flow.tool
         assert call is not None
         assert tool is not None
-        if view.state.questions or view.state.grants:
-            close_due(view)
-        args: Any = orjson.Fragment(call.args_json)  # spelled already
-        if flow.masked is not None or call.sealed_json:
-            args = recorded_args(self.services, flow)
+        close_due(view)
+        args: Any = recorded_args(self.services, flow)
+        if args is call.args:
+            args = orjson.Fragment(call.args_json)  # spelled already
         started = Started(
             call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,
             ref=ref, claim=self.claim, digest=call.digest, definition=call.definition,
             owner=self.services.owners.me, args=args,
             rule=decision.rule, decision=decision.verdict, reason=decision.reason,
-            effectful=flow.effectful, trail={} if call.trail is NO_TRAIL else call.trail.words(),
+            effectful=flow.effectful, trail=call.trail.words(),
             request=call.request if self.claim and call.digest != call.request else "",
         )  # fmt: skip
         if (change := call.change) is not None:
             started = replace(
                 started, change=change.manifest, undoes=change.undoes, findings=recorded(change.findings)
             )
-        view.events.append(started)
+        view.emit(started)
 
 
 async def begin(services: Services, flow: Flow) -> Stage | None:

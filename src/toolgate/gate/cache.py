@@ -86,9 +86,8 @@ class Cache:
 
     def forget_unproven(self) -> None:
         """After any effect: what nothing proves may have changed with it."""
-        if self._entries:
-            for key, kept in [pair for pair in self._entries.items() if not pair[1].proofs]:
-                self._drop(key, kept)
+        for key, kept in [pair for pair in self._entries.items() if not pair[1].proofs]:
+            self._drop(key, kept)
 
     def _drop(self, key: Key, kept: Kept | None) -> None:
         """Only this very entry: another call may have put a newer one in its place meanwhile."""

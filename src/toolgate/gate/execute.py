@@ -69,8 +69,7 @@ async def execute(services: Services, flow: Flow) -> None:
     except Exception as error:
         flow.outcome = await _raised(services, flow, error)
     else:
-        planned = flow.call is not None and flow.call.change is not None
-        flow.outcome = Done(_dump(flow, value) if planned or tool.result is None else tool.result.dump(value))
+        flow.outcome = Done(_dump(flow, value))
         if serving is not None:
             serving.keep(flow.outcome.value)
     if flow.effectful:
@@ -89,8 +88,7 @@ def _work(services: Services, flow: Flow) -> tuple[asyncio.Future[object] | None
     elif tool.blocks:
         running = in_thread(flow, tool.run, **arguments(args))
     else:
-        named = dict(args.__dict__)
-        return None, tool.run(**(with_context(flow, tool.run, named) if tool.wants else named))
+        return None, tool.run(**with_context(flow, tool.run, arguments(args)))
     return running, _told(running)
 
 

@@ -50,15 +50,8 @@ class Timeouts:
     default: float = DEFAULT_TIMEOUT
     most: float = 600.0
     by_tool: Mapping[str, float] = field(default_factory=dict)
-    _known: dict[str, float] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def of(self, tool: Tool) -> float:
-        known = self._known.get(tool.definition)
-        if known is None:
-            known = self._known[tool.definition] = self._of(tool)
-        return known
-
-    def _of(self, tool: Tool) -> float:
         own = self.default if tool.timeout == DEFAULT_TIMEOUT else tool.timeout
         return min(self.by_tool.get(tool.name, own), self.most)
 

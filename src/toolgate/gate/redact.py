@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import fields, replace
-from time import perf_counter_ns
 from typing import Any
 
 from toolgate.core.change import Change
@@ -26,9 +25,6 @@ def redact(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
         value = outcome.value if isinstance(outcome, Done) else getattr(outcome, "data", None)
         if large(value):
             return _redacted_aside(services, flow)
-    elif type(outcome) is Done and perf_counter_ns() - flow.begun_ns < _LONG * 1000:
-        flow.data = services.redactor.redact(outcome.value, flow.hidden)
-        return None
     _redact(services, flow)
     return None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
-from time import perf_counter_ns
 from typing import Any
 
 from toolgate.core.canonical import canonical
@@ -33,7 +32,7 @@ class SettleWork(Work[None]):
     def decide(self, view: View) -> None:
         flow, event = self.flow, self.event
         if flow.call_id in view.state.live:
-            view.events.append(event)
+            view.emit(event)
         else:  # somebody took us for dead and called it unknown: say what we know
             view.emit(_late(flow, event))
         change = flow.call.change if flow.call is not None else None
@@ -49,9 +48,7 @@ async def settle(services: Services, flow: Flow) -> None:
         if not services.ledger.at_once(work):
             await services.ledger.do(work)
     except asyncio.CancelledError:
-        if (
-            work.rows and work.error is None
-        ):  # it is recorded: whoever takes over from here must not record it again
+        if work.rows and work.error is None:  # recorded: whoever takes over must not record it again
             flow.settled, flow.result = work.rows[0], _result(flow, work.rows[0])
         raise
     except CallError as error:
@@ -66,7 +63,7 @@ def _event(flow: Flow) -> Event:
     call, outcome = flow.call, flow.outcome
     assert call is not None
     claim = flow.claimed
-    flow.took_us = (perf_counter_ns() - flow.begun_ns) // 1000
+    flow.took_us = flow.duration_us
     if type(outcome) is Done:
         event = Committed(
             call=flow.call_id, persona=flow.persona, tool=call.tool, conversation=flow.trail.conversation,

@@ -82,7 +82,7 @@ def _identify(
         )
     if tool.paths_of is not None:
         paths += tuple(tool.paths_of(flow.args))
-    effects = tool.effects if tool.effects_of is None else tool.effects_of(args)
+    effects = tool.effects_for(args)
     flow.facts, flow.effectful = Facts(flow.persona, tool, args, effects, paths), effects.effectful
 
 

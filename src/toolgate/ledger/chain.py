@@ -18,8 +18,6 @@ from toolgate.storage.port import Head, Row
 from toolgate.storage.schema import EMPTY_HASH
 
 _LINES = "\n".join(["%s"] * 12)
-_HEAD = "head\n%d\n%d\n%s\n%s\n%s"
-"""Sealed apart from the rows, so that an older row's mac cannot stand in for a cut-off head."""
 _sha256 = hashlib.sha256
 _new = tuple.__new__
 """Makes a named tuple in a third of the time that its own `__new__` takes."""
@@ -44,13 +42,14 @@ def seal(columns: tuple[Any, ...], keys: Keys) -> Row:
 
 
 def head_text(seq: int, at: int, digest: str, live: str, standing: str) -> str:
-    """Where the journal ends and what stands there (running calls, questions, grants, pauses, doubts)."""
-    return _HEAD % (seq, at, digest, live, standing)
+    """Where the journal ends and what stands there (running calls, questions, grants, pauses, doubts). Sealed apart
+    from the rows, so that an older row's mac cannot stand in for a cut-off head."""
+    return f"head\n{seq}\n{at}\n{digest}\n{live}\n{standing}"
 
 
 def make_head(row: Row, keys: Keys, live: str, standing: str) -> Head:
     seq, at, key, digest = row[0], row[1], row[9], row[12]
-    mac = keys.mac(key, _HEAD % (seq, at, digest, live, standing))
+    mac = keys.mac(key, head_text(seq, at, digest, live, standing))
     return _new(Head, (seq, at, key, digest, mac, live, 0))
 
 

@@ -32,12 +32,14 @@ class VaultRedactor(NameMask):
     def __init__(self, key: bytes = b"", vault: Vault | None = None) -> None:
         super().__init__(key)
         self.vault = vault
-        if vault is not None:
-            self.refresh = vault.refresh  # type: ignore[method-assign] # asked for every call
 
     @property
     def searches(self) -> bool:
         return self.vault is not None and self.vault.finder is not None
+
+    def refresh(self) -> None:
+        if self.vault is not None:
+            self.vault.refresh()
 
     def redact(self, value: Any, hidden: tuple[str, ...] = ()) -> Any:
         if self.vault is not None and (finder := self.vault.finder) is not None:
@@ -50,10 +52,8 @@ class VaultRedactor(NameMask):
         return masked if finder is None else cleaned(finder, masked)
 
     def seal(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-        finder = self.vault.finder if self.vault is not None else None
-        if finder is None and self._secret_names(tool, args) is None:
-            return args, ()
         sealed, hidden = found = super().seal(tool, args)
+        finder = self.vault.finder if self.vault is not None else None
         if finder is None or (clean := cleaned(finder, sealed)) is sealed:
             return found
         # what is left says that a secret stood there, the hash which call it was
