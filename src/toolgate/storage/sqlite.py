@@ -72,13 +72,14 @@ class SqliteBackend:
         self._loop = asyncio.get_running_loop()
         try:
             await asyncio.to_thread(self._prepare)
-            self._reader = await self._read(lambda: connect(self.path, self._busy_ms))
-            self._here = Writer(connect(self.path, 0))
-            self._here.db.execute("PRAGMA wal_autocheckpoint = 0")  # it would hold up the event loop
+            self._reader, here, there = await self._read(self._connect)
         except sqlite3.Error as error:
             self._readers.shutdown()
             raise from_sqlite(error, str(self.path)) from error
-        self._thread = threading.Thread(target=self._write_forever, name="toolgate-write", daemon=True)
+        self._here = Writer(here)
+        self._thread = threading.Thread(
+            target=self._write_forever, args=(Writer(there),), name="toolgate-write", daemon=True
+        )
         self._thread.start()
 
     async def close(self) -> None:
@@ -135,8 +136,7 @@ class SqliteBackend:
 
     # --- the writer thread -------------------------------------------------------------------------------
 
-    def _write_forever(self) -> None:
-        writer = Writer(connect(self.path, self._busy_ms))
+    def _write_forever(self, writer: Writer) -> None:
         while True:
             jobs, stop = self._take()
             if jobs:
@@ -254,6 +254,14 @@ class SqliteBackend:
             migrate(connection)
         finally:
             connection.close()
+
+    def _connect(self) -> tuple[sqlite3.Connection, sqlite3.Connection, sqlite3.Connection]:
+        """To read, to write on the event loop, to write on the thread. All wait for whoever else opens this file;
+        the one on the loop waits for nobody from then on."""
+        reader, here, there = (connect(self.path, self._busy_ms) for _ in range(3))
+        here.execute("PRAGMA wal_autocheckpoint = 0")  # it would hold up the event loop
+        here.execute("PRAGMA busy_timeout = 0")
+        return reader, here, there
 
 
 def _fold_log(db: sqlite3.Connection, turn: threading.Lock) -> None:

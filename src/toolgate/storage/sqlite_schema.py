@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
@@ -13,18 +14,33 @@ from toolgate.storage import schema
 
 PAGE = 2048
 """Bytes. A commit writes three pages whatever it changes, and two rows fit into one: half of SQLite's usual."""
+_AGAIN_S = 0.005
 
 
 def connect(path: Path, busy_ms: int) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=busy_ms / 1000, isolation_level=None, check_same_thread=False)
     connection.execute(f"PRAGMA page_size = {PAGE}")  # of a new file; one that is there keeps its own
-    connection.execute("PRAGMA journal_mode = WAL")  # readers never wait for the writer
+    _keep_a_log(connection, busy_ms)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA recursive_triggers = ON")  # what is replaced is deleted, and that is refused
     # a hostile file may not run functions through its schema
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     return connection
+
+
+def _keep_a_log(connection: sqlite3.Connection, busy_ms: int) -> None:
+    """WAL: readers never wait for the writer. SQLite itself does not wait where two switch a new file at once, for
+    each holds what the other needs: it gives up at once, and whoever comes second has to try again."""
+    until = time.monotonic() + busy_ms / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+        time.sleep(_AGAIN_S)
 
 
 def migrate(connection: sqlite3.Connection) -> None:
