@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench import world
-from bench.measure import ROUND, Line, alternate, median, millis
+from bench.measure import Line, alternate, median, millis
 from bench.raw import raw_log
 from bench.run import Run
 
@@ -34,6 +34,6 @@ async def durable(run: Run) -> list[Line]:
             ratio=ratio,
             bar="≤ 3 ×",
             holds=ratio <= BAR,
-            how=f"one call at a time against one bare commit of a row of the journal's shape and size (sqlite3, WAL, FULL, the same columns and indexes), in alternating rounds of {ROUND}, {count:,} of each, after {GROWN} of each",
+            how=f"one call at a time against one bare commit of a row of the journal's shape and size (sqlite3, WAL, FULL, the same columns and indexes), in turns, {count:,} of each, after {GROWN} of each",
         )
     ]

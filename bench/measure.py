@@ -44,17 +44,13 @@ async def timed(step: Step) -> float:
     return time.perf_counter() - begun
 
 
-ROUND = 1
-
-
 async def alternate(ours: Step, peer: Step, count: int) -> tuple[list[float], list[float]]:
-    """A few of ours, a few of the peer's, and again: whatever else the machine does hits both alike, and neither
-    finds its caches full of the other."""
+    """One of ours, one of the peer's, and again: whatever else the machine does hits both alike."""
     mine: list[float] = []
     theirs: list[float] = []
     while len(mine) < count:
-        mine += [await timed(ours) for _ in range(ROUND)]
-        theirs += [await timed(peer) for _ in range(ROUND)]
+        mine.append(await timed(ours))
+        theirs.append(await timed(peer))
     return mine, theirs
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bench import world
-from bench.measure import ROUND, Line, alternate, median, micros, quantile
+from bench.measure import Line, alternate, median, micros, quantile
 from bench.run import Run
 from toolgate.core.tool import Tool
 
@@ -55,6 +55,6 @@ async def _overhead(
         peer=f"p50 {median(peer) * 1e6:.1f} µs",
         bar="p50 ≤ 100 µs",
         holds=min(extras) <= BAR,
-        how=f"`gate.call` less the bare `await` of the same function, in alternating rounds of {ROUND}, {count:,} of each; "
+        how=f"`gate.call` less the bare `await` of the same function, in turns, {count:,} of each; "
         f"the quietest of {ROUNDS} rounds counts, for no peer shares the noise",
     )
