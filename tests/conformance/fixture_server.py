@@ -246,6 +246,7 @@ def main() -> None:
     )  # fmt: skip
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
+    bound.listen()  # before anybody hears of it: who connects now waits instead of being refused
     print(bound.getsockname()[1], flush=True)
     uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="error")).run(sockets=[bound])
 

@@ -163,6 +163,7 @@ def web(kind: str) -> None:
     server = build()
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
+    bound.listen()  # before anybody hears of it: who connects now waits instead of being refused
     print(bound.getsockname()[1], flush=True)
     app = server.streamable_http_app() if kind == "http" else sse_app(server)
     uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[bound])
