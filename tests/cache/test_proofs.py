@@ -118,7 +118,7 @@ async def test_what_happens_in_toolgates_own_files_disturbs_no_watch(gate: Gate,
 async def test_where_nothing_can_be_watched_no_tree_is_kept(
     gate: Gate, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
-    monkeypatch.setattr(inotify, missing, lambda *_: None if missing == "begin" else False)
+    monkeypatch.setattr(inotify, missing, lambda *_: None if missing in ("begin", "add") else False)
     assert [(await ask(gate, "code.list")).meta.cached for _ in range(4)] == [False] * 4
 
 

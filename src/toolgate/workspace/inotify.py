@@ -9,13 +9,21 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import struct
 import sys
+from collections.abc import Iterator
+from typing import NamedTuple
 
 _NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
-# modify, attrib, close-write, moved from and to, create, delete, delete self, move self; only directories
-_MASK = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800 | 0x01000000
-_LOCAL = frozenset({0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x2FC12FC1, 0xF2F52010, 0xCA451A4E})
-"""ext, xfs, btrfs, tmpfs, zfs, f2fs, bcachefs: nobody changes these but through this kernel."""
+_MOVED_TO, _CREATED, _ONLY_DIRECTORIES = 0x80, 0x100, 0x01000000
+NEW_NAMES = _MOVED_TO | _CREATED | _ONLY_DIRECTORIES
+EVERYTHING = NEW_NAMES | 0x2 | 0x4 | 0x8 | 0x40 | 0x200 | 0x400 | 0x800
+"""Also: modify, attrib, close-write, moved from, delete, delete self, move self."""
+_DIRECTORY = 0x40000000
+_HEADER = struct.Struct("iIII")
+_LOCAL = frozenset({0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0xF2F52010, 0xCA451A4E})
+"""ext, xfs, btrfs, tmpfs, f2fs, bcachefs: nobody changes these but through this kernel, name by name. ZFS can be rolled
+back under its users."""
 
 
 @functools.cache
@@ -36,9 +44,37 @@ def begin() -> int | None:
     return handle if handle >= 0 else None
 
 
-def add(queue: int, directory: int) -> bool:
-    """Watch an open directory, whatever its name is by now. False where the user has no more watches."""
-    return int(_libc().inotify_add_watch(queue, b"/proc/self/fd/%d" % directory, _MASK)) >= 0
+def add(queue: int, directory: int, mask: int = EVERYTHING) -> int | None:
+    """Watch an open directory, whatever its name is by now: the number of the watch, or None where the user has no
+    more of them."""
+    number = int(_libc().inotify_add_watch(queue, b"/proc/self/fd/%d" % directory, mask))
+    return number if number >= 0 else None
+
+
+class Event(NamedTuple):
+    watch: int
+    name: str
+    """What came into the watched directory; empty where it is about something else, or about too much."""
+    directory: bool
+
+
+def events(said: bytes) -> Iterator[Event]:
+    """What was read from a queue; the kernel gives whole events only."""
+    at = 0
+    while at < len(said):
+        watch, mask, _, length = _HEADER.unpack_from(said, at)
+        at += _HEADER.size + length
+        name = said[at - length : at].rstrip(b"\0") if mask & NEW_NAMES else b""
+        yield Event(watch, os.fsdecode(name), bool(mask & _DIRECTORY))
+
+
+def most_watches() -> int:
+    """How many a user may have, all programs together."""
+    try:
+        with open("/proc/sys/fs/inotify/max_user_watches", encoding="ascii") as limit:
+            return int(limit.read())
+    except (OSError, ValueError):
+        return 0
 
 
 def local(directory: int) -> bool:

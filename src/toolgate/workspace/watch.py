@@ -13,12 +13,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from toolgate.workspace import inotify
+from toolgate.workspace import inotify, mounted
 from toolgate.workspace.confine import held
 
 MAX_DIRECTORIES = 1024
 MAX_TREES = 8
 MAX_DEPTH = 128
+_CHUNK = 1 << 16
+_MOST_HEARD = 8 << 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 Enters = Callable[[str, str], bool]
 """Path in the mount and name of a directory → whether the tool looks into it."""
@@ -27,12 +29,17 @@ Enters = Callable[[str, str], bool]
 @dataclass(slots=True)
 class Watch:
     _queue: int
+    _mounted: int = field(default_factory=mounted.changes)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def held(self) -> bool:
+        return self._queue >= 0
 
     def quiet(self) -> bool:
         """Whether nothing has happened since the watch began."""
         with self._lock:
-            if self._queue < 0:
+            if not self._current():
                 return False
             with suppress(BlockingIOError):
                 os.read(self._queue, 4096)
@@ -40,9 +47,27 @@ class Watch:
                 return False
             return True
 
+    def heard(self) -> bytes | None:
+        """What has happened since it was last asked; None once it is let go, and where it would not end."""
+        said = b""
+        with self._lock:
+            if not self._current():
+                return None
+            with suppress(BlockingIOError):
+                while len(said) < _MOST_HEARD:
+                    said += os.read(self._queue, _CHUNK)
+                self._close()
+                return None
+            return said
+
     def close(self) -> None:
         with self._lock:
             self._close()
+
+    def _current(self) -> bool:
+        if self._mounted != mounted.changes():
+            self._close()
+        return self._queue >= 0
 
     def _close(self) -> None:
         if self._queue >= 0:
@@ -55,11 +80,17 @@ class Watches:
 
     def __init__(self, most: int = MAX_TREES) -> None:
         self._most = most
+        self.ended = False
         self._open: deque[Watch] = deque()
+        self._kept: list[Watch] = []
         self._lock = threading.Lock()
 
+    @property
+    def allowed(self) -> bool:
+        return self._most > 0
+
     def begin(self, handle: int, relative: str, enters: Enters) -> Watch | None:
-        if not self._most or not inotify.available():
+        if not self.allowed or not inotify.available():
             return None
         queue = inotify.begin()
         if queue is None:
@@ -81,8 +112,18 @@ class Watches:
                 self._open.popleft().close()
         return watch
 
+    def keep(self, watch: Watch) -> None:
+        """One that is not let go for others; at the end it is."""
+        with self._lock:
+            self._kept = [*(one for one in self._kept if one.held), watch]
+            if self.ended:
+                watch.close()
+
     def close(self) -> None:
         with self._lock:
+            self.ended = True
+            for watch in self._kept:
+                watch.close()
             while self._open:
                 self._open.pop().close()
 
@@ -99,7 +140,7 @@ class _Arming:
         self.room -= 1
         if self.room < 0 or depth > MAX_DEPTH or os.fstat(handle).st_dev != self.device:
             return False
-        if not inotify.local(handle) or not inotify.add(self.queue, handle):
+        if not inotify.local(handle) or inotify.add(self.queue, handle) is None:
             return False
         prefix = "" if relative == "." else relative + "/"
         with os.scandir(handle) as items:

@@ -2,11 +2,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.outline.outline import Outliner
+from toolgate.workspace.search import known, ripgrep
+
+from .planted import Told
 
 
 @pytest.fixture
@@ -26,3 +30,23 @@ def mounts(project: Path) -> Iterator[Mounts]:
 def outliner() -> Iterator[Outliner]:
     with Outliner() as made:
         yield made
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names are learned again without a pause."""
+    monkeypatch.setattr(known, "AGAIN_S", 0.0)
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    """What rg was started with, each time."""
+    said: Told = []
+    real = ripgrep.run_quietly
+
+    def run(args: list[str], *more: Any) -> bool:
+        said.append(list(args))
+        return real(args, *more)
+
+    monkeypatch.setattr(ripgrep, "run_quietly", run)
+    return said

@@ -12,6 +12,8 @@ from toolgate.policy.dotfiles import Dotfiles
 from toolgate.policy.globs import Glob, PathGlob
 from toolgate.policy.globtext import expand
 from toolgate.policy.hard import ALWAYS_BLOCKED, BLOCKED
+from toolgate.workspace.search.rglisted import entered, met
+from toolgate.workspace.search.rgspelling import globs, literal, of_files
 from toolgate.workspace.search.selection import Selection
 
 _NOT_WITHIN = set("/,{}\\")
@@ -51,6 +53,13 @@ def options(selection: Selection, root: int) -> tuple[str, ...]:
     )
 
 
+def plain_options(selection: Selection, shut: Iterable[str]) -> list[str]:
+    """For a tree in which the rules keep these paths shut and nothing else."""
+    wanted = of_files(selection.files.texts) if selection.files is not None else []
+    left_out = [*_not(globs(selection.excluded.texts)), *(f"!/{literal(path)}" for path in shut)]
+    return [f"--glob={glob}" for glob in (*wanted, *left_out)]
+
+
 _Placed = tuple[tuple[str, str], ...]
 """Texts, each with the first name on its way."""
 
@@ -66,16 +75,16 @@ def _of_dotfiles(dots: Dotfiles) -> tuple[tuple[str, ...], _Placed, _Placed, tup
 @lru_cache(maxsize=64)
 def _options(said: _Said) -> tuple[str, ...]:
     """In rg the last glob that matches decides, and those that ignore case come after all others."""
-    wanted = ["*"] if said.files == ("*",) else globs(said.files)
-    listed = globs(one for text in (*said.names, *said.paths) for one in expand(text))
-    shown = [*_entered(said.ways, listed), *_joined(listed, _is_wild)]
+    wanted = ["*"] if said.files == ("*",) else of_files(said.files)
+    listed = met(of_files(one for text in (*said.names, *said.paths) for one in expand(text)), said.files)
+    shown = [*entered(said.ways, listed, said.names, said.paths, said.files), *_joined(listed, _is_wild)]
     first = [*wanted, "!.*", *shown, *_not(globs(dict.fromkeys((*said.excluded, *_SHUT))))]
-    opened = globs(way for text in said.unblock for way in _ways(text))
+    opened = met(globs(way for text in said.unblock for way in _ways(text)), said.files)
     blocked = [
         *_not(_joined(globs(text for text in BLOCKED if text not in _SHUT))),
         *([*opened, f"!{ALWAYS_BLOCKED}"] if opened else ()),
-        *_not(globs(_hidden(said.hidden))),
-        *(f"!/{_literal(place)}" for place in said.inner if ALWAYS_BLOCKED not in place.split("/")),
+        *_not(of_files(_hidden(said.hidden))),
+        *(f"!/{literal(place)}" for place in said.inner if ALWAYS_BLOCKED not in place.split("/")),
     ]
     return (*(f"--glob={glob}" for glob in first), *(f"--iglob={glob}" for glob in blocked))
 
@@ -103,28 +112,7 @@ def _there(root: int, top: str) -> bool:
 
 def exactly(relatives: Iterable[str]) -> list[str]:
     """Options that choose these files and nothing else."""
-    return [f"--glob=/{_literal(relative)}" for relative in relatives]
-
-
-def globs(texts: Iterable[str]) -> list[str]:
-    return [_glob(text.rpartition(":")[2]) for text in texts]
-
-
-def _glob(one: str) -> str:
-    if one.endswith("/"):
-        one += "**"
-    anchored = f"/{one}" if "/" in one else f"**/{one}" if one != "**" else one
-    return anchored[:-1] + "[ ]" if anchored.endswith(" ") else anchored  # rg drops spaces at the end
-
-
-def _entered(ways: Iterable[str], listed: list[str]) -> list[str]:
-    """Directories that lead to what is listed; a hidden one shows nothing else."""
-    found: list[str] = []
-    for way in ways:
-        found.append(f"/{way}")
-        if (way.startswith(".") or "/." in way) and f"/{way}/**" not in listed:
-            found.append(f"!/{way}/**")
-    return found
+    return [f"--glob=/{literal(relative)}" for relative in relatives]
 
 
 def _joined(found: list[str], which: Callable[[str], bool] = lambda glob: True) -> list[str]:
@@ -161,9 +149,3 @@ def _hidden(hidden: Iterable[str]) -> list[str]:
     """Hidden paths hold from the mount on, also where they have no slash."""
     texts = (text.rpartition(":")[2] for text in hidden)
     return [text if "/" in text else f"{text}/**" for text in texts]
-
-
-def _literal(text: str) -> str:
-    return "".join(
-        f"[{char}]" if char in "*?[{!# " else "\\" + char if char in "\\]}" else char for char in text
-    )

@@ -11,16 +11,18 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from toolgate.core.errors import CallError, TimedOut
+from toolgate.core.errors import CallError, InvalidArgs, TimedOut
 from toolgate.workspace.confine import open_with_status
 from toolgate.workspace.search.content import Matcher, TooMuch, Unequal, search_content
 from toolgate.workspace.search.counts import Counts
 from toolgate.workspace.search.local import may_search, read_up_to
+from toolgate.workspace.search.names import Names
 from toolgate.workspace.search.program import run, run_quietly
 from toolgate.workspace.search.query import Found, Match, Query, top
 from toolgate.workspace.search.report import Report
-from toolgate.workspace.search.rgglobs import exactly, options
+from toolgate.workspace.search.rgglobs import exactly, options, plain_options
 from toolgate.workspace.search.starts import Start
 from toolgate.workspace.search.tree import path_order
 
@@ -38,12 +40,20 @@ MAX_BYTES = 64 << 20
 Progress = Callable[[str], None]
 
 
+class _Counted(NamedTuple):
+    files: dict[str, int]
+    searched: int
+    complete: bool
+
+
 @dataclass(slots=True)
 class Ripgrep:
     query: Query
     matcher: Matcher | None
     deadline: float
     progress: Progress | None = None
+    names: Names | None = None
+    """Of the mount that all starts are in."""
     _ahead: dict[str, list[Match]] = field(default_factory=dict)
     """Read while rg goes on: as long as all that is found can be shown, it will be."""
     _counted: int = 0
@@ -56,10 +66,10 @@ class Ripgrep:
         searched, complete = 0, True
         for group in (trees, files):
             if group:
-                found, more, ended = self._count(group)
-                counts |= found
-                searched += more
-                complete = complete and ended
+                counted = self._count(group)
+                counts |= counted.files
+                searched += counted.searched
+                complete = complete and counted.complete
         if not complete and not counts:
             raise TimedOut(
                 f"searching {searched:,} files found nothing before the time was up",
@@ -67,7 +77,29 @@ class Ripgrep:
             )
         return self._show(starts[0], counts, searched, complete)
 
-    def _count(self, starts: list[Start]) -> tuple[dict[str, int], int, bool]:
+    def _count(self, starts: list[Start]) -> _Counted:
+        shut = self.names.shut() if self.names is not None else None
+        if self.names is None or shut is None:
+            return self._run(starts, _choice(starts))
+        begun = time.monotonic()
+        try:
+            counted = self._run(starts, plain_options(starts[0].selection, shut))
+        except InvalidArgs:  # of the pattern, and then again; or of a path that rg takes for something else
+            counted = self._run(starts, _choice(starts))
+            self.names.watch.close()
+            return counted
+        if not counted.complete or self.names.shut() == shut:
+            return counted
+        self.names.watch.close()  # a name has come that rg was not told to leave out; where one comes, more may
+        now = time.monotonic()
+        if self.deadline - now < 2 * (now - begun):
+            # too late to search again: what it found is judged, what it counted is not
+            return counted._replace(searched=len(counted.files))
+        self._ahead.clear()
+        self._counted = 0
+        return self._run(starts, _choice(starts))
+
+    def _run(self, starts: list[Start], choice: Sequence[str]) -> _Counted:
         begun = time.monotonic()
         heard = Counts()
         counts: dict[str, int] = {}
@@ -82,12 +114,12 @@ class Ripgrep:
         def tick() -> None:
             if self.progress is not None:
                 self.progress(
-                    f"searching for {time.monotonic() - begun:.1f} s, files that match so far: {heard.files:,}"
+                    f"searching for {time.monotonic() - begun:.1f} s, files that match so far: {len(counts):,}"
                 )
 
-        args = [*_COMMON, *_WALK, *self._pattern(), *_where(starts)]
+        args = [*_COMMON, *_WALK, *self._pattern(), *choice, "--", *_where(starts)]
         complete = run_quietly(args, starts[0].root.handle, self.deadline, take, tick)
-        return counts, heard.searched, complete
+        return _Counted(counts, heard.searched if complete else len(counts), complete)
 
     def _look_ahead(self, start: Start, name: str, count: int) -> bool:
         """Whether it was read: then it is there, and may be searched."""
@@ -176,13 +208,17 @@ class Ripgrep:
         return search_content(self.matcher, data, shown, self.query, most, told)[0]
 
 
-def _where(starts: list[Start]) -> list[str]:
+def _choice(starts: list[Start]) -> Sequence[str]:
     """Directories are walked; a file is chosen by name in its directory, so that rg treats it as one it came to."""
     if starts[0].directory:
-        choice = options(starts[0].selection, starts[0].root.handle)
-        return [*choice, "--", *(_spelled(start.relative) for start in starts)]
-    parents = dict.fromkeys(_spelled(start.relative.rpartition("/")[0]) for start in starts)
-    return ["--max-depth=1", *exactly(start.relative for start in starts), "--", *parents]
+        return options(starts[0].selection, starts[0].root.handle)
+    return ["--max-depth=1", *exactly(start.relative for start in starts)]
+
+
+def _where(starts: list[Start]) -> list[str]:
+    if starts[0].directory:
+        return [_spelled(start.relative) for start in starts]
+    return list(dict.fromkeys(_spelled(start.relative.rpartition("/")[0]) for start in starts))
 
 
 def _spelled(directory: str) -> str:

@@ -12,6 +12,7 @@ from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.content import TooMuch, Unequal, matcher
+from toolgate.workspace.search.known import names_of
 from toolgate.workspace.search.local import Local, join
 from toolgate.workspace.search.query import EXCLUDED, Found, Query
 from toolgate.workspace.search.ripgrep import Ripgrep
@@ -42,7 +43,7 @@ def search(
     begun = time.monotonic()
     where = (tuple(paths) or (ROOT,), files, tuple(excluded))
     with opened(mounts, *where) as groups:
-        parts = [_search_mount(starts, query, begun + seconds, progress, engine) for starts in groups]
+        parts = [_search_mount(mounts, starts, query, begun + seconds, progress, engine) for starts in groups]
         if len(groups) == 1 and time.monotonic() - begun < QUICK:
             remember(mounts, where, groups[0])
     found = parts[0] if len(parts) == 1 else join(parts, query.max_matches)
@@ -63,6 +64,7 @@ def search_at_once(
 
 
 def _search_mount(
+    mounts: Mounts,
     starts: Sequence[Start],
     query: Query,
     deadline: float,
@@ -84,7 +86,7 @@ def _search_mount(
             if engine == "local":
                 raise
             _remember_large(starts)
-    return Ripgrep(query, matched, deadline, progress).search(starts)
+    return Ripgrep(query, matched, deadline, progress, names_of(mounts, starts)).search(starts)
 
 
 def _known_large(starts: Sequence[Start]) -> bool:

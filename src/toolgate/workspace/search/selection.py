@@ -25,11 +25,11 @@ class NameGlobs:
             self._paths: tuple[PathGlob, ...] = tuple(path_glob(text, mount) for text in texts if "/" in text)
         except ConfigError as error:
             raise InvalidArgs(error.message, error.fix) from None
-        self._plain = {glob.text for glob in self._names if not set("*?[{") & set(glob.text)}
-        self._wild = tuple(glob for glob in self._names if glob.text not in self._plain)
+        self.plain = frozenset(glob.text for glob in self._names if not set("*?[{") & set(glob.text))
+        self._wild = tuple(glob for glob in self._names if glob.text not in self.plain)
 
     def match(self, mount: str, relative: str, name: str) -> bool:
-        if name in self._plain or (self._wild and any(glob.matches(name) for glob in self._wild)):
+        if name in self.plain or (self._wild and any(glob.matches(name) for glob in self._wild)):
             return True
         if not self._paths:
             return False
