@@ -1,0 +1,90 @@
+"""Events of asking a human: the question, its answers, and answers that last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from toolgate.core.events.base import Event, Json
+
+
+@dataclass(slots=True, kw_only=True)
+class Asked(Event):
+    """A question to a human was opened."""
+
+    kind: ClassVar[str] = "asked"
+    digest: str
+    definition: str
+    args: Json
+    effects: Json
+    rule: str
+    rights: str
+    reason: str
+    expires: int
+    preview: str = ""
+    undoable: bool = False
+    channels: list[str] = field(default_factory=list)
+    again: str = ""
+    trail: Json = field(default_factory=dict)
+    findings: list[Any] = field(default_factory=list)
+    repeats: list[str] = field(default_factory=list)
+    """Arguments that the preview shows already."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Approved(Event):
+    """A human approved exactly one digest, once."""
+
+    kind: ClassVar[str] = "approved"
+    digest: str
+    by: str
+    channel: str
+    expires: int
+    reason: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Refused(Event):
+    """A human refused."""
+
+    kind: ClassVar[str] = "refused"
+    digest: str
+    by: str
+    channel: str
+    reason: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Expired(Event):
+    """A question, an unused approval or a grant ran out of time."""
+
+    kind: ClassVar[str] = "expired"
+    what: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Granted(Event):
+    """A human gave a scoped, expiring answer to calls of one kind."""
+
+    kind: ClassVar[str] = "granted"
+    by: str
+    channel: str
+    expires: int
+    definition: str
+    rights: str
+    args: Json = field(default_factory=dict)
+    paths: list[str] = field(default_factory=list)
+    only_conversation: str = ""
+    max_uses: int = 0
+    question: str = ""
+    reason: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Revoked(Event):
+    """A grant was taken back."""
+
+    kind: ClassVar[str] = "revoked"
+    by: str
+    channel: str
+    reason: str = ""

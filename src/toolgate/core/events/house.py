@@ -1,0 +1,76 @@
+"""Events that belong to no step of a call: annotations, and what a human does to the gate itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from toolgate.core.events.base import Event, Json
+
+
+@dataclass(slots=True, kw_only=True)
+class Noted(Event):
+    """An annotation by a tool (`events.log`). It can never pose as a gate event."""
+
+    kind: ClassVar[str] = "noted"
+    gate: ClassVar[bool] = False
+    type: str
+    op: str = ""
+    file_path: str = ""
+    section_anchor: str = ""
+    before_hash: str = ""
+    after_hash: str = ""
+    rationale: str = ""
+    evidence_refs: list[str] = field(default_factory=list)
+    lint: Json = field(default_factory=dict)
+    trail: Json = field(default_factory=dict)
+    data: Json = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class Paused(Event):
+    """Everything a persona does (or everybody) stops at once."""
+
+    kind: ClassVar[str] = "paused"
+    by: str
+    reason: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Resumed(Event):
+    """A pause was lifted."""
+
+    kind: ClassVar[str] = "resumed"
+    by: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Configured(Event):
+    """The first call started under a policy that the journal had not seen last."""
+
+    kind: ClassVar[str] = "configured"
+    policy: str
+    by: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Rotated(Event):
+    """Rows after this one are sealed with another key version."""
+
+    kind: ClassVar[str] = "rotated"
+    version: int
+    by: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Vaulted(Event):
+    """A human put a secret into the vault or took one out. Its name, never its value."""
+
+    kind: ClassVar[str] = "vaulted"
+    secret: str
+    op: str
+    """`set`, `replace` or `remove`."""
+    by: str
+    channel: str
+    hosts: list[str] = field(default_factory=list)
+    reveal: bool = False
