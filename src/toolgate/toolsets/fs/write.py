@@ -52,10 +52,10 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
         before = await files.read(path, to_change=True)
         now = _decoded(before, path)
         added = with_line_end(text, line_end(now.text))
-        # What is there stays as it is to the byte: only the addition is encoded.
-        end = Text("", now.encoding).encode(added, path.shown)
-        start = now.mark if before is None else before
-        return await _planned(files, path, before, start + end, "append to", {"bytes_written": len(end)})
+        start = before or b""
+        after = now.extend(start, added, path.shown)
+        size = {"bytes_written": len(after) - len(start)}
+        return await _planned(files, path, before, after, "append to", size)
 
     async def plan_edit(path: MountPath, find: Find, replace: str, all: bool = False) -> Change:  # noqa: A002
         """Replace a text in a file, also over several lines. It must be there exactly once, unless `all` is asked."""
