@@ -45,6 +45,23 @@ async def test_of_a_path_its_own_files_are_named_and_their_lines_counted(repo: R
             assert commit["files_changed"] == ["f1"]
             added, removed, _ = repo.git("show", "--format=", "--numstat", commit["hash"], "--", "f1").split()
             assert commit["stats"] == {"insertions": int(added), "deletions": int(removed)}
+        with_diff = await data(gate, "code.log", path="f1", includeDiff=True)
+        for commit, same in zip(with_diff["commits"], found["commits"], strict=True):
+            assert [file["path"] for file in commit.pop("diff")] == ["f1"]
+            assert commit == same
+
+
+async def test_of_a_directory_and_across_a_rename_the_diff_is_of_what_the_path_names(repo: Repo) -> None:
+    repo.commit("in", {"d/a": "one\ntwo\nthree\n", "d2/b": "other\n", "f1": "x\n"})
+    repo.git("mv", "d/a", "moved")
+    repo.commit("out", {"f1": "y\n"})
+    async with history(repo.root) as gate:
+        found = await data(gate, "code.log", path="d", includeDiff=True)
+        assert [commit["files_changed"] for commit in found["commits"]] == [["moved"], ["d/a"]]
+        assert [[file["path"] for file in commit["diff"]] for commit in found["commits"]] == [
+            ["moved"],
+            ["d/a"],
+        ]
 
 
 async def test_filters_are_those_of_git(repo: Repo) -> None:

@@ -97,7 +97,8 @@ async def log(
     """Newest first, and whether there are more than were asked for. A merge is compared with its first parent.
 
     Of a path, the files are those below it, as git has it: all the files of 20 large commits take ten times as long
-    as finding them. A diff is of the whole commit, because half of a rename would show what a blocked name held.
+    as finding them. For a diff git is asked for whole commits, because half of a rename would show what a blocked name
+    held; of those, what touches the path is kept.
     """
     whole = ("-p", f"-U{wanted.context}", "--full-diff") if wanted.patch else ()
     output = await _printed(view, tip, wanted, *_COMPARE, *whole)
@@ -107,7 +108,8 @@ async def log(
     found = await batch.ask(*(oid for oid, _ in parts))
     entries = []
     for index, ((oid, data), commit) in enumerate(zip(parts, found, strict=True)):
-        changed = parse(data, visible, whole=output.whole or index < len(parts) - 1)
+        cut = not output.whole and index == len(parts) - 1
+        changed = parse(data, visible, whole=not cut, below=wanted.path or "")
         entries.append(Entry(read_commit(oid, commit.content if commit else b""), changed))
     return entries, more
 

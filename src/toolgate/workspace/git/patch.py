@@ -63,8 +63,9 @@ class Changed:
     whole: bool = True
 
 
-def parse(data: bytes, visible: Visible, *, whole: bool = True) -> Changed:
-    """One comparison. Output that was cut (`whole` false) gives the lines that are complete."""
+def parse(data: bytes, visible: Visible, *, whole: bool = True, below: str = "") -> Changed:
+    """One comparison, or of it what touches the path `below`. Output that was cut (`whole` false) gives the lines that
+    are complete."""
     raw, counts, patch = _split(data if whole else data[: data.rfind(b"\n") + 1])
     changed = Changed(whole=whole)
     sections = _sections(patch)
@@ -77,12 +78,18 @@ def parse(data: bytes, visible: Visible, *, whole: bool = True) -> Changed:
         while section is not None and section[0] in _headers(file):
             parts.append(section[1])
             section = next(sections, None)
+        if not (_within(file.path, below) or _within(file.old_path or "", below)):
+            continue
         if visible(file.path) and (file.old_path is None or visible(file.old_path)):
             _read_hunks(file, parts)
             changed.files.append(file)
         else:
             changed.left_out += 1
     return changed
+
+
+def _within(path: str, below: str) -> bool:
+    return not below or path == below or path.startswith(f"{below}/")
 
 
 def _split(data: bytes) -> tuple[list[bytes], list[bytes], bytes]:
