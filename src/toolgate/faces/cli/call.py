@@ -156,7 +156,7 @@ def show(result: Result, code: int | None = None) -> int:
     elif result.error is None:
         if not rendering.show(result.tool, result.data):
             speech.show(result.data)
-        if result.meta.truncated:
+        if result.meta.truncated and not (isinstance(result.data, dict) and result.data.get("truncated")):
             speech.note("the result was shortened to fit the token budget", "yellow")
         if speech.mode.verbose or sys.stderr.isatty():
             _meta(result)

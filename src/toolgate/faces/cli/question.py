@@ -15,6 +15,7 @@ from rich.text import Text
 from toolgate.core.clock import iso
 from toolgate.core.display import visible
 from toolgate.core.ports import Question
+from toolgate.faces import diffs
 from toolgate.faces.cli.speech import pairs, safe
 from toolgate.faces.words import change_in_words, span
 
@@ -92,7 +93,7 @@ def _is_long(value: Any) -> bool:
 
 def preview(text: str, is_diff: bool = False) -> Preview:
     lines = visible(text, keep_lines=True).expandtabs(4).split("\n")
-    return Preview(lines, is_diff or text.startswith("--- "))
+    return Preview(lines, is_diff or bool(diffs.parse(text)))
 
 
 @dataclass(frozen=True)
