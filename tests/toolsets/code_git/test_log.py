@@ -96,10 +96,26 @@ async def test_the_limit_is_kept_and_more_is_said(repo: Repo) -> None:
     async with history(repo.root) as gate:
         found = await data(gate, "code.log", limit=3)
         assert (len(found["commits"]), found["truncated"]) == (3, True)
-        assert "limit" in found["next"]
+        assert found["next"] == "there are older commits: go on with skip=3"
         assert (await data(gate, "code.log", limit=8))["truncated"] is False
         for limit in (0, 101):
             assert await refused(gate, "code.log", limit=limit) == "invalid_args"
+
+
+async def test_following_next_shows_every_commit_once_whenever_it_was_written(repo: Repo) -> None:
+    repo.commit("written long ago", {"f1": "old\n"}, "--date=2001-01-01T00:00:00+0000")
+    repo.commit("written just now", {"f1": "new\n"})
+    async with history(repo.root) as gate:
+        for path in (".", "f1"):
+            seen: list[str] = []
+            more = True
+            while more:
+                found = await data(gate, "code.log", path=path, limit=2, skip=len(seen))
+                seen += [commit["hash"] for commit in found["commits"]]
+                more = found["truncated"]
+            assert seen == hashes(repo, "--", path)
+        beyond = await data(gate, "code.log", skip=100)
+        assert (beyond["commits"], beyond["truncated"]) == ([], False)
 
 
 async def test_diffs_come_on_request_and_within_their_room(repo: Repo) -> None:

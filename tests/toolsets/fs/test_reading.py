@@ -236,3 +236,16 @@ async def test_an_encoding_without_a_mark_is_guessed_from_a_part_of_the_file(
     async with world(root) as at:
         found = await at.data("read", path="f", ranges=[[4000, 4000]])
         assert found["range_slices"][0]["content"] == line
+
+
+async def test_a_line_too_long_for_any_answer_is_not_asked_for_again(root: Path) -> None:
+    (root / "f").write_text("x" * 300_000 + "\nshort\n")
+    (root / "one").write_text("x" * 300_000)
+    async with world(root) as at:
+        for args in ({}, {"ranges": [[1, 2]]}):
+            found = await at.data("read", path="f", **args)
+            assert found["truncated"]
+            assert "line 1 has 2" in found["next"]
+            assert found["next"].endswith("; go on with ranges [[2, 2]]")
+        for args in ({}, {"ranges": [[1, 1]]}):
+            assert "go on" not in (await at.data("read", path="one", **args))["next"]

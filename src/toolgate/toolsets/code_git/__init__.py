@@ -94,15 +94,17 @@ def _log(repositories: Repositories) -> Tool:
         author: Text = "",
         grep: Text = "",
         include_diff: bool = False,
+        skip: Annotated[int, Field(ge=0, le=1_000_000)] = 0,
     ) -> dict[str, Any]:
         """The commits that led to what is checked out, newest first; of one file or directory, if `path` is given.
 
         `since` and `until` are dates or times ago ("2 weeks ago"); `author` and `grep` are plain text in any case.
+        `skip` leaves out the newest that match, to go on where the last call ended.
         """
         repository = await repositories.at(path)
         inside = repository.place.inside(path)
         wanted = Wanted(
-            None if inside == "." else inside, limit, check_time(since), check_time(until), author, grep, include_diff,
+            None if inside == "." else inside, limit, check_time(since), check_time(until), author, grep, include_diff, skip,
         )  # fmt: skip
         if since or until:
             spoil()  # "2 weeks ago" is another time each time
@@ -114,25 +116,24 @@ def _log(repositories: Repositories) -> Tool:
         room = Room(MAX_DIFF)
         commits = [commit_shape(entry.commit, entry.changed, room, include_diff) for entry in entries]
         result: dict[str, Any] = {
-            "summary": _log_summary(commits, more),
+            "summary": _log_summary(commits, more, skip),
             "commits": commits,
             "total_commits": len(commits),
+            "skip": skip,
             "truncated": more or room.full,
         }
         if more:
-            result["next"] = (
-                "there are older commits: raise `limit`, or give `until` the date of the last one"
-            )
+            result["next"] = f"there are older commits: go on with skip={skip + len(commits)}"
         return result
 
     return history
 
 
-def _log_summary(commits: list[dict[str, Any]], more: bool) -> str:
+def _log_summary(commits: list[dict[str, Any]], more: bool, skip: int) -> str:
     authors = {commit["author"] for commit in commits}
-    return (
-        f"{'the last ' if more else ''}{counted(len(commits), 'commit')} by {counted(len(authors), 'author')}"
-    )
+    last = "the last " if more and not skip else ""
+    before = f", after {skip:,} newer" if skip else ""
+    return f"{last}{counted(len(commits), 'commit')} by {counted(len(authors), 'author')}{before}"
 
 
 def _blame(repositories: Repositories) -> Tool:

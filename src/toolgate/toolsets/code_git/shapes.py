@@ -12,6 +12,7 @@ from toolgate.workspace.git.names import shown
 from toolgate.workspace.git.patch import Changed, FileDiff, Hunk, Line
 
 MAX_DIFF = 50 * 1024
+MOST_AUTHORS = 10
 JSON_ROOM = 80_000
 """Characters of JSON, within the gate's default budget with room for what surrounds it."""
 _PER_LINE = 56
@@ -160,19 +161,26 @@ def blamed(lines: list[BlameLine], total: int, include_content: bool) -> dict[st
             break
         shapes.append(shape)
     counts = Counter(line.origin.author for line in lines)
+    summary = f"{counted(len(lines), 'line')} of {total:,} from {counted(len(commits), 'commit')} by {counted(len(counts), 'author')}"
     result: dict[str, Any] = {
-        "summary": f"{counted(len(lines), 'line')} of {total:,} from {counted(len(commits), 'commit')} "
-        f"by {counted(len(counts), 'author')}",
-        "authors": dict(counts.most_common(10)),
+        "summary": summary if len(shapes) == len(lines) else blame_summary(summary, len(shapes)),
+        "authors": dict(counts.most_common(MOST_AUTHORS)),
         "lines": shapes,
         "total_lines": total,
         "truncated": len(shapes) < len(lines),
     }
+    if len(counts) > MOST_AUTHORS:
+        result["more_authors"] = len(counts) - MOST_AUTHORS
     if codec != "utf-8":
         result["encoding"] = codec
     if len(shapes) < len(lines):
         result["next"] = f"go on with start_line={shapes[-1]['line_number'] + 1}"
     return result
+
+
+def blame_summary(whole: str, shown: int) -> str:
+    """What was asked for, and how much of it there is to see."""
+    return f"{whole.partition('; ')[0]}; the first {shown:,} are shown"
 
 
 def left_out(count: int) -> str:

@@ -41,6 +41,8 @@ class Wanted:
     author: str = ""
     grep: str = ""
     patch: bool = False
+    skip: int = 0
+    """Of those that match, the newest so many were seen before."""
     context: int = 3
 
 
@@ -119,7 +121,7 @@ async def _printed(view: View, tip: str, wanted: Wanted, *how: str) -> Output:
     ask = view.git if wanted.since or wanted.until else view.recall  # "2 weeks ago" is another time each time
     return await ask(
         "log", "--format=commit %H", "-F", "-i", "--diff-merges=first-parent", "--root", *how,
-        f"-n{wanted.limit + 1}", *filters, tip, "--", *([wanted.path] if wanted.path else []),
+        f"-n{wanted.limit + 1}", f"--skip={wanted.skip}", *filters, tip, "--", *([wanted.path] if wanted.path else []),
         seconds=LOG_SECONDS, cap=OUTPUT_CAP,
     )  # fmt: skip
 
