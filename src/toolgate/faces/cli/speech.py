@@ -68,6 +68,13 @@ def write_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=indent, default=str) + "\n")
 
 
+def ascii_json(text: str) -> str:
+    """The same JSON in ASCII: what is not can only stand in its strings."""
+    if text.isascii():
+        return text
+    return "".join(char if char.isascii() else json.dumps(char)[1:-1] for char in text)
+
+
 def finish(data: Any, *, ok: bool = True) -> bool:
     """With --json, print the answer of a command that is not a tool call in the shape of a Result."""
     if mode.json:

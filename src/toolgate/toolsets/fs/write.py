@@ -66,7 +66,9 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
         ending = line_end(now.text)
         wanted = with_line_end(find, ending)
         count = _matches(now.text, wanted, path, all)
-        after = now.encode(now.text.replace(wanted, with_line_end(replace, ending)), path.shown)
+        put = with_line_end(replace, ending)
+        _check_size(files, path, len(now.text) + count * (len(put) - len(wanted)))  # before it is made
+        after = now.encode(now.text.replace(wanted, put), path.shown)
         return await _planned(files, path, before, after, "edit", {"match_count": count})
 
     async def carry_out(change: Change) -> Written:
@@ -111,13 +113,15 @@ async def _planned(
     verb: str,
     report: Mapping[str, Any],
 ) -> Change:
-    limit = files.mounts.rules(path).max_bytes
-    if len(after) > limit:
-        raise TooLarge(
-            f"{path.shown!r} would have {len(after):,} bytes, the limit is {limit:,}", "write less"
-        )
+    _check_size(files, path, len(after))
     parents = await files.to_make([path]) if before is None else []
     return Change((*parents, FileChange(path, before, after)), f"{verb} {path.shown}", report=report)
+
+
+def _check_size(files: WorkspaceFiles, path: MountPath, size: int) -> None:
+    limit = files.mounts.rules(path).max_bytes
+    if size > limit:
+        raise TooLarge(f"{path.shown!r} would have {size:,} bytes, the limit is {limit:,}", "write less")
 
 
 def _written(change: Change) -> Written:
