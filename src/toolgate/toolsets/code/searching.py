@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Annotated, Any, NotRequired
 
@@ -27,6 +29,8 @@ Pattern = Annotated[str, Field(min_length=1, max_length=4096)]
 Globs = Annotated[list[Annotated[str, Field(max_length=512)]], Field(max_length=100)]
 Paths = Annotated[list[MountPath], Field(max_length=100)]
 MOST = 1000
+_SEARCHES = ThreadPoolExecutor(8, thread_name_prefix="toolgate-search")
+"""Of their own: many long searches at once must not keep other tools from their files."""
 Most = Annotated[int, Field(ge=1, le=MOST)]
 
 
@@ -120,7 +124,9 @@ async def _found(
     if found is not None:
         return found
     telling = partial(ctx.progress, 0.0)
-    return await asyncio.to_thread(search, mounts, query, paths, files, excluded, progress=telling)
+    work = partial(search, mounts, query, paths, files, excluded, progress=telling)
+    around = contextvars.copy_context()
+    return await asyncio.get_running_loop().run_in_executor(_SEARCHES, around.run, work)
 
 
 def _result(pattern: str, found: Found, numbers: bool) -> SearchResult:
@@ -143,6 +149,8 @@ def _result(pattern: str, found: Found, numbers: bool) -> SearchResult:
 
 
 def _next(found: Found) -> str:
+    if found.total_matches <= MOST and not found.matches:
+        return "the lines that match are too long to be shown: `code.read` shows where they begin"
     if found.total_matches <= len(found.matches):
         return "the time was up: give `paths` or a `file_pattern` to search the rest"
     most = f", such as {found.top[0][0]!r}" if found.top else ""

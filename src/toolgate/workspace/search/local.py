@@ -20,6 +20,8 @@ MAX_FILES = 200
 MAX_NAMES = 1000
 MAX_BYTES = 4 << 20
 """Beyond any of these, rg is faster."""
+MAX_WORK = 20_000_000
+"""Bytes times steps: a search in process cannot be ended, rg can."""
 
 
 @dataclass(slots=True)
@@ -31,6 +33,7 @@ class Local:
     names: int = MAX_NAMES
     files: int = MAX_FILES
     hits: int = sys.maxsize
+    work: int = MAX_WORK
     matches: list[Match] = field(default_factory=list)
     total: int = 0
     searched: int = 0
@@ -80,6 +83,9 @@ class Local:
             raise TooMuch
         data = read_up_to(handle, self.room, status.st_size)
         self.room -= len(data)
+        if not self.matcher.within(len(data), self.work):
+            raise TooMuch
+        self.work -= len(data) * self.matcher.weight
         self.searched += 1
         room = self.query.max_matches - len(self.matches)
         found, total = search_content(self.matcher, data, shown, self.query, room, most=self.hits)
