@@ -26,6 +26,10 @@ _SHORT = MAX_NAME // 4
 """Characters: no name in so short a path can have too many bytes."""
 
 
+Places = Mapping[str, str]
+"""Absolute directories and the mounts that they are: models like to give whole paths."""
+
+
 class MountPath(str):
     """`mount:relative/path`, normalised; `.` is the mount itself. A plain path means the project."""
 
@@ -59,11 +63,16 @@ class MountPath(str):
         return cls(f"{mount}:{'/'.join(parts) or '.'}")
 
     @classmethod
+    def _given(cls, text: str, info: core_schema.ValidationInfo) -> Self:
+        """An argument; with the places of the mounts as context, it may be absolute."""
+        return cls.parse(_placed(text, info.context) if info.context and text.startswith("/") else text)
+
+    @classmethod
     def __get_pydantic_core_schema__(
         cls, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        return core_schema.no_info_after_validator_function(
-            cls.parse,
+        return core_schema.with_info_after_validator_function(
+            cls._given,
             core_schema.str_schema(),
             serialization=core_schema.plain_serializer_function_ser_schema(str),
         )
@@ -80,6 +89,18 @@ class ScratchPath(MountPath):
         if path.mount != "scratch":
             raise OutsideMount(f"{text!r} is not in the scratch mount", "write `path` or `scratch:path`")
         return cls(path)
+
+
+def _placed(text: str, places: Places) -> str:
+    """By its words alone, and as it is where it is in no mount: what is outside is refused in the same words,
+    whether or not it is there."""
+    if ":" in text or ".." in text.split("/"):
+        return text
+    within = [place for place in places if f"{text}/".startswith(f"{place}/")]
+    if not within:
+        return text
+    place = max(within, key=len)
+    return f"{places[place]}:{text[len(place) :].lstrip('/')}"
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -31,7 +31,7 @@ from toolgate.core.effects import Effects
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.follow import Follow
 from toolgate.core.names import check_name
-from toolgate.core.paths import MountPath
+from toolgate.core.paths import MountPath, Places
 
 Risk = Literal["low", "medium", "high"]
 Phase = Literal["observe", "experiment", "contribute", "collaborate"]
@@ -202,9 +202,10 @@ class Tool:
     def effects_for(self, args: Mapping[str, Any]) -> Effects:
         return self.effects_of(args) if self.effects_of is not None else self.effects
 
-    def validate(self, raw: Mapping[str, Any]) -> BaseModel:
+    def validate(self, raw: Mapping[str, Any], places: Places | None = None) -> BaseModel:
+        """With `places`, paths may be absolute."""
         try:
-            args: BaseModel = self.args.__pydantic_validator__.validate_python(raw)
+            args: BaseModel = self.args.__pydantic_validator__.validate_python(raw, context=places)
             return args
         except CallError:
             raise

@@ -22,6 +22,7 @@ from toolgate.core.decision import Decision
 from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code
 from toolgate.core.names import Registry
+from toolgate.core.paths import Places
 from toolgate.core.ports import Facts, Files, Redactor, Rules, Scan, Scanner
 from toolgate.core.result import Meta, Result
 from toolgate.core.tool import DEFAULT_TIMEOUT, Handler, Tool
@@ -71,6 +72,7 @@ class Services:
     timeouts: Timeouts = field(default_factory=Timeouts)
     cache: Cache = field(default_factory=Cache)
     scanner: Scanner = field(default_factory=ContentScanner)
+    places: Places = field(default_factory=dict)
 
 
 @final
