@@ -16,6 +16,7 @@ from toolgate.core.clock import iso
 from toolgate.core.display import visible
 from toolgate.core.ports import Question
 from toolgate.faces import diffs
+from toolgate.faces.cli.columns import ENDLESS
 from toolgate.faces.cli.speech import pairs, safe
 from toolgate.faces.words import change_in_words, span
 
@@ -92,13 +93,16 @@ def _is_long(value: Any) -> bool:
 
 
 def preview(text: str, is_diff: bool = False) -> Preview:
-    lines = visible(text, keep_lines=True).expandtabs(4).split("\n")
+    lines = visible(text, keep_lines=True).split("\n")
     return Preview(lines, is_diff or bool(diffs.parse(text)))
 
 
 @dataclass(frozen=True)
 class Preview:
-    """A diff in colour; anything else as it is. A folded line is marked: its rest must not pass for a line."""
+    """A diff in colour; anything else as it is. A folded line is marked: its rest must not pass for a line.
+
+    In a pipe nothing is folded, and tabs stay.
+    """
 
     lines: list[str]
     is_diff: bool
@@ -108,7 +112,11 @@ class Preview:
             style = (
                 next((style for mark, style in _DIFF if line.startswith(mark)), "") if self.is_diff else ""
             )
-            first, *rest = chop_cells(line, max(20, options.max_width - len(_FOLDED))) or [""]
+            if options.max_width >= ENDLESS:
+                yield from Text(f"  {line}", style).render(console, end="\n")
+                continue
+            room = max(20, options.max_width - len(_FOLDED))
+            first, *rest = chop_cells(line.expandtabs(4), room) or [""]
             yield Text(f"  {first}", style)
             for piece in rest:
                 yield Text(_FOLDED + piece, style)
