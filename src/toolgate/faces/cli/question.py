@@ -18,7 +18,7 @@ from toolgate.core.ports import Question
 from toolgate.faces import diffs
 from toolgate.faces.cli.columns import ENDLESS
 from toolgate.faces.cli.speech import pairs, safe
-from toolgate.faces.words import change_in_words, span
+from toolgate.faces.words import change_in_words, finding_in_words, span
 
 _DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _FOLDED = "   ↪ "
@@ -66,14 +66,7 @@ def page(question: Question) -> Group:
 
 def found(findings: Iterable[Mapping[str, Any]]) -> Preview:
     """One line for each finding: what kind, by which rule, where, and what it looks like."""
-    return Preview([visible(_found(one)) for one in findings], False)
-
-
-def _found(one: Mapping[str, Any]) -> str:
-    if "more" in one:
-        return f"and {one['more']} more"
-    place = f"{one['path']}:{one['line']}:{one['column']}" if one["line"] else f"the name {one['path']}"
-    return f"{one['kind']}: {one['rule']} at {place}: {one['excerpt']}"
+    return Preview([visible(finding_in_words(one)) for one in findings], False)
 
 
 def _arguments(question: Question) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from rich.text import Text
 
 from toolgate.faces.cli import speech
-from toolgate.faces.cli.drawings import Line, files, history, programs, search
+from toolgate.faces.cli.drawings import Line, changes, files, history, programs, search
 
 Drawing = Callable[[Any, bool], Iterator[Line]]
 DRAWINGS: dict[str, Drawing] = {
@@ -29,6 +29,12 @@ DRAWINGS: dict[str, Drawing] = {
     "code.log": history.draw_log,
     "code.show": history.draw_show,
     "code.blame": history.draw_blame,
+    "fs.patch": changes.draw_patch,
+    "fs.apply": changes.draw_patch,
+    **dict.fromkeys(
+        ("fs.write", "fs.append", "fs.edit", "fs.save", "fs.ensure_dir", "fs.move", "fs.delete"),
+        changes.draw_changed,
+    ),
     "exec.python": programs.draw_run,
     "exec.javascript": programs.draw_run,
     "exec.shell": programs.draw_run,
