@@ -29,7 +29,8 @@ def sentence(question: Question) -> str:
     given = {name: value for name, value in question.args.items() if value not in (None, "")}
     shown = ", ".join(f"{name}={_short(value)}" for name, value in given.items())
     files = change_in_words(question.preview)
-    return _who(question) + (f" with {shown}" if shown else "") + (f", to {files}" if files else "")
+    asked = _who(question) + (f" with {shown}" if shown else "") + (f", to {files}" if files else "")
+    return asked + (f"; asked again: {question.again}" if question.again else "")
 
 
 def _who(question: Question) -> str:
