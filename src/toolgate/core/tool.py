@@ -150,14 +150,18 @@ class Tool:
     def secret_args(self) -> frozenset[str]:
         """Arguments that hold a secret at any depth: their schema says so wherever one stands."""
         schema = self.args.model_json_schema()
-        names = {
-            alias: name for name, info in self.args.model_fields.items() for alias in _spellings(name, info)
-        }
         return frozenset(
-            names.get(name, name)
+            self.spellings.get(name, name)
             for name, part in schema.get("properties", {}).items()
             if _writes_only(part, schema.get("$defs", {}), frozenset())
         )
+
+    @cached_property
+    def spellings(self) -> Mapping[str, str]:
+        """Every spelling of an argument that is understood, and the argument's name."""
+        return {
+            alias: name for name, info in self.args.model_fields.items() for alias in _spellings(name, info)
+        }
 
     @cached_property
     def has_secrets(self) -> bool:

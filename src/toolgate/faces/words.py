@@ -72,6 +72,14 @@ def change_in_words(preview: str, most: int = 5) -> str:
     return told + (f" and {len(files) - most} more" if len(files) > most else "")
 
 
+def finding_in_words(one: Mapping[str, Any]) -> str:
+    """What kind, by which rule, where, and what it looks like."""
+    if "more" in one:
+        return f"and {one['more']} more"
+    place = f"{one['path']}:{one['line']}:{one['column']}" if one["line"] else f"the name {one['path']}"
+    return f"{one['kind']}: {one['rule']} at {place}: {one['excerpt']}"
+
+
 def _quoted(path: str) -> str:
     """A long one by its two ends, so that it cannot push the others out of sight."""
     pieces = (path,) if len(path) <= LONGEST else (path[: LONGEST // 2], path[-LONGEST // 2 :])

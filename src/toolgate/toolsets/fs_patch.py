@@ -39,6 +39,9 @@ class PatchedFile:
     hunks: int
     offsets: list[int]
     """For each hunk, how many lines from its place it was found; 0 is exact."""
+    insertions: int
+    deletions: int
+    """Lines that the diff adds and removes."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,7 @@ def _told(
         None if first.op == "create" else content_hash(contents[first.origin]), content_hash(content),
         None if content is None else len(content),
         sum(one.hunks for one in all_of_it), [offset for one in all_of_it for offset in one.offsets],
+        sum(one.insertions for one in all_of_it), sum(one.deletions for one in all_of_it),
     )  # fmt: skip
 
 
