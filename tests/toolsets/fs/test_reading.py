@@ -136,6 +136,19 @@ async def test_ranges_of_lines_are_counted_from_one(root: Path) -> None:
         assert found["lines"] == 4
         assert await at.code("read", path="f", ranges=[[3, 2]]) == "invalid_args"
         assert await at.code("read", path="f", ranges=[[0, 2]]) == "invalid_args"
+        assert await at.code("read", path="f", ranges=[[5, 9], [7, 7]]) == "invalid_args", (
+            "none of it is there"
+        )
+
+
+async def test_a_file_is_not_said_to_be_missing_because_it_is_no_directory(root: Path) -> None:
+    (root / "f").write_text("x")
+    async with world(root) as at:
+        for verb, args in (("list", {"path": "f"}), ("find", {"base": "f", "pattern": "*"})):
+            refused = await at.call(verb, **args)
+            assert refused.error is not None
+            assert (refused.error.code, refused.error.message) == ("not_found", "'f' is not a directory")
+        assert "there is no 'g'" in str((await at.call("list", path="g")).error)
 
 
 async def test_a_large_file_is_read_by_lines_only(root: Path) -> None:

@@ -116,17 +116,21 @@ def _read(files: WorkspaceFiles, path: MountPath, ranges: list[Range]) -> Conten
     found = Content(path=path.shown, encoding=text.encoding, size=len(raw), lines=_count(text.text))
     found["hash"] = content_hash(raw) or ""
     if ranges:
-        found["range_slices"] = _slices(text, ranges)
+        found["range_slices"] = _slices(text, ranges, path.shown)
     else:
         found["content"] = text.text
     return found
 
 
-def _slices(text: Text, ranges: list[Range]) -> list[Slice]:
+def _slices(text: Text, ranges: list[Range], shown: str) -> list[Slice]:
     """Lines end at `\\n` only, as every tool here counts them."""
     lines = [part + "\n" for part in text.text.split("\n")]
     lines[-1] = lines[-1][:-1]
     total = _count(text.text)
+    first = min(start for start, _ in ranges)
+    if first > max(total, 1):
+        counted = f"{total:,} line{'s' * (total != 1)}"
+        raise InvalidArgs(f"{shown!r} has {counted}, there is no line {first:,}", "ask for lines that it has")
     return [
         Slice(start=start, end=min(end, total), content="".join(lines[start - 1 : end]))
         for start, end in ranges

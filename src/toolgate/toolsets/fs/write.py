@@ -168,10 +168,13 @@ def _matches(text: str, find: str, path: MountPath, every: bool) -> int:
             f"{path.shown!r} does not contain the text to find", "read it again and copy it exactly"
         )
     if len(at) > 1 and not every:
-        lines = ", ".join(str(text.count("\n", 0, position) + 1) for position in at[:_SHOWN_LINES])
+        lines = dict.fromkeys(text.count("\n", 0, position) + 1 for position in at[:_SHOWN_LINES])
+        where = ", ".join(map(str, lines)) + (", …" if len(at) > _SHOWN_LINES else "")
+        count = text.count(find)
+        often = f"{count:,} times" if count > 1 else "more than once"
         raise InvalidArgs(
-            f"the text to find is in {path.shown!r} more than once, at lines {lines}",
+            f"the text to find is in {path.shown!r} {often}, at line{'s' * (len(lines) > 1)} {where}",
             "find a longer text that is there once, or say `all`",
-            data={"match_count": text.count(find)},
+            data={"match_count": count},
         )
     return text.count(find)
