@@ -45,10 +45,13 @@ BLOCKED: tuple[str, ...] = (
     ".git-credentials",
     ".htpasswd",
     "{secret,secrets,password,passwords,credentials}",
-    "{secret,secrets,password,passwords,credentials}.{txt,json,yaml,yml,toml,ini,env,csv}",
+    "*{secret,secrets,password,passwords,credentials}.{txt,json,yaml,yml,toml,ini,env,csv,cfg,conf,xml,properties}",
+    "*{client,app,oauth}?secret*.{json,txt,yaml,yml,toml,ini,cfg}",
+    "*secret?key*.{json,txt,yaml,yml,toml,ini,cfg,conf}",
     "service-account*.json",
 )
-"""Names that no tool may read or write, unless their mount unblocks them."""
+"""Names that no tool may read or write, unless their mount unblocks them. Words such as `password` count in names of
+data, at their end: source code and templates are full of them (`password_reset.html`, `secrets.py`)."""
 ALWAYS_BLOCKED = ".toolgate"
 NEVER_WRITTEN = "toolgate.yaml"
 WHOLE_BY_DEFAULT = frozenset({"project", "garden", "scratch"})
