@@ -165,6 +165,8 @@ async def test_a_call_whose_question_is_put_off_as_it_is_cancelled_gets_no_answe
     ("tool", "args", "way"),
     [
         ("fs.delete", {"path": "hello.py"}, "`tools.list` shows what may be called"),
+        ("code.read", {"path": ".tx/config"}, "the owner can add `.tx` to `dotfiles`"),
+        ("code.read", {"path": ".env"}, "the owner can add `.env` to `unblock`"),
     ],
 )
 async def test_a_refused_agent_is_told_what_it_can_do_and_what_is_for_a_human(
