@@ -10,9 +10,9 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, GetCoreSchemaHandler
+from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
 from toolgate.core.errors import OutsideMount
@@ -34,6 +34,8 @@ class MountPath(str):
     """`mount:relative/path`, normalised; `.` is the mount itself. A plain path means the project."""
 
     __slots__ = ()
+    told: ClassVar[str] = "Relative to the project (`src/a.py`) or to a mount (`scratch:a.txt`)."
+    """What a schema says of an argument that is a path, unless its tool says more."""
 
     @property
     def mount(self) -> str:
@@ -77,11 +79,18 @@ class MountPath(str):
             serialization=core_schema.plain_serializer_function_ser_schema(str),
         )
 
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "description": cls.told}
+
 
 class ScratchPath(MountPath):
     """A path in the scratch mount; a plain one means scratch here, not the project."""
 
     __slots__ = ()
+    told = "Relative to the scratch mount."
 
     @classmethod
     def parse(cls, text: str) -> Self:

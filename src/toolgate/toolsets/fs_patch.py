@@ -24,6 +24,9 @@ from toolgate.workspace.patch import Applied, FilePatch, Patched, apply, parse, 
 from toolgate.workspace.patch.modes import with_modes
 
 MAX_FILES = 1000
+Diff = Annotated[str, Field(description="A unified diff of one or many files, git's or plain.")]
+OnlyFile = Annotated[MountPath | None, Field(description="The only file; its diff may then be hunks alone.")]
+SameDiff = Annotated[str, Field(description="Another name for `diff`: give one of them.")]
 
 
 @dataclass(frozen=True)
@@ -56,11 +59,9 @@ class PatchResult:
 
 def toolset(files: WorkspaceFiles) -> list[Tool]:
     async def plan(
-        diff: Annotated[str, Field(description="A unified diff of one or many files, git's or plain.")] = "",
-        path: Annotated[
-            MountPath | None, Field(description="The only file; its diff may then be hunks alone.")
-        ] = None,
-        diff_text: str = "",
+        diff: Diff = "",
+        path: OnlyFile = None,
+        diff_text: SameDiff = "",
     ) -> Change:
         """Apply a unified diff: all of it, or nothing. Context must match exactly; hunks may have moved."""
         patches = _parsed(_text(diff, diff_text), path)

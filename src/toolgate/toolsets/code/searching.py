@@ -7,14 +7,24 @@ import contextvars
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Annotated, Any, NotRequired
+from typing import Any, NotRequired
 
-from pydantic import Field
 from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
 
 from toolgate.core.context import Context
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.code.arguments import (
+    MOST,
+    Around,
+    CaseSensitive,
+    Excluded,
+    FilePattern,
+    MaxMatches,
+    Numbers,
+    Paths,
+    Pattern,
+)
 from toolgate.toolsets.code.effects import reads_of
 from toolgate.toolsets.code.fits import fit_search
 from toolgate.toolsets.code.shapes import group, search_summary
@@ -25,13 +35,8 @@ from toolgate.workspace.search.search import ROOT, search, search_at_once
 DEFAULT_EXCLUDED = list(EXCLUDED)
 TIMEOUT = 15.0
 """A little more than the search gives itself, so that it can still say what it found."""
-Pattern = Annotated[str, Field(min_length=1, max_length=4096)]
-Globs = Annotated[list[Annotated[str, Field(max_length=512)]], Field(max_length=100)]
-Paths = Annotated[list[MountPath], Field(max_length=100)]
-MOST = 1000
 _SEARCHES = ThreadPoolExecutor(8, thread_name_prefix="toolgate-search")
 """Of their own: many long searches at once must not keep other tools from their files."""
-Most = Annotated[int, Field(ge=1, le=MOST)]
 
 
 class FoundLine(TypedDict):
@@ -76,12 +81,12 @@ def tools(mounts: Mounts) -> list[Tool]:
         ctx: Context,
         pattern: Pattern,
         paths: Paths = [],  # noqa: B006 - pydantic copies it
-        file_pattern: Annotated[str, Field(max_length=512)] = "",
-        exclude_patterns: Globs = DEFAULT_EXCLUDED,
-        context_lines: Annotated[int, Field(ge=0, le=20)] = 2,
-        case_sensitive: bool = False,
-        max_matches: Most = 100,
-        include_line_numbers: bool = True,
+        file_pattern: FilePattern = "",
+        exclude_patterns: Excluded = DEFAULT_EXCLUDED,
+        context_lines: Around = 2,
+        case_sensitive: CaseSensitive = False,
+        max_matches: MaxMatches = 100,
+        include_line_numbers: Numbers = True,
     ) -> SearchResult:
         """Search files for a regular expression, line by line. `paths` default to the whole project."""
         query = Query(pattern, case_sensitive, max_matches, context_lines)
@@ -101,9 +106,9 @@ def tools(mounts: Mounts) -> list[Tool]:
         ctx: Context,
         pattern: Pattern,
         path: MountPath = ROOT,
-        file_pattern: Annotated[str, Field(max_length=512)] = "",
-        case_sensitive: bool = False,
-        max_matches: Most = 100,
+        file_pattern: FilePattern = "",
+        case_sensitive: CaseSensitive = False,
+        max_matches: MaxMatches = 100,
     ) -> SearchResult:
         """Search one file or directory for a regular expression. `code.search` can do more."""
         query = Query(pattern, case_sensitive, max_matches, 0)

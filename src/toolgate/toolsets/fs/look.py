@@ -7,12 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import (
-    Annotated,
-    NotRequired,  # pydantic reads those of `typing` only from 3.12 on
-)
+from typing import NotRequired  # pydantic reads those of `typing` only from 3.12 on
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from toolgate.core.context import Context
@@ -21,6 +17,7 @@ from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.policy.globs import path_glob, text_glob
+from toolgate.toolsets.fs.arguments import Detailed, Glob, Limit, Pattern
 from toolgate.toolsets.fs.effects import by_mount
 from toolgate.toolsets.fs.fits import fit_find, fit_list
 from toolgate.workspace.files import WorkspaceFiles
@@ -31,8 +28,6 @@ SCAN = 1_000_000
 """Entries that one call looks at."""
 TIME_LIMIT = 10.0
 """Seconds after which it gives what it has seen, and says that this is not all."""
-Pattern = Annotated[str, Field(min_length=1, max_length=1000)]
-Limit = Annotated[int, Field(ge=1, le=10_000)]
 
 
 class Details(TypedDict):
@@ -65,9 +60,9 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
     async def list_directory(
         ctx: Context,
         path: MountPath = MountPath("project:."),  # noqa: B008 - a constant
-        glob: Pattern | None = None,
+        glob: Glob = None,
         limit: Limit = 1000,
-        details: bool = False,
+        details: Detailed = False,
     ) -> Listing:
         """List a directory, sorted; directories end with `/`. `glob` selects names, with `/` or `**` also below."""
         wanted, deep = (_matcher(glob), "/" in glob or "**" in glob) if glob else (None, False)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import (
-    Annotated,
     Any,
     NotRequired,  # pydantic reads those of `typing` only from 3.12 on
 )
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from toolgate.core.change import Change, FileChange, content_hash
@@ -17,12 +15,12 @@ from toolgate.core.errors import Conflict, InvalidArgs, NotFound, TooLarge
 from toolgate.core.paths import MountPath, ScratchPath
 from toolgate.core.text import line_end, with_line_end
 from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.fs.arguments import Added, Content, Every, Find, IfMatch, Replace
 from toolgate.toolsets.fs.effects import by_mount
 from toolgate.toolsets.fs.read import canonical_hash, missing
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.text import Text, decode
 
-Find = Annotated[str, Field(min_length=1)]
 _SHOWN_LINES = 10
 
 
@@ -39,15 +37,15 @@ class Written(TypedDict):
 
 
 def tools(files: WorkspaceFiles) -> list[Tool]:
-    async def plan_write(path: MountPath, content: str, if_match: str | None = None) -> Change:
+    async def plan_write(path: MountPath, content: Content, if_match: IfMatch = None) -> Change:
         """Write a file, creating it and its directories if need be. `if_match` is the hash it must have now."""
         return await _whole(files, path, content, if_match)
 
-    async def plan_save(path: ScratchPath, content: str) -> Change:
+    async def plan_save(path: ScratchPath, content: Content) -> Change:
         """Save a scratch file: for results that are no part of the project."""
         return await _whole(files, path, content, None)
 
-    async def plan_append(path: MountPath, text: str) -> Change:
+    async def plan_append(path: MountPath, text: Added) -> Change:
         """Add text at the end of a file, as it is; a missing file is created."""
         before = await files.read(path, to_change=True)
         now = _decoded(before, path)
@@ -57,7 +55,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
         size = {"bytes_written": len(after) - len(start)}
         return await _planned(files, path, before, after, "append to", size)
 
-    async def plan_edit(path: MountPath, find: Find, replace: str, all: bool = False) -> Change:  # noqa: A002
+    async def plan_edit(path: MountPath, find: Find, replace: Replace, all: Every = False) -> Change:  # noqa: A002
         """Replace a text in a file, also over several lines. It must be there exactly once, unless `all` is asked."""
         before = await files.read(path, to_change=True)
         if before is None:
