@@ -20,7 +20,7 @@ from pathlib import Path
 from toolgate.core.errors import CallError, TooLarge
 from toolgate.workspace.confine import held, open_directory
 from toolgate.workspace.git.history import DIFF_SECONDS, OUTPUT_CAP, compare
-from toolgate.workspace.git.locate import Place, read_beneath
+from toolgate.workspace.git.locate import read_beneath
 from toolgate.workspace.git.names import unquote
 from toolgate.workspace.git.patch import Changed, Visible
 from toolgate.workspace.git.view import View
@@ -28,7 +28,6 @@ from toolgate.workspace.git.view import View
 MAX_FILES = 2000
 FILE_CAP = 4 << 20
 TOTAL_CAP = 64 << 20
-INDEX_CAP = 256 << 20
 _GONE = "000000"
 _MAYBE_CONVERTED = (b"\r", b"\0", b"$Id")
 """Content without any of these, in ASCII, is stored as it is, whatever the attributes say."""
@@ -51,7 +50,7 @@ async def compare_working_tree(
     """`base` is a commit or a tree. Files that git does not track are not part of it."""
     with tempfile.TemporaryDirectory(prefix="moment-", dir=view.directory) as name:
         moment = Path(name)
-        index = await asyncio.to_thread(_copy_index, view.place, moment)
+        index = await asyncio.to_thread(view.tracked.copy, moment, view.refs.hash_name)
         differences = await _differences(view, base, index, visible, paths)
         fresh = Moment(view, moment, index)
         # a blocked file that changed in place is not even read; one that came or went may be half of a rename
@@ -67,23 +66,6 @@ async def compare_working_tree(
             shown = {name for file in changed.files for name in (file.path, file.old_path)}
             changed.left_out = sum(one.wanted and one.path not in shown for one in differences)
         return changed
-
-
-def _copy_index(place: Place, moment: Path) -> Path:
-    """A copy that keeps its time: git compares files' times with it."""
-    for name in ("index", *_shared_indexes(place)):
-        content = place.read(name, INDEX_CAP)
-        status = place.status(name)
-        if content is not None and status is not None:
-            (moment / name).write_bytes(content)
-            os.utime(moment / name, ns=(status.st_mtime_ns, status.st_mtime_ns))
-    return moment / "index"
-
-
-def _shared_indexes(place: Place) -> list[str]:
-    handle = open_directory(place.mount.root, place.git, place.git, follow=False)
-    with held(handle), os.scandir(handle) as entries:
-        return [entry.name for entry in entries if entry.name.startswith("sharedindex.")]
 
 
 async def _differences(
