@@ -19,10 +19,12 @@ from pathlib import Path
 
 from toolgate.core.errors import CallError, TooLarge
 from toolgate.workspace.confine import held, open_directory
+from toolgate.workspace.git.aside import aside
 from toolgate.workspace.git.history import DIFF_SECONDS, OUTPUT_CAP, compare
 from toolgate.workspace.git.locate import read_beneath
 from toolgate.workspace.git.names import unquote
 from toolgate.workspace.git.patch import Changed, Visible
+from toolgate.workspace.git.program import Output
 from toolgate.workspace.git.view import View
 
 MAX_FILES = 2000
@@ -77,6 +79,15 @@ async def _differences(
         "--ignore-submodules=all", base, "--",
         seconds=DIFF_SECONDS, cap=OUTPUT_CAP, env=view.env(work_tree=True, index=index),
     )  # fmt: skip
+    found = await aside(len(output.data), lambda: _listed(output, visible, paths))
+    if not output.whole or len(found) > MAX_FILES:
+        raise TooLarge(
+            f"more than {MAX_FILES:,} files differ from the commit", "give `paths` to look at some of them"
+        )
+    return list(found.values())
+
+
+def _listed(output: Output, visible: Visible, paths: Sequence[str]) -> dict[str, Difference]:
     found: dict[str, Difference] = {}
     for line in output.data.split(b"\n"):
         if not line.startswith(b":") or not output.whole:
@@ -87,11 +98,7 @@ async def _differences(
         wanted = not paths or any(path == one or path.startswith(one + "/") for one in paths)
         if wanted or (_GONE in (old_mode, new_mode) and not visible(path)):
             found[path] = Difference(path, old_mode, old_id, new_mode, wanted)
-    if not output.whole or len(found) > MAX_FILES:
-        raise TooLarge(
-            f"more than {MAX_FILES:,} files differ from the commit", "give `paths` to look at some of them"
-        )
-    return list(found.values())
+    return found
 
 
 @dataclass(slots=True)
