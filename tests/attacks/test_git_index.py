@@ -11,6 +11,7 @@ import pytest
 
 from repositories import Repo, data, history, refused
 from toolgate.facade import Gate
+from toolgate.workspace.git.trees import fits
 
 from .forged import EMPTY, Entry, commit, index, tree
 
@@ -131,5 +132,35 @@ async def test_a_link_to_a_repository_is_a_link(repo: Repo) -> None:
     (repo.root / "link").symlink_to("nested")
     repo.commit("a link")
     Repo(repo.root / "nested").commit("nested", {"a": "a\n"})
+    async with history(repo.root) as gate:
+        assert await _at_once(gate) == {}
+
+
+def _remembered(*nodes: tuple[str, int, int]) -> bytes:
+    """A `TREE` of names, numbers of entries and numbers of directories below."""
+    return b"".join(
+        f"{name}\0{entries} {below}\n".encode() + b"\1" * (20 if entries >= 0 else 0)
+        for name, entries, below in nodes
+    )
+
+
+def test_what_an_index_remembers_of_trees_is_believed_only_where_every_number_is_right() -> None:
+    names = [b"a", b"d/e/x", b"d/e/y", b"d/z", b"f/x"]
+    good = _remembered(("", 5, 2), ("d", 3, 1), ("e", 2, 0), ("f", 1, 0))
+    assert fits(good, names, 20)
+    assert fits(_remembered(("", -1, 1), ("d", -1, 1), ("e", 2, 0)), names, 20)
+    for bad in (
+        _remembered(("", 6, 0)), _remembered(("", 5, 1), ("d", 4, 0)), _remembered(("", 5, 1)), _remembered(("", 5, 0), ("d", 3, 0)),
+        _remembered(("", 5, 9_999_999)), _remembered(("", 5, 1), ("", 5, 0)), _remembered(("", 5, 1), ("d/e", 2, 0)), _remembered(("d", 3, 0)),
+        _remembered(("", -1, 1), ("none", 0, 0)), good[:-1], good + b"\1", b"", b"\0-2 0\n", b"\0" + b"9" * 50 + b" 0\n",
+        b"".join(_remembered(("x" if depth else "", -1, 1)) for depth in range(300)) + _remembered(("x", -1, 0)),
+    ):  # fmt: skip
+        assert not fits(bad, names, 20)
+
+
+async def test_a_forged_memory_of_trees_is_left_out(repo: Repo) -> None:
+    forged = _remembered(("", 2_000_000, 1), ("src", 1_999_999, 0))
+    blob = repo.git("rev-parse", "HEAD:b").strip()
+    index(repo, [("b", blob), ("src/a", EMPTY)], extension=b"TREE" + len(forged).to_bytes(4, "big") + forged)
     async with history(repo.root) as gate:
         assert await _at_once(gate) == {}

@@ -8,7 +8,7 @@ is ever read by git, and there is no list of dangerous settings to keep up with.
 
     locate  where in a mount a repository is          refs    its refs, read by us
     store   its objects, checked for links            packs   links to its packs, one by one
-    index   its index, checked and written anew       tracked the copy of it for one comparison
+    index, trees: its index, checked, written anew    tracked the copy of it for one comparison
     view    the private GIT_DIR made of these         aside   much work, in a thread
     program git itself: argv, environment, limits     batch   one long-lived `cat-file --batch`
     graph   a commit-graph beside the view            memo    what git printed about ids

@@ -1,17 +1,19 @@
 """The repository's index, read by us and written anew for git: only entries, and only such as name tracked files.
 
 Git believes its index. It asks the file system for every name in it, `..` and all, and opens the repository that a
-submodule's `.git` leads to. What git gets is therefore what was checked here: no submodules, no extensions, and
-nothing of an index with a name that git itself would never have put there.
+submodule's `.git` leads to. What git gets is therefore what was checked here: no submodules, no extension but the one
+that saves most time, and nothing of an index with a name that git itself would never have put there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from toolgate.core.errors import TooLarge, Unavailable
+from toolgate.workspace.git.trees import fits
 
 MOST_ENTRIES = 1_000_000
 MOST_BYTES = 256 << 20
@@ -35,7 +37,14 @@ class Entry(NamedTuple):
     """As versions 2 and 3 have it."""
 
 
-def checked(data: bytes, hash_name: str) -> list[Entry]:
+@dataclass(frozen=True, slots=True)
+class Index:
+    entries: list[Entry]
+    trees: bytes = b""
+    """The content of the extension `TREE`, if it fits the entries."""
+
+
+def checked(data: bytes, hash_name: str) -> Index:
     """What it says of files and links. Submodules are left out; what is wrong with it is an error."""
     hash_size = hashlib.new(hash_name, usedforsecurity=False).digest_size
     try:
@@ -46,16 +55,20 @@ def checked(data: bytes, hash_name: str) -> list[Entry]:
             raise TooLarge(f"the index has more than {MOST_ENTRIES:,} entries", "give `compare` a revision")
         form = struct.Struct(f">24xI12x{hash_size}xH")  # the mode, and after the object's id the flags
         entries, end = (_shortened if version == 4 else _plain)(data, form, count)
-        _refuse_other_forms(data, end, len(data) - hash_size)
+        trees = _extensions(data, end, len(data) - hash_size).get(b"TREE", b"")
     except (struct.error, IndexError, ValueError):
         raise _damaged("it does not end where it should") from None
     _refuse_names(entries)
-    return [entry for entry in entries if entry.mode & _KIND != _SUBMODULE]
+    kept = [entry for entry in entries if entry.mode & _KIND != _SUBMODULE]
+    known = bool(trees) and fits(trees, (entry.name for entry in kept), hash_size)
+    return Index(kept, trees if known else b"")
 
 
-def composed(entries: list[Entry], hash_name: str) -> bytes:
-    """An index of these and nothing else."""
-    data = _HEADER.pack(b"DIRC", 3, len(entries)) + b"".join([entry.raw for entry in entries])
+def composed(index: Index, hash_name: str) -> bytes:
+    """An index of this and nothing else."""
+    data = _HEADER.pack(b"DIRC", 3, len(index.entries)) + b"".join([entry.raw for entry in index.entries])
+    if index.trees:
+        data += struct.pack(">4sI", b"TREE", len(index.trees)) + index.trees
     return data + hashlib.new(hash_name, data, usedforsecurity=False).digest()
 
 
@@ -127,16 +140,19 @@ def _refuse_names(entries: list[Entry]) -> None:
         raise _damaged(f"it has an entry of mode {kinds.pop():o}")
 
 
-def _refuse_other_forms(data: bytes, at: int, end: int) -> None:
-    """An extension in small letters changes what the entries mean; the others only save time."""
+def _extensions(data: bytes, at: int, end: int) -> dict[bytes, bytes]:
+    """Those that only save time. One in small letters changes what the entries mean, and is refused."""
+    found: dict[bytes, bytes] = {}
     while at + 8 <= end:
         name, size = struct.unpack_from(">4sI", data, at)
         if not name[:1].isupper():
             why, fix = _OTHER_FORMS.get(name, (f"it needs the extension {name!r}", "`git read-tree HEAD`"))
             raise Unavailable(f"the repository's index cannot be compared with: {why}", fix)
+        found[name] = data[at + 8 : at + 8 + size]
         at += 8 + size
     if at != end:
         raise _damaged("it does not end where it should")
+    return found
 
 
 def _damaged(why: str) -> Unavailable:
