@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from contextlib import suppress
@@ -13,8 +12,18 @@ from toolgate.workspace.confine import held, open_directory
 from toolgate.workspace.git.index import MOST_BYTES, Index, checked, composed
 from toolgate.workspace.git.locate import Place
 
-MOST_KEPT = 50_000
-"""Entries that are kept for the next comparison."""
+_INSIDE = b"/.git"
+MOST_KEPT = 8 << 20
+"""Bytes of an index that is kept for the next comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    content: bytes
+    index: Index
+    composed: bytes
+    inside: list[bytes]
+    """Where a repository would be that took the place of a file."""
 
 
 @dataclass(slots=True)
@@ -22,8 +31,7 @@ class Tracked:
     """Reads a repository's index; one that is as it was is not read again."""
 
     place: Place
-    _digest: bytes = b""
-    _index: Index | None = None
+    _known: Known | None = None
 
     def copy(self, directory: Path, hash_name: str) -> Path:
         """A copy that keeps its time: git compares files' times with it. None is made where there is no index."""
@@ -31,33 +39,35 @@ class Tracked:
         content = self.place.read("index", MOST_BYTES)
         status = self.place.status("index")
         if content is not None and status is not None:
-            index = _without_repositories(self.place, self._read(content, hash_name))
-            copy.write_bytes(composed(index, hash_name))
+            known = self._read(content, hash_name)
+            gone = _repositories(self.place, known.inside)
+            copy.write_bytes(composed(_without(known.index, gone), hash_name) if gone else known.composed)
             os.utime(copy, ns=(status.st_mtime_ns, status.st_mtime_ns))
         return copy
 
-    def _read(self, content: bytes, hash_name: str) -> Index:
-        digest = hashlib.sha256(content).digest()
-        if self._index is not None and digest == self._digest:
-            return self._index
-        index = checked(content, hash_name)
-        if len(index.entries) <= MOST_KEPT:
-            self._digest, self._index = digest, index
-        return index
+    def _read(self, content: bytes, hash_name: str) -> Known:
+        known = self._known
+        if known is None or known.content != content:
+            index = checked(content, hash_name)
+            known = Known(
+                content, index, composed(index, hash_name), [entry.name + _INSIDE for entry in index.entries]
+            )
+            self._known = known if len(content) <= MOST_KEPT else None
+        return known
 
 
-def _without_repositories(place: Place, index: Index) -> Index:
-    """A file in whose place there is a repository now is gone. Git would open it to see which commit it is at, and its
-    `.git` may lead anywhere."""
+def _repositories(place: Place, inside: list[bytes]) -> set[bytes]:
+    """Files in whose place there is a repository now: they are gone. Git would open it to see which commit it is at, and
+    its `.git` may lead anywhere."""
     handle = open_directory(place.mount.root, place.top, place.top, follow=False)
     with held(handle):
-        there = [
-            entry.name
-            for entry in index.entries
-            if os.access(entry.name + b"/.git", os.F_OK, dir_fd=handle, follow_symlinks=False)
-        ]
-        gone = {name for name in there if _is_directory(handle, name)}
-    return Index([entry for entry in index.entries if entry.name not in gone]) if gone else index
+        there = [path for path in inside if os.access(path, os.F_OK, dir_fd=handle, follow_symlinks=False)]
+        names = {path.removesuffix(_INSIDE) for path in there}
+        return {name for name in names if _is_directory(handle, name)}
+
+
+def _without(index: Index, names: set[bytes]) -> Index:
+    return Index([entry for entry in index.entries if entry.name not in names])
 
 
 def _is_directory(top: int, name: bytes) -> bool:
