@@ -220,3 +220,15 @@ async def test_a_hunk_too_large_for_any_answer_is_shown_as_far_as_it_goes(repo: 
             assert lines[-1]["content"] == f"line {len(lines) - 1} of many"
             assert diff["hunks"][0]["cut"].startswith(f"{5000 - len(lines):,} lines more")
             assert diff["cut"] == "1 hunk more"
+
+
+async def test_numbers_stay_with_their_files_where_white_space_is_ignored(repo: Repo) -> None:
+    repo.commit(
+        "space", {"a.txt": (repo.root / "a.txt").read_text().replace(" ", "  "), "dir/c.txt": "x\ny\n"}
+    )
+    async with history(repo.root) as gate:
+        found = await data(gate, "code.diff", base="HEAD~1", compare="HEAD", ignore_whitespace=True)
+    assert [(file["path"], file["changes"]) for file in found["files"]] == [
+        ("a.txt", "+0/-0"),
+        ("dir/c.txt", "+2/-1"),
+    ]

@@ -171,7 +171,6 @@ async def test_tags_branches_and_expressions_are_revisions(repo: Repo) -> None:
             "@",
             "main~2",
             "v1^{}",
-            "HEAD^{/commit 3}",
             "refs/heads/main",
         ):
             found = await data(gate, "code.show", commit=revision, include_diff=False)

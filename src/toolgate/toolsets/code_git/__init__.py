@@ -33,7 +33,15 @@ from toolgate.toolsets.code_git.arguments import (
     WithDiff,
 )
 from toolgate.toolsets.code_git.fits import fit_blame, fit_diff, fit_log, fit_show
-from toolgate.toolsets.code_git.shapes import MAX_DIFF, Room, blamed, commit_shape, counted, diff_shape
+from toolgate.toolsets.code_git.shapes import (
+    MAX_DIFF,
+    MAX_TITLE,
+    Room,
+    blamed,
+    commit_shape,
+    counted,
+    diff_shape,
+)
 from toolgate.toolsets.code_git.times import check_time
 from toolgate.workspace.git.blame import blame as find_blame
 from toolgate.workspace.git.history import Wanted, compare, log, show, verify
@@ -170,12 +178,12 @@ def _blame(repositories: Repositories) -> Tool:
         if repository.view.refs.head_id is None:
             raise NotFound("the repository has no commits yet", "commit something first")
         repository.graph.want()
-        lines, total = await find_blame(repository.view, repository.batch, name, start_line, end_line)
-        if not lines and total:
+        found = await find_blame(repository.view, repository.batch, name, start_line, end_line)
+        if not found.asked and found.total:
             raise InvalidArgs(
-                f"{path.shown} has {total:,} lines, none from {start_line:,} on", "ask for fewer"
+                f"{path.shown} has {found.total:,} lines, none from {start_line:,} on", "ask for fewer"
             )
-        return {"path": shown(path.shown), **blamed(lines, total, include_content)}
+        return {"path": shown(path.shown), **blamed(found, include_content)}
 
     return blame
 
@@ -189,7 +197,7 @@ def _show(repositories: Repositories) -> Tool:
         changed = await show(repository.view, found, repository.visible)
         room = Room(MAX_DIFF)
         shape = commit_shape(found, changed, room, include_diff, whole=True)
-        title = found.message.partition("\n")[0]
+        title = found.message.partition("\n")[0][:MAX_TITLE]
         files = counted(len(changed.files), "file")
         result: dict[str, Any] = {
             "summary": f"{found.short} {title} ({files})",
