@@ -10,9 +10,9 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import BaseModel, BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
 from toolgate.core.errors import OutsideMount
@@ -98,6 +98,14 @@ class ScratchPath(MountPath):
         if path.mount != "scratch":
             raise OutsideMount(f"{text!r} is not in the scratch mount", "write `path` or `scratch:path`")
         return cls(path)
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+MountPaths = Annotated[list[MountPath], BeforeValidator(_listed)]
+"""A list of paths; a single one may be given for it."""
 
 
 def _placed(text: str, places: Places) -> str:

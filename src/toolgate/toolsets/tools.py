@@ -41,7 +41,7 @@ def toolset(registry: Registry, standing: Callable[[str, Tool], Decision]) -> li
                 )
         return rows
 
-    @tool("tools.help", reads=["tools"], free=True)
+    @tool("tools.help", reads=["tools"], free=True, also={"name": "tool_id"})
     def help_tool(ctx: Context, name: Name) -> dict[str, Any]:
         """Describe one tool: its arguments, result, effects, and what policy would say."""
         found = registry.resolve(name)

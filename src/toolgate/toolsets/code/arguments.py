@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from toolgate.core.paths import MountPath
+from toolgate.core.paths import MountPaths
 
 MOST = 1000
 """Matches that one search shows."""
@@ -22,7 +22,7 @@ Pattern = Annotated[
     ),
 ]
 Paths = Annotated[
-    list[MountPath],
+    MountPaths,
     Field(max_length=100, description="Files and directories to search; none means the whole project."),
 ]
 FilePattern = Annotated[

@@ -101,6 +101,8 @@ def tools(mounts: Mounts) -> list[Tool]:
         summarize=summary,
         cache_s=60,
         fit=fit_search,
+        also={"path": "root"},
+        around="opts",
     )
     async def search_files(
         ctx: Context,

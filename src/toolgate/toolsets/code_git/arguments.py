@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from toolgate.core.paths import MountPath
+from toolgate.core.paths import MountPath, MountPaths
 from toolgate.toolsets.code_git.shapes import MAX_DIFF
 
 _REVISION = Field(min_length=1, max_length=400)
@@ -23,7 +23,7 @@ Compare = Annotated[
     Annotated[str, _REVISION] | None,
     Field(description="The new side, written like `base`; without it, tracked files as they are now."),
 ]
-Paths = Annotated[list[MountPath] | None, Field(description="Only these files and directories.")]
+Paths = Annotated[MountPaths | None, Field(description="Only these files and directories.")]
 Around = Annotated[int, Field(ge=0, le=100, description="Unchanged lines to show around each change.")]
 IgnoreSpace = Annotated[bool, Field(description="Take lines that differ only in white space for equal.")]
 MaxDiff = Annotated[int, Field(ge=1, le=MAX_DIFF, description="Bytes of hunks to give at most.")]

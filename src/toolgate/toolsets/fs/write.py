@@ -81,7 +81,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
     project: dict[str, Any] = {"reads": ["project"], "writes": ["project"], "risk": "medium", **both}
     scratch: dict[str, Any] = {"reads": ["scratch"], "writes": ["scratch"], **both}
     return [
-        tool("fs.write", plan=plan_write, repeats=("content",), **project)(carry_out),
+        tool("fs.write", plan=plan_write, repeats=("content",), around="opts", **project)(carry_out),
         tool("fs.append", plan=plan_append, **project)(carry_out),
         tool("fs.edit", plan=plan_edit, **project)(carry_out),
         tool("fs.save", plan=plan_save, aliases=("file/save", "file.save"), repeats=("content",), **scratch)(
