@@ -236,6 +236,7 @@ async def test_a_walk_whose_time_is_up_says_that_it_is_not_all(
         for verb, args in (("list", {}), ("find", {"base": ".", "pattern": "*"})):
             found = await at.data(verb, **args)
             assert (found["count"], found["truncated"]) == (0, True)
+            assert found["next"].startswith("there is too much to look at")
 
 
 @pytest.mark.parametrize(

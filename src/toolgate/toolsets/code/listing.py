@@ -75,7 +75,11 @@ def tools(mounts: Mounts) -> list[Tool]:
             "total_files": len(seen),
             "truncated": len(seen) > limit or not complete,
         }
-        if result["truncated"]:
+        if not complete:
+            result["next"] = (
+                "there is too much to look at in one call: give `directory` or a smaller `max_depth`"
+            )
+        elif result["truncated"]:
             result["next"] = "raise `limit` (at most 5,000), or give `directory` or a narrower `pattern`"
         return result
 

@@ -75,7 +75,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
                 truncated=picked.truncated,
             )  # fmt: skip
             if picked.truncated:
-                found["next"] = "raise `limit` (at most 10,000), or give a `glob` or a directory in it"
+                found["next"] = picked.how_to_go_on("give a `glob` or a directory in it")
             if details:
                 found["details"] = [one.details for one in picked.rows]
             return found
@@ -95,7 +95,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
                 base=base.shown, pattern=pattern, files=names, count=len(names), truncated=picked.truncated
             )
             if picked.truncated:
-                found["next"] = "raise `limit` (at most 10,000), or give a narrower `pattern` or `base`"
+                found["next"] = picked.how_to_go_on("give a narrower `pattern` or `base`")
             return found
 
         return await files.run(work)
@@ -113,6 +113,13 @@ class _Row:
 class _Picked:
     rows: list[_Row]
     truncated: bool
+    stopped: bool
+    """Because there was too much to look at: these may not be the first."""
+
+    def how_to_go_on(self, narrower: str) -> str:
+        if self.stopped:
+            return f"there is too much to look at in one call, and these may not be the first: {narrower}"
+        return f"raise `limit` (at most 10,000), or {narrower}"
 
 
 def _matcher(pattern: str) -> Callable[[Entry], bool]:
@@ -157,7 +164,7 @@ def _first(
                 yield _row(entry, details)
 
     found = heapq.nsmallest(limit + 1, rows(), key=lambda row: row.name)
-    return _Picked(found[:limit], cut or len(found) > limit)
+    return _Picked(found[:limit], cut or len(found) > limit, cut)
 
 
 def _row(entry: Entry, details: bool) -> _Row:
