@@ -11,86 +11,25 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import toolgate
 from toolgate.core.result import Result
-from toolgate.facade import Gate
 from toolgate.policy.hard import is_blocked
-from toolgate.storage.port import Filter
 
-from .reach import DIFFS, GLOBS, REVISIONS, TEXTS, Way, about_files, names_of, texts_of, ways
-from .traps import CANARY, INNER, INNER_PATHS, ODD, OUTWARDS, SECRET, SHUT, TRAPS, Place
-
-ROOM = {"per_minute": 1_000_000, "per_hour": 1_000_000}
-CONFIG: dict[str, Any] = {
-    "version": 1,
-    "scan": {"hidden": "allow"},  # odd names must be stopped by the mounts, or be harmless; not by a question
-    "default_persona": "thief",
-    "personas": {
-        "thief": {
-            "phase": "collaborate",
-            "allow": ["fs.*", "code.*"],
-            "mounts": ["project", "scratch", "garden"],
-        },
-        "poor": {"phase": "collaborate", "allow": ["fs.*", "code.*"], "mounts": ["project", "scratch"]},
-    },
-    "mounts": {"garden": {"path": "garden", "hidden": ["private/**", "private"]}},
-    "limits": {"global": ROOM, "persona": ROOM},
-    "ledger": {"key_file": "keys/ledger.json"},
-}
-HISTORY = ("code.log", "code.diff", "code.show", "code.blame")
-"""They speak of names that were, and open none of them."""
+from .attempts import HISTORY, attacked, attempt, let_in, neutral, silent, told
+from .reach import DIFFS, GLOBS, REVISIONS, TEXTS, about_files, names_of, texts_of, ways
+from .spellings import INNER_PATHS, ODD, OUTWARDS, SHUT, TRAPS
+from .traps import INNER, Place
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(tmp_path_factory.mktemp("attacks"))
-
-
-@asynccontextmanager
-async def attacked(place: Place) -> AsyncIterator[Gate]:
-    """One gate for many attempts; afterwards nothing of what is shut is in any event, log or image."""
-    from toolgate.ledger.keys import Keys
-
-    async with toolgate.open(place.root, CONFIG, "memory", keys=Keys({1: b"k" * 32}, b"s" * 32)) as gate:
-        yield gate
-        kept = "".join(row.body for row in await gate.events(Filter(limit=100_000)))
-    for file in (place.root / ".toolgate").rglob("*"):
-        if file.is_file() and not file.is_symlink():
-            kept += file.read_bytes().decode("latin-1")
-    silent(kept, "what was recorded")
-
-
-def silent(said: str, about: str) -> None:
-    for word in (CANARY, SECRET, "root:x:0"):  # the last is /etc/passwd
-        assert word not in said, about
-
-
-def told(result: Result) -> str:
-    return json.dumps(asdict(result), default=str)
-
-
-async def attempt(gate: Gate, place: Place, path: str, those: Iterable[Way]) -> dict[Way, Result]:
-    """One trick, every way. Whatever it is, it ends, says nothing and harms nothing."""
-    found: dict[Way, Result] = {}
-    for way in those:
-        found[way] = await asyncio.wait_for(gate.call(way.tool, way.args(path)), 20)
-        silent(told(found[way]), f"{way} {path!r}")
-        place.mend()
-    place.check(repr(path))
-    return found
-
-
-def let_in(path: str, found: dict[Way, Result]) -> list[str]:
-    """The ways in which it was taken for the name of a file."""
-    return [f"{way} {path!r}" for way, result in found.items() if result.ok and way.kind in ("path", "diff")]
 
 
 async def test_every_text_that_a_tool_about_files_takes_is_known_to_this_suite(place: Place) -> None:
@@ -107,7 +46,11 @@ async def test_every_text_that_a_tool_about_files_takes_is_known_to_this_suite(p
         }
         every = ways(gate.services.registry)
         assert len({way.tool for way in every}) >= 21
-        assert len({*OUTWARDS, *ODD, *TRAPS, *SHUT, *INNER_PATHS}) * len(every) >= 6000
+
+
+def test_no_spelling_is_counted_twice_and_there_are_hundreds() -> None:
+    every = [*OUTWARDS, *ODD, *TRAPS, *SHUT, *INNER_PATHS]
+    assert len(every) == len(set(every)) >= 300
 
 
 async def test_a_path_that_is_not_plainly_inside_is_refused_by_every_tool(place: Place) -> None:
@@ -163,16 +106,6 @@ PAIRS = (
 
 async def test_nothing_tells_whether_something_exists_where_nobody_may_look(tmp_path: Path) -> None:
     place = Place(tmp_path)
-
-    def neutral(result: Result, name: str) -> tuple[Any, ...]:
-        error = result.error
-        if error is None:
-            return (json.dumps(result.data, default=str).replace(json.dumps(name)[1:-1], "•"),)
-        words = f"{error.message} {error.fix}".replace(result.meta.call_id, "its id")
-        for part in (name, name.partition(":")[2] or name, name.rpartition("/")[2]):
-            words = words.replace(part, "•") if len(part) > 2 else words
-        return error.code, words
-
     async with attacked(place) as gate:
         every = ways(gate.services.registry)
         for there, absent in PAIRS:

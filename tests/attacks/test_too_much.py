@@ -13,8 +13,8 @@ import toolgate
 from toolgate.core.result import Result
 from toolgate.facade import Gate
 
+from .attempts import CONFIG
 from .reach import Way, ways
-from .test_paths import CONFIG
 
 ENDS_WITHIN = 20.0
 MEMORY = 300 << 20

@@ -59,6 +59,7 @@ def test_a_pause_of_everybody_the_persona_or_a_parent_stops_even_free_tools(paus
     [
         ".env", ".env.local", "a/.ENV", "ci/id_rsa", "keys/server.pem", ".git/config", "sub/.GIT/HEAD", ".git./x",
         ".toolgate/db", ".Toolgate/x", "x/.ＧＩＴ/y", "a/.g\u200bit/z", "secrets/a.txt", "Credentials.json", "my_private_key.txt",
+        ".e\ufe0fnv", "a/.g\u034fit/z", "id_\u3164rsa", "sec\U000e0101rets/a.txt",
     ],
 )  # fmt: skip
 def test_blocked_names_hold_in_every_spelling(path: str) -> None:

@@ -28,6 +28,11 @@ ANY_MOUNT = "*"
 _TOOL_CHARS = re.compile(r"[A-Za-z0-9_.\-*?\[\]{},!]+")
 _TOOL_NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+")
 _WILD = frozenset("*?[")
+# The code points that Unicode lets programs pass over and does not count as format characters. A directory of ext4
+# that ignores case ignores them too: `.e\ufe0fnv` opens `.env` there.
+_PASSED_OVER = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +163,8 @@ def fold(text: str) -> str:
     """As rules compare it: normalised, case-folded, without invisible characters."""
     if text.isascii():
         return folded(text)
-    return folded("".join(char for char in text if unicodedata.category(char) != "Cf"))
+    seen = _PASSED_OVER.sub("", text)
+    return folded("".join(char for char in seen if unicodedata.category(char) != "Cf"))
 
 
 def _check_tool(one: str, text: str) -> None:

@@ -20,7 +20,8 @@ WILD = [
     "é", "ſ", "K", "(|a)", "[[:alpha:]]", "[a&&b]", r"\B", r"\x41", r"\p{L}", "(?i)", "(?x)", "{", "[é]", "(?s).",
     r"\n", "(", "[]a]", "(?P<n>a)", r"\<", "a{900}", r"\u{6b}", "(?-u)b", "[z-a]",
 ]  # fmt: skip
-REPEATS = ["", "", "", "", "*", "+", "?", "*?", "+?", "{2}", "{1,3}", "{0}", "{2,}", "{60}", "**"]
+REPEATS = ["", "", "", "", "*", "+", "?", "*?", "+?", "{2}", "{1,3}", "{2,}"]
+WILD_REPEATS = [*REPEATS, "{0}", "{60}", "**"]
 PIECES = [
     "a", "b", "K", "k", "s", "S", "ſ", "K", "é", "É", "foo", "ab", "aab", " ", "\t", "_", "1", "-", ".", "\x0b",
     "\x0c", "\r", "ü", "٣", "ß", "Σς", "&", "~", "]", "}", "{", "#", "/",
@@ -34,10 +35,10 @@ EXTRAS = [
 
 def pattern(dice: random.Random, depth: int = 0) -> str:
     out = ""
-    atoms = TAME if dice.random() < 0.85 else WILD
+    atoms, repeats = (TAME, REPEATS) if dice.random() < 0.85 else (WILD, WILD_REPEATS)
     for _ in range(dice.randint(1, 4)):
         inner = depth < 2 and dice.random() < 0.2
-        out += (f"({pattern(dice, depth + 1)})" if inner else dice.choice(atoms)) + dice.choice(REPEATS)
+        out += (f"({pattern(dice, depth + 1)})" if inner else dice.choice(atoms)) + dice.choice(repeats)
     if dice.random() < 0.2:
         out += "|" + (pattern(dice, depth + 1) if dice.random() < 0.8 else "")
     return out
@@ -64,8 +65,8 @@ def content(dice: random.Random, strange: bool) -> bytes:
     return data.replace(b"\n", b"\r\n") if dice.random() < 0.15 else data
 
 
-def grow(dice: random.Random, root: Path) -> None:
-    strange = dice.random() < 0.35
+def grow(dice: random.Random, root: Path, strange: bool) -> None:
+    """`strange`: with content that the engine in process leaves to rg."""
     for index in range(dice.randint(1, 8)):
         folder = root / dice.choice(["a", "b.d", "z/x", "z/y/w", "a-b", ".", "Z", "é"])
         folder.mkdir(parents=True, exist_ok=True)
@@ -113,8 +114,11 @@ def plain_rg(root: Path, pattern: str, case_sensitive: bool) -> set[tuple[Any, .
 
 def _told(data: dict[str, Any]) -> tuple[Any, ...]:
     lines = data["lines"]
-    first = next(iter(data["submatches"]), {"start": 0, "end": 0})  # it matches only beyond its end
     raw = lines["text"].encode() if "text" in lines else base64.b64decode(lines["bytes"])
+    end = len(raw.removesuffix(b"\n"))
+    first = next(
+        iter(data["submatches"]), {"start": end, "end": end}
+    )  # rg does not say: at the end of the file
     return (
         data["path"]["text"].removeprefix("./"),
         data["line_number"],

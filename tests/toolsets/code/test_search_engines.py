@@ -15,7 +15,7 @@ from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import local, program, report
 from toolgate.workspace.search.content import TooMuch, Unequal
 from toolgate.workspace.search.query import Found, Query
-from toolgate.workspace.search.search import search
+from toolgate.workspace.search.search import TIME_LIMIT, search
 from toolgate.workspace.search.subset import plan
 
 from . import random_search as made
@@ -23,6 +23,8 @@ from .planted import stand_in
 
 ROUNDS = 12
 PATTERNS = 50
+BUSY = 5.0
+"""Seconds that a busy machine may take to notice that a time is up."""
 
 
 def _places(found: Found) -> set[tuple[object, ...]]:
@@ -42,7 +44,7 @@ def test_both_engines_and_a_plain_rg_agree_on_random_patterns_and_trees(tmp_path
         if number % 10 == 0:
             root = tmp_path / str(number)
             root.mkdir()
-            made.grow(dice, root)
+            made.grow(dice, root, strange=number % 20 == 10)
         query = Query(made.pattern(dice), dice.random() < 0.5, 10_000, dice.randint(0, 3))
         with Mounts({"project": root}) as mounts:
             expected = made.plain_rg(root, query.pattern, query.case_sensitive)
@@ -62,7 +64,7 @@ def test_both_engines_and_a_plain_rg_agree_on_random_patterns_and_trees(tmp_path
             assert _places(theirs) == expected, query
             assert len(theirs.matches) == len(expected) == theirs.total_matches
             assert ours is None or ours == theirs, query
-    assert here >= 2  # the engine in process took part
+    assert here >= 15  # the engine in process took part
     assert ROUNDS * PATTERNS >= 500
 
 
@@ -81,15 +83,26 @@ def test_the_first_matches_in_path_order_are_shown_whichever_engine_runs(
         assert (here.total_matches, here.files_searched, here.truncated) == (12, 6, most < 12)
 
 
+TEXTS = {
+    "long lines": ("a" * 5000 + "!\n") * 200,
+    "one line": "a" * (4 << 20),
+    "no end of lines": "a\n" * (2 << 20),
+}
+"""The last has a match in every second byte, and is as much as the engine in process takes."""
+
+
 @pytest.mark.parametrize(
-    "pattern", ["(a+)+$", "(a|a)*b", "(a*)*c", "(x+x+)+y", r"(\w+\s?)+$", "(.*)(.*)(.*)(.*)Z"]
-)
-def test_patterns_that_ruin_others_end_in_time(project: Path, mounts: Mounts, pattern: str) -> None:
-    (project / "long.txt").write_text(("a" * 5000 + "!\n") * 200)
-    begun = time.monotonic()
+    "pattern", ["(a+)+$", "(a|a)*b", "(a*)*c", "(x+x+)+y", r"(\w+\s?)+$", "(.*)(.*)(.*)(.*)Z", "[ab]{0,30}", "(a{1,50}){1,50}$"]
+)  # fmt: skip
+@pytest.mark.parametrize("text", list(TEXTS))
+def test_patterns_that_ruin_others_end_in_time(
+    project: Path, mounts: Mounts, pattern: str, text: str
+) -> None:
+    (project / "long.txt").write_text(TEXTS[text])
     for engine in ("auto", "rg"):
+        begun = time.monotonic()
         search(mounts, Query(pattern), engine=engine)
-    assert time.monotonic() - begun < 20
+        assert time.monotonic() - begun < TIME_LIMIT + BUSY
 
 
 @pytest.mark.parametrize("engine", ["auto", "rg"])
@@ -102,6 +115,16 @@ def test_a_file_of_one_line_of_ten_megabytes_gives_a_short_answer(
     assert (match.line, match.column, match.matched_text) == (1, 6_000_001, "needle")
     assert "needle" in match.line_text
     assert len(match.line_text) < 600
+
+
+@pytest.mark.parametrize("pattern", ["$", r"\p{Ll}?$"])
+def test_a_match_at_the_end_of_a_file_without_a_last_newline_stands_there(
+    project: Path, mounts: Mounts, pattern: str
+) -> None:
+    (project / "end.txt").write_text("one\ntwo ")
+    for engine in ("auto", "rg"):
+        (match,) = (each for each in search(mounts, Query(pattern), engine=engine).matches if each.line == 2)
+        assert (match.column, match.matched_text) == (5, "")
 
 
 def test_large_trees_and_unequal_patterns_go_to_rg(
@@ -131,7 +154,7 @@ def test_a_search_whose_time_is_up_kills_rg_and_says_so(
     begun = time.monotonic()
     with pytest.raises(TimedOut):
         search(mounts, Query("a"), engine="rg", seconds=1.0)
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - begun < 1.0 + BUSY
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 

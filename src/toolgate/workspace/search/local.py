@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,8 @@ from toolgate.workspace.search.tree import TooMany, Walk
 MAX_FILES = 200
 MAX_NAMES = 1000
 MAX_BYTES = 4 << 20
-"""Beyond any of these, rg is faster."""
+MAX_HITS = 10_000
+"""Beyond any of these, rg is faster. Four megabytes may have two million lines that match."""
 MAX_WORK = 20_000_000
 """Bytes times steps: a search in process cannot be ended, rg can."""
 
@@ -32,7 +32,7 @@ class Local:
     room: int = MAX_BYTES
     names: int = MAX_NAMES
     files: int = MAX_FILES
-    hits: int = sys.maxsize
+    hits: int = MAX_HITS
     work: int = MAX_WORK
     matches: list[Match] = field(default_factory=list)
     total: int = 0

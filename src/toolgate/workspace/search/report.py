@@ -81,9 +81,10 @@ class Report:
         data = message["data"]
         if message["type"] in ("match", "context"):
             number = data["line_number"]
-            self._lines[number] = _bytes(data["lines"]).removesuffix(b"\n")
+            line = self._lines[number] = _bytes(data["lines"]).removesuffix(b"\n")
             if message["type"] == "match":
-                found = data["submatches"] or [{"start": 0, "end": 0}]  # it matches only beyond its end
+                # of a match at the very end of a file without a last newline rg does not say where it is
+                found = data["submatches"] or [{"start": len(line), "end": len(line)}]
                 self._hits.append(Hit(number, found[0]["start"], found[0]["end"]))
         elif message["type"] == "end":
             name, shown = self._files[_bytes(data["path"]).decode()]
