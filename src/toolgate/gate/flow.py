@@ -153,6 +153,7 @@ class Flow:
     def __init__(
         self, name: str, raw: Mapping[str, Any], persona: str, key: str | None, trail: Trail, wait: bool,
         call_id: str, progress: Callable[[float, str], None] | None = None,
+        part: Callable[[Any], None] | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.raw = raw
@@ -162,6 +163,7 @@ class Flow:
         self.wait = wait
         self.call_id = call_id
         self.progress = progress
+        self.part = part
         self.begun_ns = time.perf_counter_ns()
 
     @property
@@ -180,7 +182,9 @@ class Flow:
 
     def context(self) -> Context:
         assert self.tool is not None
-        more = {"progress": self.progress} if self.progress is not None else {}
+        more: dict[str, Any] = {"progress": self.progress} if self.progress is not None else {}
+        if self.part is not None:
+            more["part"] = self.part
         trail = self.trail
         return Context(
             self.call_id, self.persona, self.tool.name, trail.conversation, trail.reason, hidden=self.hidden, **more

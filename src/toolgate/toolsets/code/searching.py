@@ -29,7 +29,7 @@ from toolgate.toolsets.code.effects import reads_of
 from toolgate.toolsets.code.fits import fit_search
 from toolgate.toolsets.code.shapes import group, search_summary
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search.query import EXCLUDED, Found, Match, Query
+from toolgate.workspace.search.query import EXCLUDED, Found, Match, Query, Tell
 from toolgate.workspace.search.search import ROOT, search, search_at_once
 
 DEFAULT_EXCLUDED = list(EXCLUDED)
@@ -90,7 +90,8 @@ def tools(mounts: Mounts) -> list[Tool]:
     ) -> SearchResult:
         """Search files for a regular expression, line by line. `paths` default to the whole project."""
         query = Query(pattern, case_sensitive, max_matches, context_lines)
-        found = await _found(mounts, ctx, query, paths, file_pattern, exclude_patterns)
+        tell = _telling(ctx, query, include_line_numbers)
+        found = await _found(mounts, ctx, query, paths, file_pattern, exclude_patterns, tell)
         return _result(pattern, found, include_line_numbers)
 
     @tool(
@@ -114,7 +115,9 @@ def tools(mounts: Mounts) -> list[Tool]:
     ) -> SearchResult:
         """Search one file or directory for a regular expression. `code.search` can do more."""
         query = Query(pattern, case_sensitive, max_matches, 0)
-        return _result(pattern, await _found(mounts, ctx, query, (path,), file_pattern, EXCLUDED), True)
+        tell = _telling(ctx, query, numbers=True)
+        found = await _found(mounts, ctx, query, (path,), file_pattern, EXCLUDED, tell)
+        return _result(pattern, found, numbers=True)
 
     return [search_code, search_files]
 
@@ -126,14 +129,29 @@ async def _found(
     paths: Sequence[MountPath],
     files: str,
     excluded: Sequence[str],
+    tell: Tell,
 ) -> Found:
     found = search_at_once(mounts, query, paths, files, excluded)
     if found is not None:
         return found
     telling = partial(ctx.progress, 0.0)
-    work = partial(search, mounts, query, paths, files, excluded, progress=telling)
+    work = partial(search, mounts, query, paths, files, excluded, progress=telling, tell=tell)
     around = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(_SEARCHES, around.run, work)
+
+
+def _telling(ctx: Context, query: Query, numbers: bool) -> Tell:
+    """Each match once, and no more than the result may have."""
+    told: set[tuple[str, int]] = set()
+
+    def tell(matches: Sequence[Match]) -> None:
+        for match in matches:
+            place = (match.file, match.line)
+            if place not in told and len(told) < query.max_matches:
+                told.add(place)
+                ctx.part(_line(match, numbers))
+
+    return tell
 
 
 def _result(pattern: str, found: Found, numbers: bool) -> SearchResult:

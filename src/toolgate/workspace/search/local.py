@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from toolgate.core.errors import CallError
 from toolgate.workspace.confine import open_with_status
 from toolgate.workspace.search.content import Matcher, TooMuch, search_content
-from toolgate.workspace.search.query import Found, Match, Query, top
+from toolgate.workspace.search.query import Found, Match, Query, Tell, top
 from toolgate.workspace.search.starts import Start
 from toolgate.workspace.search.tree import TooMany, Walk
 
@@ -34,6 +34,7 @@ class Local:
     files: int = MAX_FILES
     hits: int = MAX_HITS
     work: int = MAX_WORK
+    tell: Tell | None = None
     matches: list[Match] = field(default_factory=list)
     total: int = 0
     searched: int = 0
@@ -91,6 +92,8 @@ class Local:
         found, total = search_content(self.matcher, data, shown, self.query, room, most=self.hits)
         self.hits -= total
         self.matches += found
+        if found and self.tell is not None:
+            self.tell(found)
         self.total += total
         if total:
             self.counts[shown] = total

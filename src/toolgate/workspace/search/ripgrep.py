@@ -21,7 +21,7 @@ from toolgate.workspace.search.counts import Counts
 from toolgate.workspace.search.local import MAX_WORK, may_search, read_up_to
 from toolgate.workspace.search.names import Names
 from toolgate.workspace.search.program import run, run_quietly
-from toolgate.workspace.search.query import Found, Match, Query, top
+from toolgate.workspace.search.query import Found, Match, Query, Tell, top
 from toolgate.workspace.search.report import Report
 from toolgate.workspace.search.rgglobs import exactly, options, plain_options
 from toolgate.workspace.search.starts import Start
@@ -55,6 +55,7 @@ class Ripgrep:
     progress: Progress | None = None
     names: Names | None = None
     """Of the mount that all starts are in."""
+    tell: Tell | None = None
     _ahead: dict[str, list[Match]] = field(default_factory=dict)
     """Read while rg goes on: as long as all that is found can be shown, it will be."""
     _counted: int = 0
@@ -141,6 +142,8 @@ class Ripgrep:
         try:
             if may_search(status, start.hard_links):
                 self._ahead[name] = self._here(handle, status, start, name, count)
+                if self.tell is not None and self._ahead[name]:
+                    self.tell(self._ahead[name])
                 return True
         except (OSError, Unequal, TooMuch):
             pass
