@@ -6,12 +6,14 @@ STAMP := $(VENV)/.installed
 NODE := $(VENV)/node
 NODE_STAMP := $(NODE)/.installed
 
-.PHONY: up test check bench format clean
+TESTS := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+.PHONY: up test coverage check bench format clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make up      console, HTTP API and MCP on a sample project, with a first call to approve"
-	@echo "make test    all tests (SQLite and a real PostgreSQL), with coverage"
+	@echo "make test    all tests (SQLite and a real PostgreSQL); make coverage also says which lines they run"
 	@echo "make check   format, lint, types, import rules"
 	@echo "make bench   ratios against peers, written to bench/RESULTS.md"
 
@@ -33,7 +35,11 @@ up: $(STAMP)
 
 test: $(STAMP) $(NODE_STAMP)
 	@tests/e2e/get-browser.sh
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered
+	$(TESTS)
+
+coverage: $(STAMP) $(NODE_STAMP)
+	@tests/e2e/get-browser.sh
+	$(TESTS) --cov --cov-report=term:skip-covered
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

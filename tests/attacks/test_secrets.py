@@ -174,7 +174,7 @@ async def test_no_question_preview_or_recorded_argument_tells_a_secret(gate: Gat
     for name in VALUES:
         text = " | ".join(FORMS[name].values())
         await gate.call("t.ask", {"text": text}, reason=VALUES[name], conversation=VALUES[name], wait=False)
-        await gate.call("fs.write", {"path": f"{name}.txt", "content": text + "\n"}, wait=False)
+        await gate.call("fs.write", {"path": f"{name}.md", "content": text + "\n"}, wait=False)
         await gate.call(f"t.{VALUES[name]}", {})
     questions = await gate.approvals()
     assert len(questions) == 60
@@ -184,10 +184,10 @@ async def test_no_question_preview_or_recorded_argument_tells_a_secret(gate: Gat
 
 async def test_no_file_that_is_read_back_tells_a_secret(gate: Gate) -> None:
     for name in VALUES:
-        (gate.root / f"{name}.txt").write_text("\n\n".join(FORMS[name].values()) + "\n")
+        (gate.root / f"{name}.md").write_text("\n\n".join(FORMS[name].values()) + "\n")
         for call, args in (
-            ("fs.read", {"path": f"{name}.txt"}),
-            ("code.read", {"path": f"{name}.txt", "max_lines": 10_000, "include_lines": True}),
+            ("fs.read", {"path": f"{name}.md"}),
+            ("code.read", {"path": f"{name}.md", "max_lines": 10_000, "include_lines": True}),
         ):
             done = await gate.call(call, args)
             assert done.ok, done.error
