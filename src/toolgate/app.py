@@ -110,6 +110,7 @@ async def _assemble(
         Timeouts(setup.config.timeouts.default_s, setup.config.timeouts.max_s, setup.config.timeouts.tool),
         Cache(setup.config.cache.bytes),
         ContentScanner(vault),
+        _places(setup),
     )  # fmt: skip
     live.ledger, live.services = ledger, services
     gate = Gate(setup.root, live, services, Pipeline(services), vault)
@@ -178,6 +179,13 @@ def _files(setup: Setup, stack: AsyncExitStack, live: LivePolicy) -> WorkspaceFi
     budget = setup.config.images
     images = Images(setup.local / "images", budget.total_bytes, budget.change_bytes)
     return WorkspaceFiles(mounts, images, setup.local)
+
+
+def _places(setup: Setup) -> dict[str, str]:
+    """Where the mounts are, for whoever gives a whole path."""
+    if not setup.trusted:
+        return {}
+    return {str((setup.root / mount.path).resolve()): name for name, mount in setup.config.mounts.items()}
 
 
 def _check_roots(setup: Setup, roots: Mapping[str, Path]) -> None:

@@ -34,6 +34,7 @@ from toolgate.policy.explain import Explanation
 from toolgate.policy.policy import Policy
 from toolgate.secrets.vault import Vault
 from toolgate.storage.port import Filter, Row
+from toolgate.streaming import stream
 from toolgate.toolsets import artifacts
 from toolgate.toolsets.artifacts import Listed
 from toolgate.undoing import Wanted
@@ -82,7 +83,7 @@ class Gate:
         self, tool: str, args: Mapping[str, Any] | None = None, *, persona: str | None = None,
         key: str | None = None, reason: str = "", conversation: str = "", transaction: str = "",
         action: str = "", plan: str = "", step: str = "", wait: bool = True,
-        progress: Callable[[float, str], None] | None = None,
+        progress: Callable[[float, str], None] | None = None, part: Callable[[Any], None] | None = None,
     ) -> Coroutine[Any, Any, Result]:  # fmt: skip
         """Carry one call through the gate. A call that asks waits for its answer, or with `wait=False` is handed
         back with the code `pending` and runs when it is repeated after approval."""
@@ -101,8 +102,15 @@ class Gate:
         )
         return self.pipeline.call(
             tool, args if args is not None else {}, self._persona(persona), key=key, trail=trail, wait=wait,
-            progress=progress,
+            progress=progress, part=part,
         )  # fmt: skip
+
+    def stream(
+        self, tool: str, args: Mapping[str, Any] | None = None, *, persona: str | None = None, **more: Any
+    ) -> AsyncIterator[Any]:
+        """The same as `call`, for a tool that finds its result bit by bit, such as `code.search`: what it has found so
+        far comes first, in no order, and the whole Result last. A result that is at hand comes without parts."""
+        return stream(lambda part: self.call(tool, args, persona=persona, part=part, **more))
 
     async def calls(
         self, requests: Sequence[tuple[str, Mapping[str, Any]]], *, persona: str | None = None,

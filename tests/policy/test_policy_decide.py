@@ -103,6 +103,22 @@ def test_toolgates_own_files_cannot_be_unblocked() -> None:
     assert one("fs.move", move, persona=writer, mounts=mounts).rule == "hard:blocked-name"
 
 
+@pytest.mark.parametrize(
+    ("path", "name", "word"), [(".tx/config", ".tx", "dotfiles"), ("ci/.env.test", ".env.test", "unblock")]
+)
+def test_a_shut_name_says_what_the_owner_can_write_to_open_it(path: str, name: str, word: str) -> None:
+    shut = one("code.read", {"path": path}, persona=OBSERVE)
+    assert f"`{name}` to `{word}` of the mount project" in shut.fix
+    mounts = {"project": {"path": ".", word: [name]}}
+    assert one("code.read", {"path": path}, persona=OBSERVE, mounts=mounts).verdict == "allow"
+
+
+@pytest.mark.parametrize("path", [".toolgate/db", "Toolgate.YAML"])
+def test_what_nothing_opens_names_no_way(path: str) -> None:
+    refused = one("fs.write", {"path": path}, persona={"allow": ["*"]})
+    assert (refused.rule, refused.fix) == ("hard:blocked-name", "")
+
+
 def test_unknown_mounts_and_mounts_of_others_are_refused() -> None:
     mounts = {"garden": {"path": "garden"}}
     assert "no mount 'attic'" in one("code.read", {"path": "attic:x"}, persona=OBSERVE, mounts=mounts).reason

@@ -55,6 +55,7 @@ async def test_the_result_tells_hashes_hunks_and_offsets_of_every_file(project: 
         was, now = content_hash(TEXT), content_hash(b"a\nB\nc\n")
         assert files["project:x"] == {
             "op": "modify", "origin": None, "before_hash": was, "after_hash": now, "size": 6, "hunks": 1, "offsets": [0],
+            "insertions": 1, "deletions": 1,
         }  # fmt: skip
         assert (files["project:y"]["offsets"], result.data["moved"], result.data["hunks"]) == ([-3], 1, 3)
         assert (files["project:new"]["op"], files["project:new"]["before_hash"]) == ("create", None)

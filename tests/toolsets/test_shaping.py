@@ -79,7 +79,7 @@ async def test_every_shape_keeps_within_every_budget_and_says_what_was_cut(
 ) -> None:
     whole = await gate.call(name, args)
     assert whole.ok, whole.error
-    assert not whole.meta.truncated
+    assert "more items]" not in str(whole.data), "the budget of this gate cuts nothing"
     text = json.dumps(whole.data, ensure_ascii=False, separators=(",", ":"))
     assert len(text) > 4 * 1000
     made: Tool = gate.services.registry.resolve(name)

@@ -69,7 +69,7 @@ class AskWork(Work[str]):
                 effects={"reads": list(self.effects.reads), "writes": list(self.effects.writes)},
                 rule=self.decision.rule, rights=self.rights, reason=self.decision.reason,
                 expires=view.now + round(self.expires_s * SECOND), preview=self.preview,
-                undoable=self.undoable, channels=list(self.decision.channels), again=self.again,
+                undoable=self.undoable, channels=list(self.decision.channels), again=self.again or self._moved(mine),
                 trail=call.trail.words(), repeats=self.repeats,
                 findings=recorded(call.change.findings) if call.change else [],
             )
@@ -78,6 +78,20 @@ class AskWork(Work[str]):
 
     def _same(self, question: Open) -> bool:
         return bool(question.body["rule"] == self.decision.rule and question.body["rights"] == self.rights)
+
+    def _moved(self, mine: Sequence[Open]) -> str:
+        """Why a call that is made again is asked about again, though its words are the same: for a human who has
+        answered, or has the older question before them."""
+        call, args = self.call, dict(self.args)
+        for question in reversed(mine):
+            if question.row.tool != call.tool or question.body.get("args") != args:
+                continue
+            since = "approved" if question.state == "approved" else "asked about"
+            if question.body["definition"] != call.definition:
+                return f"the tool has changed since it was {since}"
+            if question.digest != call.digest:
+                return f"what it would do has changed since it was {since}"
+        return ""
 
 
 class AnswerWork(Work[str]):

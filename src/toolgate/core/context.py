@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 
 def _ignore(fraction: float, message: str) -> None:
+    return None
+
+
+def _keep(part: Any) -> None:
     return None
 
 
@@ -21,6 +26,8 @@ class Context:
     reason: str = ""
     """Why the caller says it makes the call."""
     progress: Callable[[float, str], None] = field(default=_ignore)
+    part: Callable[[Any], None] = field(default=_keep, repr=False)
+    """Hands over a part of the result while the rest is being found, if anybody listens."""
     hidden: tuple[str, ...] = field(default=(), repr=False)
     """The call's own secrets: whatever a tool has recorded beside its result must not repeat them."""
 

@@ -28,6 +28,8 @@ class Decision:
     """Where the answer must come from; empty means anywhere a human can answer."""
     singly: bool = False
     """Asked because of what was found in the content: only an approval of this very call counts, no grant."""
+    fix: str = ""
+    """What the owner can write into toolgate.yaml so that it would be otherwise, where one line does it."""
 
     def stricter(self, other: Decision) -> Decision:
         return other if other.verdict.strictness > self.verdict.strictness else self

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from toolgate.core.change import Change, FileChange
+from toolgate.core.paths import MountPath
+from toolgate.core.renames import Moved, moved
 
 CONTEXT = 3
 MAX_EDITS = 500
@@ -29,7 +31,7 @@ class Edit(NamedTuple):
 
 
 def render(change: Change) -> str:
-    return "\n".join(_render_file(file) for file in change.files)
+    return "\n".join(_render_file(file) for file in moved(change.files))
 
 
 def is_all_text(change: Change) -> bool:
@@ -38,7 +40,11 @@ def is_all_text(change: Change) -> bool:
     return all(_text(content, name) != (None, "") and not _text(content, name)[1] for content, name in sides)
 
 
-def _render_file(file: FileChange) -> str:
+def _render_file(each: Moved) -> str:
+    file = each.file
+    if each.old_path is not None:
+        names = f"rename from {each.old_path.shown}\nrename to {file.path.shown}\n"
+        return names + _mode(file) + _render_content(file, each.old_path)
     if file.kind == "directory":
         return f"{'remove' if file.after is None else 'create'} directory {file.path.shown}/"
     return _mode(file) + _render_content(file)
@@ -54,13 +60,16 @@ def _mode(file: FileChange) -> str:
     return f"old mode {old:o}\nnew mode {new:o}\n" if old is not None else f"new mode {new:o}\n"
 
 
-def _render_content(file: FileChange) -> str:
-    old = "/dev/null" if file.before is None else f"a/{file.path.shown}"
+def _render_content(file: FileChange, old_path: MountPath | None = None) -> str:
+    old = "/dev/null" if file.before is None else f"a/{(old_path or file.path).shown}"
     new = "/dev/null" if file.after is None else f"b/{file.path.shown}"
-    return f"--- {old}\n+++ {new}\n" + "\n".join(_body(file)).rstrip("\n")
+    return f"--- {old}\n+++ {new}\n" + "\n".join(_body(file, old_path)).rstrip("\n")
 
 
-def _body(file: FileChange) -> Iterator[str]:
+def _body(file: FileChange, old_path: MountPath | None) -> Iterator[str]:
+    if old_path is not None and file.before == file.after:
+        yield f"(content unchanged, {_size(file.after)})"
+        return
     before, old_note = _text(file.before, "before")
     after, new_note = _text(file.after, "after")
     yield from (note for note in (old_note, new_note) if note)

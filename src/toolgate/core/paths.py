@@ -10,9 +10,9 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, GetCoreSchemaHandler
+from pydantic import BaseModel, BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
 from toolgate.core.errors import OutsideMount
@@ -26,10 +26,16 @@ _SHORT = MAX_NAME // 4
 """Characters: no name in so short a path can have too many bytes."""
 
 
+Places = Mapping[str, str]
+"""Absolute directories and the mounts that they are: models like to give whole paths."""
+
+
 class MountPath(str):
     """`mount:relative/path`, normalised; `.` is the mount itself. A plain path means the project."""
 
     __slots__ = ()
+    told: ClassVar[str] = "Relative to the project (`src/a.py`) or to a mount (`scratch:a.txt`)."
+    """What a schema says of an argument that is a path, unless its tool says more."""
 
     @property
     def mount(self) -> str:
@@ -59,20 +65,32 @@ class MountPath(str):
         return cls(f"{mount}:{'/'.join(parts) or '.'}")
 
     @classmethod
+    def _given(cls, text: str, info: core_schema.ValidationInfo) -> Self:
+        """An argument; with the places of the mounts as context, it may be absolute."""
+        return cls.parse(_placed(text, info.context) if info.context and text.startswith("/") else text)
+
+    @classmethod
     def __get_pydantic_core_schema__(
         cls, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        return core_schema.no_info_after_validator_function(
-            cls.parse,
+        return core_schema.with_info_after_validator_function(
+            cls._given,
             core_schema.str_schema(),
             serialization=core_schema.plain_serializer_function_ser_schema(str),
         )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "description": cls.told}
 
 
 class ScratchPath(MountPath):
     """A path in the scratch mount; a plain one means scratch here, not the project."""
 
     __slots__ = ()
+    told = "Relative to the scratch mount."
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -80,6 +98,26 @@ class ScratchPath(MountPath):
         if path.mount != "scratch":
             raise OutsideMount(f"{text!r} is not in the scratch mount", "write `path` or `scratch:path`")
         return cls(path)
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+MountPaths = Annotated[list[MountPath], BeforeValidator(_listed)]
+"""A list of paths; a single one may be given for it."""
+
+
+def _placed(text: str, places: Places) -> str:
+    """By its words alone, and as it is where it is in no mount: what is outside is refused in the same words,
+    whether or not it is there."""
+    if ":" in text or ".." in text.split("/"):
+        return text
+    within = [place for place in places if f"{text}/".startswith(f"{place}/")]
+    if not within:
+        return text
+    place = max(within, key=len)
+    return f"{places[place]}:{text[len(place) :].lstrip('/')}"
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -31,7 +31,7 @@ from toolgate.core.effects import Effects
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.follow import Follow
 from toolgate.core.names import check_name
-from toolgate.core.paths import MountPath
+from toolgate.core.paths import MountPath, Places
 
 Risk = Literal["low", "medium", "high"]
 Phase = Literal["observe", "experiment", "contribute", "collaborate"]
@@ -110,6 +110,8 @@ class Tool:
     follow: Follow | None = None
     """Another call that this one leads to, made for the same caller once it is settled."""
     aliases: tuple[str, ...] = ()
+    around: str = ""
+    """An argument that may hold others, as some write them: `{"opts": {"ifMatch": …}}`."""
     origin: Literal["native", "imported"] = "native"
     listed: bool = True
     """Whether lists show it; one that cannot work on this machine is not shown, and says so when it is called."""
@@ -150,14 +152,18 @@ class Tool:
     def secret_args(self) -> frozenset[str]:
         """Arguments that hold a secret at any depth: their schema says so wherever one stands."""
         schema = self.args.model_json_schema()
-        names = {
-            alias: name for name, info in self.args.model_fields.items() for alias in _spellings(name, info)
-        }
         return frozenset(
-            names.get(name, name)
+            self.spellings.get(name, name)
             for name, part in schema.get("properties", {}).items()
             if _writes_only(part, schema.get("$defs", {}), frozenset())
         )
+
+    @cached_property
+    def spellings(self) -> Mapping[str, str]:
+        """Every spelling of an argument that is understood, and the argument's name."""
+        return {
+            alias: name for name, info in self.args.model_fields.items() for alias in _spellings(name, info)
+        }
 
     @cached_property
     def has_secrets(self) -> bool:
@@ -202,9 +208,18 @@ class Tool:
     def effects_for(self, args: Mapping[str, Any]) -> Effects:
         return self.effects_of(args) if self.effects_of is not None else self.effects
 
-    def validate(self, raw: Mapping[str, Any]) -> BaseModel:
+    def _opened(self, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        inner = raw[self.around]
+        if twice := sorted(map(str, inner.keys() & raw.keys())):
+            raise InvalidArgs(f"the arguments of {self.name} say {', '.join(twice)} twice", "say each once")
+        return {name: value for name, value in raw.items() if name != self.around} | dict(inner)
+
+    def validate(self, raw: Mapping[str, Any], places: Places | None = None) -> BaseModel:
+        """With `places`, paths may be absolute."""
+        if self.around and isinstance(raw.get(self.around), Mapping):
+            raw = self._opened(raw)
         try:
-            args: BaseModel = self.args.__pydantic_validator__.validate_python(raw)
+            args: BaseModel = self.args.__pydantic_validator__.validate_python(raw, context=places)
             return args
         except CallError:
             raise
@@ -221,9 +236,11 @@ def tool(
     writes: Iterable[str] = (),
     plan: Handler | None = None,
     description: str = "",
+    also: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Callable[[Handler], Tool]:
-    """Make a Tool from a typed function. With `plan`, the function applies the planned Change."""
+    """Make a Tool from a typed function. With `plan`, the function applies the planned Change. `also` gives arguments
+    another name, by which they can be given too."""
 
     def make(function: Handler) -> Tool:
         typed = plan or function
@@ -232,7 +249,7 @@ def tool(
             description=description or inspect.getdoc(typed) or inspect.getdoc(function) or "",
             run=function,
             plan=plan,
-            args=_args_model(name, typed),
+            args=_args_model(name, typed, also or {}),
             result=_returns(function),
             effects=Effects.of(tuple(reads), tuple(writes)),
             **options,
@@ -241,7 +258,7 @@ def tool(
     return make
 
 
-def _args_model(name: str, function: Handler) -> type[BaseModel]:
+def _args_model(name: str, function: Handler, also: Mapping[str, str]) -> type[BaseModel]:
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
@@ -254,7 +271,9 @@ def _args_model(name: str, function: Handler) -> type[BaseModel]:
         if parameter.name not in hints:
             raise SetupError(f"{name}: parameter {parameter.name!r} has no type", "annotate it")
         default = ... if parameter.default is parameter.empty else _cheap_to_copy(parameter.default)
-        fields[parameter.name] = _field(parameter.name, hints[parameter.name], default)
+        fields[parameter.name] = _field(
+            parameter.name, hints[parameter.name], default, also.get(parameter.name)
+        )
     return create_model(f"{name} arguments", __base__=Args, **fields)
 
 
@@ -270,13 +289,17 @@ def _cheap_to_copy(default: Any) -> Any:
     return _FlatList(default) if flat else default
 
 
-def _field(name: str, hint: Any, default: Any) -> tuple[Any, Any]:
-    """Accept the documents' camelCase spelling beside ours."""
-    head, *rest = name.split("_")
-    camel = head + "".join(word.capitalize() for word in rest)
-    if camel == name:
+def _field(name: str, hint: Any, default: Any, other: str | None) -> tuple[Any, Any]:
+    """Accept the documents' camelCase spelling beside ours, and their other names."""
+    spellings = dict.fromkeys(each for given in (name, other) if given for each in (given, _camel(given)))
+    if len(spellings) == 1:
         return hint, default
-    return hint, Field(default, validation_alias=AliasChoices(name, camel))
+    return hint, Field(default, validation_alias=AliasChoices(*spellings))
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
 
 
 def _returns(function: Handler) -> Returns | None:

@@ -11,8 +11,17 @@ from dataclasses import dataclass, field
 
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _MODE = re.compile(r"(old mode|new mode|new file mode) ([0-7]{1,5})")
+_RENAME = re.compile(r"rename (from|to) (.+)")
 _DIRECTORY = re.compile(r"(create|remove) directory (.+)/")
-_NOTES = ("before is ", "after is ", "binary: ", "(no change)", "(empty file)", "(the text is the same")
+_NOTES = (
+    "before is ",
+    "after is ",
+    "binary: ",
+    "(no change)",
+    "(empty file)",
+    "(the text is the same",
+    "(content unchanged",
+)
 _NO_END = "\\ No newline at end of file"
 
 
@@ -37,11 +46,13 @@ class Hunk:
 class FileDiff:
     path: str
     op: str
-    """create, delete or modify."""
+    """create, delete, modify or rename."""
     kind: str = "file"
     modes: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     hunks: list[Hunk] = field(default_factory=list)
+    old_path: str = ""
+    """Of one that is renamed."""
 
     @property
     def lines(self) -> Iterator[Line]:
@@ -104,6 +115,10 @@ def _file(reader: _Reader) -> FileDiff:
         reader.take()
         op = "create" if directory[1] == "create" else "delete"
         return FileDiff(directory[2], op, "directory")
+    ends: dict[str, str] = {}
+    while end := _RENAME.fullmatch(reader.line):
+        ends[end[1]] = end[2]
+        reader.take()
     modes: dict[str, str] = {}
     while mode := _MODE.fullmatch(reader.line):
         modes[mode[1]] = mode[2]
@@ -111,7 +126,10 @@ def _file(reader: _Reader) -> FileDiff:
     old, new = _name(reader.take(), "--- ", "a/"), _name(reader.take(), "+++ ", "b/")
     if not old and not new:
         raise _NotADiff
-    made = FileDiff(new or old, "modify" if old and new else ("create" if new else "delete"), modes=modes)
+    op = "rename" if ends else "modify" if old and new else "create" if new else "delete"
+    if ends and ends != {"from": old, "to": new}:
+        raise _NotADiff
+    made = FileDiff(new or old, op, modes=modes, old_path=old if ends else "")
     while not reader.done and reader.line.startswith(_NOTES):
         made.notes.append(reader.take())
     while not reader.done and _HUNK.fullmatch(reader.line):

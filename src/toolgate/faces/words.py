@@ -12,7 +12,7 @@ from toolgate.faces import diffs
 
 LONGEST = 120
 """Characters of a path in a sentence."""
-_DEEDS = {"delete": "delete", "modify": "change", "create": "create"}
+_DEEDS = {"delete": "delete", "rename": "rename", "modify": "change", "create": "create"}
 """What is lost comes first: it must not be among those that are not named."""
 
 
@@ -64,10 +64,20 @@ def change_in_words(preview: str, most: int = 5) -> str:
     for op in _DEEDS:
         for file in files:
             if file.op == op and sum(map(len, named.values())) < most:
-                path = file.path + ("/" if file.kind == "directory" else "")
-                named.setdefault(_DEEDS[op], []).append(_quoted(path))
+                path = _quoted(file.path + ("/" if file.kind == "directory" else ""))
+                named.setdefault(_DEEDS[op], []).append(
+                    f"{_quoted(file.old_path)} to {path}" if file.old_path else path
+                )
     told = "; ".join(f"{deed} {', '.join(paths)}" for deed, paths in named.items())
     return told + (f" and {len(files) - most} more" if len(files) > most else "")
+
+
+def finding_in_words(one: Mapping[str, Any]) -> str:
+    """What kind, by which rule, where, and what it looks like."""
+    if "more" in one:
+        return f"and {one['more']} more"
+    place = f"{one['path']}:{one['line']}:{one['column']}" if one["line"] else f"the name {one['path']}"
+    return f"{one['kind']}: {one['rule']} at {place}: {one['excerpt']}"
 
 
 def _quoted(path: str) -> str:

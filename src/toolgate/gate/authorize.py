@@ -40,6 +40,14 @@ def refused(flow: Flow, facts: Facts, decision: Decision) -> CallError:
         )
     return NotAllowed(
         f"{facts.persona} may not call {facts.tool.name}: {decision.reason}",
-        f"`toolgate policy explain {flow.call_id}` shows every line that was considered",
+        _way_on(flow, decision),
         data={"rule": decision.rule},
     )
+
+
+def _way_on(flow: Flow, decision: Decision) -> str:
+    """For whoever called: an agent has no shell, so what is done there is said to be for a human."""
+    why = f"a human can see why with `toolgate policy explain {flow.call_id}`"
+    if decision.fix:
+        return f"{decision.fix}; {why}"
+    return f"{why}; `tools.list` shows what may be called" if decision.step > 1 else why

@@ -102,8 +102,9 @@ async def _pending(services: Services, flow: Flow) -> Pending:
     expires = iso(question.expires_at) if question else ""
     assert flow.decision is not None
     found = {"findings": list(question.findings)} if question and question.findings else {}
+    again = f" (asked again: {question.again})" if question and question.again else ""
     return Pending(
-        f"a human must approve this first: {flow.decision.reason}",
+        f"a human must approve this first: {flow.decision.reason}{again}",
         f"a human approves it in the console or with `toolgate approvals {flow.question} approve`; "
         "then make the same call again",
         data={"question": flow.question, "expires_at": expires, **found},

@@ -22,6 +22,7 @@ from toolgate.core.decision import Decision
 from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code
 from toolgate.core.names import Registry
+from toolgate.core.paths import Places
 from toolgate.core.ports import Facts, Files, Redactor, Rules, Scan, Scanner
 from toolgate.core.result import Meta, Result
 from toolgate.core.tool import DEFAULT_TIMEOUT, Handler, Tool
@@ -71,6 +72,7 @@ class Services:
     timeouts: Timeouts = field(default_factory=Timeouts)
     cache: Cache = field(default_factory=Cache)
     scanner: Scanner = field(default_factory=ContentScanner)
+    places: Places = field(default_factory=dict)
 
 
 @final
@@ -151,6 +153,7 @@ class Flow:
     def __init__(
         self, name: str, raw: Mapping[str, Any], persona: str, key: str | None, trail: Trail, wait: bool,
         call_id: str, progress: Callable[[float, str], None] | None = None,
+        part: Callable[[Any], None] | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.raw = raw
@@ -160,6 +163,7 @@ class Flow:
         self.wait = wait
         self.call_id = call_id
         self.progress = progress
+        self.part = part
         self.begun_ns = time.perf_counter_ns()
 
     @property
@@ -178,7 +182,9 @@ class Flow:
 
     def context(self) -> Context:
         assert self.tool is not None
-        more = {"progress": self.progress} if self.progress is not None else {}
+        more: dict[str, Any] = {"progress": self.progress} if self.progress is not None else {}
+        if self.part is not None:
+            more["part"] = self.part
         trail = self.trail
         return Context(
             self.call_id, self.persona, self.tool.name, trail.conversation, trail.reason, hidden=self.hidden, **more

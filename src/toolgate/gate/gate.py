@@ -17,7 +17,7 @@ from toolgate.gate.consent import consent
 from toolgate.gate.execute import execute
 from toolgate.gate.flow import Broke, Flow, Lost, Outcome, Services, Stage, tell
 from toolgate.gate.plan import plan
-from toolgate.gate.redact import clean_error, clean_progress, clean_trail, redact
+from toolgate.gate.redact import clean_error, clean_part, clean_progress, clean_trail, redact
 from toolgate.gate.refuse import Refusals
 from toolgate.gate.resolve import resolve
 from toolgate.gate.scan import scan
@@ -45,6 +45,7 @@ class Pipeline:
         self, name: str, args: Mapping[str, Any], persona: str, *, key: str | None = None,
         trail: Trail | None = None, wait: bool = True,
         progress: Callable[[float, str], None] | None = None, own_key: bool = False,
+        part: Callable[[Any], None] | None = None,
     ) -> Result:  # fmt: skip
         """Carry one call through every stage. Never raises for a bad call: it returns a result.
 
@@ -54,6 +55,8 @@ class Pipeline:
         if progress is not None:
             progress = clean_progress(redactor, progress)
         flow = Flow(name, args, persona, None, NO_TRAIL, wait, new_id("c"), progress)
+        if part is not None:
+            flow.part = clean_part(redactor, flow, part)
         ledger.callers += 1
         try:
             redactor.refresh()

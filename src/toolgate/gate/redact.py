@@ -80,5 +80,10 @@ def clean_change(redactor: Redactor, change: Change, hidden: tuple[str, ...]) ->
 Progress = Callable[[float, str], None]
 
 
+def clean_part(redactor: Redactor, flow: Flow, part: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A part of a result is held to what the whole is held to."""
+    return lambda value: part(redactor.redact(value, flow.hidden))
+
+
 def clean_progress(redactor: Redactor, progress: Progress) -> Progress:
     return lambda fraction, message: progress(fraction, str(redactor.redact(str(message))))

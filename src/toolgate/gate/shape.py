@@ -44,6 +44,10 @@ def shape(services: Services, flow: Flow) -> None:
     if not small and not _fits(flow.text, budget):
         flow.data, flow.text = _fitted(flow.tool, flow.data, flow.text, budget)
         flow.truncated, size = True, len(flow.text)
+    elif type(flow.data) is dict and flow.data.get("truncated") is True:
+        flow.truncated = (
+            True  # by the tool itself: whoever looks at `meta` alone must not take it for all there is
+        )
     flow.tokens = (size + CHARS_A_TOKEN - 1) // CHARS_A_TOKEN
 
 

@@ -34,7 +34,7 @@ def validate(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None
     nested = not _NESTED.isdisjoint(map(type, flow.raw.values()))
     if nested:
         screen(flow.raw)
-    flow.args = tool.validate(flow.raw)
+    flow.args = tool.validate(flow.raw, services.places)
     args: dict[str, Any] = tool.args.__pydantic_serializer__.to_python(flow.args, mode="json")
     if tool.has_secrets:  # they count for the digest; the journal gets them masked
         args = {name: _revealed(getattr(flow.args, name), item) for name, item in args.items()}

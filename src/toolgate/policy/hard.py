@@ -45,10 +45,13 @@ BLOCKED: tuple[str, ...] = (
     ".git-credentials",
     ".htpasswd",
     "{secret,secrets,password,passwords,credentials}",
-    "{secret,secrets,password,passwords,credentials}.{txt,json,yaml,yml,toml,ini,env,csv}",
+    "*{secret,secrets,password,passwords,credentials}.{txt,json,yaml,yml,toml,ini,env,csv,cfg,conf,xml,properties}",
+    "*{client,app,oauth}?secret*.{json,txt,yaml,yml,toml,ini,cfg}",
+    "*secret?key*.{json,txt,yaml,yml,toml,ini,cfg,conf}",
     "service-account*.json",
 )
-"""Names that no tool may read or write, unless their mount unblocks them."""
+"""Names that no tool may read or write, unless their mount unblocks them. Words such as `password` count in names of
+data, at their end: source code and templates are full of them (`password_reset.html`, `secrets.py`)."""
 ALWAYS_BLOCKED = ".toolgate"
 NEVER_WRITTEN = "toolgate.yaml"
 WHOLE_BY_DEFAULT = frozenset({"project", "garden", "scratch"})
@@ -64,6 +67,7 @@ UNTRUSTED = Decision(
 HUMAN_ONLY = Decision(
     Verdict.DENY, "only a human does this: use the command line or the console", "hard:human-only", 1
 )
+_REPLACES = " (a list there replaces the usual one)"
 _NAMES = tuple(text_glob(name) for name in BLOCKED)
 # One expression instead of many: a walk asks about every name it meets.
 _EXACT = re.compile("|".join(f"(?:{glob.exact.pattern})" for glob in _NAMES), re.DOTALL)
@@ -74,6 +78,11 @@ _LOOSE = re.compile("|".join(f"(?:{glob.loose.pattern})" for glob in _NAMES), re
 class Refusal:
     rule: str
     reason: str
+    fix: str = ""
+
+    @property
+    def decision(self) -> Decision:
+        return Decision(Verdict.DENY, self.reason, self.rule, 1, fix=self.fix)
 
 
 Place = tuple[str, ...]
@@ -152,14 +161,15 @@ class MountRules:
     def refuse(self, path: MountPath, written: bool) -> Refusal | None:
         blocked = self._blocked(path, written)
         if blocked:
-            return Refusal("hard:blocked-name", f"{path.shown} has the blocked name `{blocked}`")
+            reason = f"{path.shown} has the blocked name `{blocked}`"
+            return Refusal("hard:blocked-name", reason, self._unblocking(blocked))
         refusal = self._placed(path, written)
         if refusal is not None:
             return refusal
         shut = self.dotfiles.shuts(path)
         if shut:
             reason = f"{path.shown} is hidden: `dotfiles` of the mount {self.name} does not list `{shut}`"
-            return Refusal("hard:dotfile", reason)
+            return Refusal("hard:dotfile", reason, self._opening(shut, "dotfiles", _REPLACES))
         if any(glob.catches(path) for glob in self.hidden):
             return Refusal("hard:mount", f"{path.shown} is hidden in the mount {self.name}")
         if written and not any(glob.matches(path) for glob in self.writable or ()):
@@ -180,6 +190,13 @@ class MountRules:
             if is_blocked(name) and not self._unblocked(names[: index + 1]):
                 return name
         return ""
+
+    def _unblocking(self, name: str) -> str:
+        """Some names stay shut whatever a mount says."""
+        return "" if fold(name) in (ALWAYS_BLOCKED, NEVER_WRITTEN) else self._opening(name, "unblock")
+
+    def _opening(self, name: str, word: str, but: str = "") -> str:
+        return f"the owner can add `{name}` to `{word}` of the mount {self.name} in toolgate.yaml{but}"
 
     def _placed(self, path: MountPath, written: bool) -> Refusal | None:
         """What is refused because of where the path leads, whatever its names are."""

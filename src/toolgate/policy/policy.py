@@ -215,7 +215,7 @@ class Policy:
         for member in line:
             refusal = refuse_mounts(facts.paths, facts.effects, self.mounts, member.mounts)
             if refusal is not None:
-                return Decision(Verdict.DENY, refusal.reason, refusal.rule, 1)
+                return refusal.decision
         if len(clear) > _REMEMBERED:
             clear.clear()
         clear.update((persona, written, path) for path in new)

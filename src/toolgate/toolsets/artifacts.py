@@ -24,6 +24,10 @@ from toolgate.ledger.ledger import Ledger
 from toolgate.storage.port import Filter
 
 MOST = 1000
+Conversation = Annotated[
+    str, Field(max_length=256, description="Only what calls of this conversation changed, by its id.")
+]
+Limit = Annotated[int, Field(ge=1, le=MOST, description="Files to give at most, those changed last.")]
 Now = Literal["intact", "moved on", "gone", "not looked at"]
 
 
@@ -67,8 +71,8 @@ class Listed(TypedDict):
 def toolset(ledger: Ledger, files: Files) -> list[Tool]:
     @tool("events.artifacts", reads=["ledger", "project"])
     async def artifacts(
-        conversation: Annotated[str, Field(max_length=256)] = "",
-        limit: Annotated[int, Field(ge=1, le=MOST)] = 200,
+        conversation: Conversation = "",
+        limit: Limit = 200,
     ) -> Listed:
         """The files that calls changed, of one conversation or of all: hashes before and after, size, which call, whether it was undone, and whether the file still is so."""
         return await listed(ledger, files, conversation, limit)

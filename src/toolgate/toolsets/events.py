@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.context import Context
@@ -15,6 +13,33 @@ from toolgate.core.event import BY_KIND, Noted
 from toolgate.core.tool import Tool, tool
 from toolgate.ledger.ledger import Ledger, View, Work
 from toolgate.storage.port import Filter, Row
+from toolgate.toolsets.events_arguments import (
+    Action,
+    After,
+    AfterHash,
+    Anchor,
+    BeforeHash,
+    Data,
+    Evidence,
+    FilePath,
+    Kinds,
+    Limit,
+    Lint,
+    NewestFirst,
+    OfCall,
+    OfConversation,
+    OfFile,
+    OfOp,
+    OfPersona,
+    OfTool,
+    OfType,
+    Op,
+    Rationale,
+    Since,
+    Transaction,
+    Type,
+    Until,
+)
 
 _RESERVED = frozenset(BY_KIND) - {"noted"}
 
@@ -23,18 +48,18 @@ def toolset(ledger: Ledger) -> list[Tool]:
     @tool("events.log", writes=["ledger"], scoped=True)
     async def log_event(
         ctx: Context,
-        type: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[a-z][a-z0-9_.-]*$")],  # noqa: A002
-        op: Annotated[str, Field(max_length=64)] = "",
-        file_path: Annotated[str, Field(max_length=4096)] = "",
-        section_anchor: Annotated[str, Field(max_length=256)] = "",
-        before_hash: Annotated[str, Field(max_length=128)] = "",
-        after_hash: Annotated[str, Field(max_length=128)] = "",
-        rationale: Annotated[str, Field(max_length=4000)] = "",
-        evidence_refs: Annotated[list[str], Field(max_length=100)] = [],  # noqa: B006 - pydantic copies it
-        lint: dict[str, Any] = {},  # noqa: B006
-        transaction_id: Annotated[str, Field(max_length=256)] = "",
-        agent_action_id: Annotated[str, Field(max_length=256)] = "",
-        data: dict[str, Any] = {},  # noqa: B006
+        type: Type,  # noqa: A002
+        op: Op = "",
+        file_path: FilePath = "",
+        section_anchor: Anchor = "",
+        before_hash: BeforeHash = "",
+        after_hash: AfterHash = "",
+        rationale: Rationale = "",
+        evidence_refs: Evidence = [],  # noqa: B006 - pydantic copies it
+        lint: Lint = {},  # noqa: B006
+        transaction_id: Transaction = "",
+        agent_action_id: Action = "",
+        data: Data = {},  # noqa: B006
     ) -> dict[str, int]:
         """Note something in the ledger: what was observed or decided, why, and on what evidence."""
         if type in _RESERVED:
@@ -59,19 +84,19 @@ def toolset(ledger: Ledger) -> list[Tool]:
 
     @tool("events.query", reads=["ledger"])
     async def query(
-        kind: str = "",
-        type: str = "",  # noqa: A002
-        op: str = "",
-        persona: str = "",
-        tool: str = "",
-        call: str = "",
-        conversation: str = "",
-        file_path: str = "",
-        since: str = "",
-        until: str = "",
-        after: Annotated[int, Field(ge=0)] = 0,
-        limit: Annotated[int, Field(ge=1, le=1000)] = 50,
-        newest_first: bool = True,
+        kind: Kinds = "",
+        type: OfType = "",  # noqa: A002
+        op: OfOp = "",
+        persona: OfPersona = "",
+        tool: OfTool = "",
+        call: OfCall = "",
+        conversation: OfConversation = "",
+        file_path: OfFile = "",
+        since: Since = "",
+        until: Until = "",
+        after: After = 0,
+        limit: Limit = 50,
+        newest_first: NewestFirst = True,
     ) -> dict[str, Any]:
         """Read recorded events, newest first. `kind` is the gate's word, `type` the annotation's own."""
         kinds = tuple(part for part in kind.split(",") if part)

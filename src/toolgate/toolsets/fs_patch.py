@@ -24,6 +24,9 @@ from toolgate.workspace.patch import Applied, FilePatch, Patched, apply, parse, 
 from toolgate.workspace.patch.modes import with_modes
 
 MAX_FILES = 1000
+Diff = Annotated[str, Field(description="A unified diff of one or many files, git's or plain.")]
+OnlyFile = Annotated[MountPath | None, Field(description="The only file; its diff may then be hunks alone.")]
+SameDiff = Annotated[str, Field(description="Another name for `diff`: give one of them.")]
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,9 @@ class PatchedFile:
     hunks: int
     offsets: list[int]
     """For each hunk, how many lines from its place it was found; 0 is exact."""
+    insertions: int
+    deletions: int
+    """Lines that the diff adds and removes."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +59,9 @@ class PatchResult:
 
 def toolset(files: WorkspaceFiles) -> list[Tool]:
     async def plan(
-        diff: Annotated[str, Field(description="A unified diff of one or many files, git's or plain.")] = "",
-        path: Annotated[
-            MountPath | None, Field(description="The only file; its diff may then be hunks alone.")
-        ] = None,
-        diff_text: str = "",
+        diff: Diff = "",
+        path: OnlyFile = None,
+        diff_text: SameDiff = "",
     ) -> Change:
         """Apply a unified diff: all of it, or nothing. Context must match exactly; hunks may have moved."""
         patches = _parsed(_text(diff, diff_text), path)
@@ -145,6 +149,7 @@ def _told(
         None if first.op == "create" else content_hash(contents[first.origin]), content_hash(content),
         None if content is None else len(content),
         sum(one.hunks for one in all_of_it), [offset for one in all_of_it for offset in one.offsets],
+        sum(one.insertions for one in all_of_it), sum(one.deletions for one in all_of_it),
     )  # fmt: skip
 
 

@@ -13,20 +13,20 @@ from toolgate.core.tool import Tool, tool
 if TYPE_CHECKING:
     from toolgate.jobs.jobs import Jobs
 
+Limit = Annotated[int, Field(ge=1, le=200, description="Jobs to give at most.")]
+OpenOnly = Annotated[bool, Field(description="Leave out those that have ended.")]
+Ident = Annotated[str, Field(min_length=1, max_length=200, description="The job's id: `j_…`.")]
+
 
 def toolset(jobs: Callable[[], Jobs]) -> list[Tool]:
     @tool("jobs.list", reads=["ledger"])
-    async def list_jobs(
-        ctx: Context, limit: Annotated[int, Field(ge=1, le=200)] = 20, open_only: bool = False
-    ) -> list[dict[str, Any]]:
+    async def list_jobs(ctx: Context, limit: Limit = 20, open_only: OpenOnly = False) -> list[dict[str, Any]]:
         """Your own jobs, newest first: what, state, progress. `open_only` leaves out those that have ended."""
         found = await jobs().find(ctx.persona, limit, open_only)
         return [job.shown(whole=False) for job in found]
 
     @tool("jobs.status", reads=["ledger"])
-    async def status(
-        ctx: Context, job: Annotated[str, Field(min_length=1, max_length=200)]
-    ) -> dict[str, Any]:
+    async def status(ctx: Context, job: Ident) -> dict[str, Any]:
         """How one of your own jobs stands, and once it has ended its result or error."""
         return (await jobs().get(job, ctx.persona)).shown()
 

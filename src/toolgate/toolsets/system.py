@@ -16,6 +16,12 @@ from toolgate.core.errors import CallError
 from toolgate.core.tool import Tool, tool
 
 TAIL_BYTES = 1024 * 1024
+Message = Annotated[str, Field(description="What to send back.")]
+Lines = Annotated[int, Field(ge=1, le=1000, description="Lines to give at most.")]
+Level = Annotated[
+    Literal["debug", "info", "warning", "error"], Field(description="The least serious level to give.")
+]
+Contains = Annotated[str, Field(description="Only lines with this text in their message.")]
 
 
 def toolset(
@@ -24,7 +30,7 @@ def toolset(
     started = time.time()
 
     @tool("system.ping", reads=["system"])
-    async def ping(message: str = "pong") -> dict[str, Any]:
+    async def ping(message: Message = "pong") -> dict[str, Any]:
         """Answer, to show that the gate is alive."""
         return {"message": message, "version": version, "uptime_s": round(time.time() - started, 1)}
 
@@ -47,9 +53,9 @@ def toolset(
 
     @tool("system.logs", reads=["system"])
     def logs(
-        lines: Annotated[int, Field(ge=1, le=1000)] = 50,
-        level: Literal["debug", "info", "warning", "error"] = "info",
-        contains: str = "",
+        lines: Lines = 50,
+        level: Level = "info",
+        contains: Contains = "",
     ) -> list[dict[str, Any]]:
         """The newest log lines of this project, oldest first. Traces stay in the file: they are for people."""
         wanted = ("debug", "info", "warning", "error", "critical")

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from toolgate.core.context import Context
 from toolgate.core.decision import Decision
 from toolgate.core.names import Registry
 from toolgate.core.tool import Tool, tool
 
+Family = Annotated[str, Field(description="Only tools of this family, such as `fs`.")]
+Everything = Annotated[bool, Field(description="Also those that policy refuses, or that cannot work here.")]
+Name = Annotated[str, Field(description="The tool's name, such as `code.read`.")]
+
 
 def toolset(registry: Registry, standing: Callable[[str, Tool], Decision]) -> list[Tool]:
     """`standing` says what a persona may expect of a tool, before any arguments are known."""
 
     @tool("tools.list", reads=["tools"], free=True)
-    def list_tools(ctx: Context, family: str = "", all: bool = False) -> list[dict[str, Any]]:  # noqa: A002
+    def list_tools(ctx: Context, family: Family = "", all: Everything = False) -> list[dict[str, Any]]:  # noqa: A002
         """List the tools with their effects and what policy would say. `all` includes refused ones."""
         rows = []
         for each in registry:
@@ -35,8 +41,8 @@ def toolset(registry: Registry, standing: Callable[[str, Tool], Decision]) -> li
                 )
         return rows
 
-    @tool("tools.help", reads=["tools"], free=True)
-    def help_tool(ctx: Context, name: str) -> dict[str, Any]:
+    @tool("tools.help", reads=["tools"], free=True, also={"name": "tool_id"})
+    def help_tool(ctx: Context, name: Name) -> dict[str, Any]:
         """Describe one tool: its arguments, result, effects, and what policy would say."""
         found = registry.resolve(name)
         decision = standing(ctx.persona, found)

@@ -7,7 +7,9 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from toolgate.core.clock import iso
 from toolgate.core.errors import CallError, Conflict, NotFound, SetupError, UnknownTool
@@ -28,6 +30,13 @@ CHANGED = "its definition is not the one that was approved"
 NEW = "nobody has approved this tool yet"
 MOVED = "the server is started or reached in another way than when its tools were approved"
 GONE = "the server no longer lists it"
+Name = Annotated[str, Field(description="The server, by its name in toolgate.yaml.")]
+Shown = Annotated[
+    dict[str, str],
+    Field(description="The hash of each definition as it was shown, by the tool's name; empty forgets it."),
+]
+By = Annotated[str, Field(description="Who approves.")]
+Channel = Annotated[str, Field(description="Where it was approved.")]
 
 
 class Servers:
@@ -254,7 +263,7 @@ class Servers:
     def _approving(self) -> Tool:
         @tool("servers.approve", reads=["tools"], writes=["outside"], human=True, risk="high")
         async def approve(
-            server: str, tools: dict[str, str], by: str = "", channel: str = "library"
+            server: Name, tools: Shown, by: By = "", channel: Channel = "library"
         ) -> dict[str, Any]:
             """Approve definitions of a server's tools: each by its name and the hash of what was shown."""
             return self._approve(server, tools, by, channel)

@@ -143,4 +143,5 @@ def _refusal(error: OSError, shown: str, follow: bool) -> CallError:
 
 
 def _not_a_file(shown: str, kind: str) -> BlockedPath:
-    return BlockedPath(f"{shown!r} is {kind}", "name a regular file")
+    more = "; `fs.list` lists a directory" if kind == "a directory" else ""
+    return BlockedPath(f"{shown!r} is {kind}", f"name a regular file{more}")

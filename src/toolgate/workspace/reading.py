@@ -13,6 +13,7 @@ from toolgate.core.errors import BlockedPath, NotFound
 from toolgate.core.paths import MountPath
 from toolgate.policy.hard import MountRules
 from toolgate.workspace.confine import Root, open_directory, open_file
+from toolgate.workspace.look import status_of
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.walk import open_by_walking
 
@@ -39,8 +40,19 @@ def open_to_list(mounts: Mounts, path: MountPath) -> tuple[int, MountPath]:
     except (BlockedPath, NotFound):
         names: list[str] = []
         root = _judging(mount.root, rules, path, names)
-        handle = open_directory(root, relative, path.shown)
+        try:
+            handle = open_directory(root, relative, path.shown)
+        except NotFound:
+            raise _no_directory(mounts, path) from None
     return handle, MountPath(f"{path.mount}:{'/'.join(names) or '.'}")
+
+
+def _no_directory(mounts: Mounts, path: MountPath) -> NotFound:
+    """Something that is there and may be seen is not said to be missing."""
+    found = status_of(mounts, path)
+    if found is None or stat.S_ISLNK(found.st_mode):
+        return NotFound(f"there is no {path.shown!r}", "check the path; `fs.find` finds files by name")
+    return NotFound(f"{path.shown!r} is not a directory", "name a directory; `fs.read` reads a file")
 
 
 def judge(rules: MountRules, path: MountPath, real: MountPath) -> None:

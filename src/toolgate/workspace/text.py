@@ -10,6 +10,7 @@ import codecs
 from dataclasses import dataclass
 
 from toolgate.core.errors import InvalidArgs, NotText
+from toolgate.workspace.encoding import guess
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -37,14 +38,30 @@ class Text:
 
     def encode(self, text: str, shown: str) -> bytes:
         """Another text, in the encoding of this one."""
+        return self._checked(self.mark + self._spelled(text, shown), text, shown)
+
+    def extend(self, raw: bytes, added: str, shown: str) -> bytes:
+        """This text and more. What is there stays as it is to the byte."""
+        return self._checked(raw + self._spelled(added, shown), self.text + added, shown)
+
+    def _spelled(self, text: str, shown: str) -> bytes:
         try:
-            return self.mark + text.encode(self.encoding)
+            return text.encode(self.encoding)
         except UnicodeEncodeError as error:
             bad = text[error.start : error.start + 1]
             raise InvalidArgs(
                 f"{shown!r} is {self.encoding}, which cannot hold {bad!r}",
                 "leave it out, or rewrite the file",
             ) from None
+
+    def _checked(self, raw: bytes, text: str, shown: str) -> bytes:
+        """An encoding that was guessed may be guessed otherwise once the bytes are others."""
+        if not self.mark and self.encoding != "utf-8" and decode(raw, shown).text != text:
+            raise InvalidArgs(
+                f"{shown!r} was taken for {self.encoding}; with this change it would be read as something else",
+                "rewrite the whole file with `fs.write`, which writes UTF-8",
+            )
+        return raw
 
 
 def decode(raw: bytes, shown: str) -> Text:
@@ -77,19 +94,17 @@ def _guess(raw: bytes, shown: str) -> Text:
     sample = raw[:_SAMPLE]
     if len(sample) < len(raw):  # not in the middle of a character
         sample = sample.rpartition(b"\n")[0] or sample
-    import charset_normalizer  # most files are UTF-8 and need no guess
-
-    best = charset_normalizer.from_bytes(sample).best()
-    if best is None:
+    encoding = guess(sample)
+    if encoding is None:
         raise _not_text(shown)
     try:
-        text = raw.decode(best.encoding)
-        same = text.encode(best.encoding) == raw
+        text = raw.decode(encoding)
+        same = text.encode(encoding) == raw
     except UnicodeError:
         raise _not_text(shown) from None
     if not same:
         raise _not_text(shown)
-    return Text(text, best.encoding.replace("_", "-"))
+    return Text(text, encoding)
 
 
 def _strict(raw: bytes, encoding: str, shown: str) -> str:

@@ -32,6 +32,38 @@ def test_the_list_says_who_wants_what_and_until_when(cli: Cli, question: str) ->
         assert part in shown, part
 
 
+@pytest.mark.parametrize(
+    ("answered", "since"), [(True, "approved"), (False, "asked about")], ids=["answered", "open"]
+)
+def test_a_call_that_would_do_something_else_by_now_says_why_it_is_asked_again(
+    cli: Cli, project: Path, question: str, answered: bool, since: str
+) -> None:
+    if answered:
+        cli("approvals", question, "approve")
+    (project / "hours.md").write_text("10 to 16\n")
+    why = f"asked again: what it would do has changed since it was {since}"
+    pending = cli(*APPEND, "--no-wait", "--json").json
+    assert pending["error"]["message"].endswith(f"({why})")
+    ident = pending["data"]["question"]
+    assert ident != question
+    assert why.replace(":", "") in " ".join(cli("approvals", ident).out.split())
+    assert why in cli("approvals").out
+    assert cli(*APPEND, "--no-wait", "--json").data["question"] == ident
+    waiting = start(*APPEND, cwd=project)
+    try:
+        assert heard(waiting).endswith(f"; {why}\n")
+    finally:
+        waiting.kill()
+        finish(waiting)
+
+
+def test_a_first_question_and_one_about_other_words_say_nothing_of_an_earlier_one(
+    cli: Cli, question: str
+) -> None:
+    cli("call", "notes.append", "--arg", "path=hours.md", "--arg", "text=closed", "--no-wait")
+    assert [one["again"] for one in cli("approvals", "--json").data] == ["", ""]
+
+
 def test_the_list_names_the_files_that_a_program_changed(cli: Cli, project: Path) -> None:
     program = "open('/project/hours.md', 'a').write('closed'); open('/project/menu, x.md', 'w').write('soup')"
     run = (

@@ -6,8 +6,13 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from pydantic import RootModel
+
+from toolgate.core.tool import Tool, tool
+from toolgate.faces.cli import arguments
 
 from .driving import COMMAND, Cli, environment, finish, heard, start
 
@@ -91,11 +96,46 @@ def test_one_argument_can_be_the_text_of_a_file(cli: Cli, project: Path) -> None
     (project / "program.py").write_text("print('a=1')\n")
     given = cli("call", "more.echo", "--arg", "text=@program.py", "--json")
     assert given.data == "print('a=1')\n"
-    assert cli("call", "more.echo", "--arg", 'text="@me"', "--json").data == "@me"
+    assert cli("call", "more.echo", "--arg", "text=@@me", "--json").data == "@me"
     (project / "raw").write_bytes(b"\xff")
     for name, why in (("missing", "cannot be read"), ("raw", "is not UTF-8")):
         done = cli("call", "more.echo", "--arg", f"text=@{name}")
         assert (done.code, why in done.err, "fix: " in done.err) == (2, True, True)
+
+
+@pytest.mark.parametrize("text", ["404", "true", "null", '"quoted"', "[1]", "9465349120", "1e5"])
+def test_a_text_that_looks_like_json_stays_a_text_where_the_tool_takes_one(cli: Cli, text: str) -> None:
+    assert cli("call", "more.echo", "-a", f"text={text}", "--json").data == text
+    assert (
+        cli("call", "code.search", "-a", f"pattern={text}", "-a", "context_lines=0", "-p", "reader").code == 0
+    )
+    written = cli(
+        "call", "fs.write", "-a", "path=scratch:a", "-a", f"content={text}", "-a", "ifMatch=1", "--json"
+    )
+    assert written.json["error"]["code"] == "conflict"  # the spelling of the documents is understood too
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1", "1"), ('["a"]', ["a"]), ("[a", "[a"), ("x", "x"), ('"x"', '"x"'), ("null", "null"), ('{"a": 1}', '{"a": 1}')],
+)  # fmt: skip
+def test_an_argument_that_takes_several_kinds_is_given_the_text_or_the_list(text: str, value: object) -> None:
+    @tool("more.many", reads=["system"])
+    async def many(one_of: str | list[str] | None = None, number: int = 0, kind: Literal["1"] = "1") -> str:
+        """Takes several kinds."""
+        return ""
+
+    spelled = arguments.read("", [f"oneOf={text}", "number=1", "kind=1", "any=1"]).fit(many)
+    assert spelled == {"oneOf": value, "number": 1, "kind": "1", "any": 1}
+
+
+def test_a_schema_that_leads_in_circles_or_is_broken_is_no_obstacle() -> None:
+    circle = {"anyOf": [{"$ref": "#/$defs/a"}] * 9, "type": None, "enum": 5}
+    schema = {"properties": {"x": {"$ref": "#/$defs/a"}, "y": 3}, "$defs": {"a": circle}}
+    odd = Tool(
+        name="a.b", description="", run=print, args=RootModel[dict[str, object]], input_schema_override=schema
+    )
+    assert arguments.read("", ["x=1", "y=2"]).fit(odd) == {"x": 1, "y": 2}
 
 
 def test_an_argument_given_twice_is_an_error(cli: Cli) -> None:

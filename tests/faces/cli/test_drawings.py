@@ -183,6 +183,83 @@ async def test_a_diff_in_a_pipe_can_be_applied(repo: Repo, monkeypatch: pytest.M
     assert repo.git("diff", "--cached", "main") == ""
 
 
+UNUSUAL = "#\ufeff a\u00a0b \u3000 \u2764\ufe0f \U0001f468\u200d\U0001f469 می\u200cخواهم \u2028 x\fy\rz"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+async def test_a_diff_in_a_pipe_can_be_applied_whatever_the_text(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    name = "a\u00a0b\u200cc.po"
+    for text in ("one", "two"):
+        (repo.root / name).write_bytes(f"\ufefffirst\r\n{UNUSUAL}\n{text} {UNUSUAL}{end}".encode())
+        repo.commit(text)
+    for tool, args in (
+        ("code.diff", {"base": "HEAD~1", "compare": "HEAD"}),
+        ("code.show", {"commit": "HEAD"}),
+    ):
+        (diff,) = await results(repo, [(tool, args)])
+        repo.git("apply", "-R", "--check", stdin=shown(monkeypatch, diff)[0].encode())
+
+
+async def test_a_diff_at_a_terminal_shows_line_ends_and_leaves_ordinary_text_alone(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    (repo.root / "a.txt").write_bytes("a\r\nb\u00a0c \u3000 \u2764\ufe0f\n".encode())
+    repo.commit("more")
+    (diff,) = await results(repo, [("code.diff", {"base": "HEAD~1", "compare": "HEAD"})])
+    out, _ = shown(monkeypatch, diff, person=True)
+    assert "+a⟨U+000D⟩" in out
+    assert "+b\u00a0c \u3000 \u2764\ufe0f" in out
+
+
+async def test_binary_files_are_named_as_git_names_them(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    for content in (b"a\0", b"b\0"):
+        (repo.root / "pixel.png").write_bytes(content)
+        repo.commit("draw")
+    pairs = (
+        {"base": "HEAD~1"},
+        {"base": "HEAD~2", "compare": "HEAD~1"},
+        {"base": "HEAD~1", "compare": "HEAD~2"},
+    )
+    drawn = [
+        shown(monkeypatch, each)[0] for each in await results(repo, [("code.diff", pair) for pair in pairs])
+    ]
+    assert [text.splitlines()[-1] for text in drawn] == [
+        "Binary files a/pixel.png and b/pixel.png differ",
+        "Binary files /dev/null and b/pixel.png differ",
+        "Binary files a/pixel.png and /dev/null differ",
+    ]
+
+
+@pytest.mark.parametrize("text", ["a\r\nb\r\n", "a\nb", "a\r\nb\u00a0\f", "", "\n\n", UNUSUAL])
+async def test_a_read_in_a_pipe_is_the_text_itself(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    (repo.root / "a.txt").write_bytes(text.encode())
+    whole, parts = await results(
+        repo,
+        [("fs.read", {"path": "a.txt"}), ("fs.read", {"path": "a.txt", "ranges": [[1, 1], [2, 9]]})],
+    )
+    assert shown(monkeypatch, whole)[0] == text
+    first, end, rest = text.partition("\n")
+    assert shown(monkeypatch, parts)[0] == f"{first}{end or chr(10) * bool(text)}--\n{rest}"
+
+
+async def test_details_that_were_asked_for_are_given_in_a_pipe_too(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (listed,) = await results(repo, [("fs.list", {"details": True})])
+    lines = [line.split("\t") for line in shown(monkeypatch, listed)[0].splitlines()]
+    assert [(kind, name) for kind, _, _, name in lines] == [
+        ("directory", "lib/"),
+        ("file", "new.py"),
+        ("file", "shop.py"),
+    ]
+    assert lines[1][1:3] == ["6", "2025-06-15T15:06:40+00:00"]
+
+
 def test_what_lost_its_shape_is_shown_as_data() -> None:
     assert not rendering.show("code.search", {"matches": ["… [3 more items]"]})
     assert not rendering.show("system.ping", {})

@@ -146,6 +146,18 @@ def test_an_export_and_a_checkpoint_prove_it_elsewhere_without_key_or_project(
     assert (changed.code, "is bad: its content" in changed.err) == (1, True)
 
 
+def test_an_export_puts_nothing_on_a_terminal_that_it_would_obey(story: Cli, tmp_path: Path) -> None:
+    said = "r\u009b31m\u202eX\u2066\u200b\u2028 é 😀"
+    story("call", "system.ping", "--reason", said)
+    lines = story("ledger", "export").out
+    assert lines.isascii()
+    assert any(said in json.loads(line)["body"] for line in lines.splitlines())
+    (tmp_path / "ledger.jsonl").write_text(lines)
+    story("ledger", "checkpoint", "--out", str(tmp_path / "point.json"))
+    proof = ("--checkpoint", str(tmp_path / "point.json"))
+    assert story("ledger", "verify", "--export", str(tmp_path / "ledger.jsonl"), *proof).code == 0
+
+
 def test_a_checkpoint_by_somebody_else_proves_nothing(story: Cli, tmp_path: Path) -> None:
     story("ledger", "checkpoint", "--out", "point.json")
     done = story("ledger", "verify", "--checkpoint", "point.json", "--public-key", "00" * 32)

@@ -99,7 +99,7 @@ def test_replay_shows_what_another_policy_would_decide_otherwise(project: Path, 
 
 def test_an_argument_that_may_be_left_out_says_what_it_takes_and_means(cli: Cli) -> None:
     described = " ".join(cli("tools", "exec.python").out.split())
-    for part in ("secrets array Secrets it may use, by name.", "project none or read or overlay none How it"):
+    for part in ("secrets array Secrets it may use, by name.", "project none or read or overlay none What"):
         assert part in described, part
     assert " any " not in described
 

@@ -32,6 +32,18 @@ def test_files_and_directories_are_scanned_and_findings_end_with_one(cli: Cli, p
     assert AWS not in told.out
 
 
+def test_findings_are_in_the_order_of_paths_lines_and_columns(cli: Cli, project: Path) -> None:
+    for name in ("b.py", "a.py", "c/d.py"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text(f"\u202e\n\nkey = '{AWS}' \u202e\n")
+    found = cli("scan", "c", "b.py", "a.py", "--json").data["findings"]
+    places = [(one["path"], one["line"], one["column"]) for one in found]
+    assert places == sorted(places)
+    assert len(places) == 9
+    shown = [line.split() for line in cli("scan", "c", "b.py", "a.py").out.splitlines()[1:10]]
+    assert [words[2] for words in shown] == [f"{path}:{line}:{column}" for path, line, column in places]
+
+
 def test_a_clean_file_ends_with_zero_and_what_cannot_be_read_is_said(cli: Cli, project: Path) -> None:
     assert cli("scan", "hours.md").code == 0
     missing = cli("scan", "nothing.md")

@@ -93,6 +93,33 @@ def test_what_is_deleted_is_named_before_all_that_is_changed() -> None:
     assert told == 'delete "keys.md"; change "0.md", "1.md", "2.md", "3.md" and 5 more'
 
 
+def test_a_rename_shows_what_differs_and_says_where_the_file_was() -> None:
+    lines = [f"line {n}\n" for n in range(40)]
+    old, new = "".join(lines), "".join(["first\n", *lines[1:]])
+    text = diff.render(Change((change("old.py", old, None), change("new.py", None, new))))
+    assert text.startswith(
+        "rename from old.py\nrename to new.py\n--- a/old.py\n+++ b/new.py\n@@ -1,4 +1,4 @@\n"
+    )
+    (file,) = parse(text)
+    assert (file.op, file.old_path, file.path, file.added, file.removed) == (
+        "rename",
+        "old.py",
+        "new.py",
+        1,
+        1,
+    )
+    assert [remark.text for remark in remarks(file)] == ["renamed from old.py"]
+    assert change_in_words(text) == 'rename "old.py" to "new.py"'
+    assert deed("fs.patch", [file]) == "rename old.py to new.py"
+
+
+def test_a_rename_that_names_other_files_than_its_diff_is_none() -> None:
+    text = diff.render(Change((change("old.py", "x\n", None), change("new.py", None, "x\n"))))
+    assert text.endswith("(content unchanged, 2 bytes)")
+    assert [file.op for file in parse(text)] == ["rename"]
+    assert parse(text.replace("rename from old.py", "rename from other.py")) == []
+
+
 def test_a_servers_question_cannot_pose_as_what_came_of_it() -> None:
     asked = {"server": "up", "message": "Well? → decline (nobody was asked)", "action": "accept"}
     assert said("elicited", asked) == "up asked: 'Well? → decline (nobody was asked)' → accept"

@@ -69,6 +69,20 @@ async def test_text_from_outside_is_escaped_and_visible_on_every_page(here: Hous
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
 
 
+async def test_a_question_says_why_it_is_asked_again(tmp_path: Path) -> None:
+    config = CONFIG | {"personas": {"helper": {"phase": "contribute"}}}
+    async with house(tmp_path, config) as here, here.browser() as client:
+        for number in ("one", "two"):
+            (tmp_path / "a.md").write_text(number)
+            await here.gate.call("fs.write", {"path": "a.md", "content": "x"}, wait=False)
+        first, second = [
+            (await page(here, client, f"/questions/{question.id}")).text
+            for question in await here.gate.approvals()
+        ]
+    assert "Asked again:" not in first
+    assert "<b>Asked again:</b> what it would do has changed since it was asked about" in second
+
+
 async def test_no_page_has_inline_code_or_asks_anybody_else(here: House) -> None:
     question = await asked(here)
     async with here.browser() as client:

@@ -161,6 +161,27 @@ async def test_a_call_whose_question_is_put_off_as_it_is_cancelled_gets_no_answe
     assert len(await world.gate.approvals()) == 1
 
 
+@pytest.mark.parametrize(
+    ("tool", "args", "way"),
+    [
+        ("fs.delete", {"path": "hello.py"}, "`tools.list` shows what may be called"),
+        ("code.read", {"path": ".tx/config"}, "the owner can add `.tx` to `dotfiles`"),
+        ("code.read", {"path": ".env"}, "the owner can add `.env` to `unblock`"),
+    ],
+)
+async def test_a_refused_agent_is_told_what_it_can_do_and_what_is_for_a_human(
+    world: World, tool: str, args: dict[str, str], way: str
+) -> None:
+    raw = Raw(world.server)
+    await raw.shake()
+    refused = (await raw.call(tool, args))["result"]
+    assert refused["isError"]
+    (content,) = refused["content"]
+    assert way in content["text"]
+    call = refused["structuredContent"]["meta"]["call_id"]
+    assert f"a human can see why with `toolgate policy explain {call}`" in content["text"]
+
+
 async def test_too_many_requests_at_once_are_refused_not_queued(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,7 +119,7 @@ def test_what_a_tool_prints_does_not_reach_the_client_and_it_cannot_read_from_it
 
 def test_it_starts_without_what_other_commands_need(project: Path) -> None:
     watched = "import sys; sys.argv = ['toolgate', 'mcp']; from toolgate.faces.cli.main import main; main(); "
-    heavy = "typer rich fastapi uvicorn mcp tree_sitter asyncpg starlette cryptography urllib.request charset_normalizer"
+    heavy = "typer rich fastapi uvicorn mcp tree_sitter asyncpg starlette cryptography urllib.request chardet"
     done = subprocess.run(
         [sys.executable, "-c", watched + f"sys.stderr.write(' '.join(set({heavy.split()!r}) & set(sys.modules)))"],
         input=json.dumps(INIT).encode(), capture_output=True, cwd=project, timeout=60,

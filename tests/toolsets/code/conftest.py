@@ -8,9 +8,9 @@ import pytest
 
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.outline.outline import Outliner
-from toolgate.workspace.search import known, ripgrep
+from toolgate.workspace.search import known, program, ripgrep
 
-from .planted import Told
+from .planted import Script, Told, stand_in
 
 
 @pytest.fixture
@@ -50,3 +50,16 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
 
     monkeypatch.setattr(ripgrep, "run_quietly", run)
     return said
+
+
+@pytest.fixture
+def rg_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
+    """Puts a script in rg's place; `$RG` is the real one."""
+
+    def put(script: str) -> None:
+        place = tmp_path / "rg"
+        place.write_text(f"#!/bin/sh\nRG={program.find_rg()}\n{script}")
+        place.chmod(0o755)
+        stand_in(monkeypatch, place)
+
+    return put

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search import known
+from toolgate.workspace.search import known, program
 from toolgate.workspace.search.query import Found, Query
 from toolgate.workspace.search.search import search
 
@@ -40,3 +42,9 @@ def ask_until_known(mounts: Mounts, **more: Any) -> Found:
 
 def patterns(args: list[str]) -> bool:
     return any(arg.startswith("--iglob") for arg in args)
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, script: Path) -> None:
+    """A script instead of rg. It needs more than rg does, so there is no fence around it."""
+    monkeypatch.setattr(program, "find_rg", lambda: str(script))
+    monkeypatch.setattr(program, "available", lambda: False)

@@ -14,6 +14,8 @@ from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.query import EXCLUDED, Query
 from toolgate.workspace.search.search import search
 
+from .planted import stand_in
+
 CONFIG: dict[str, Any] = {
     "version": 1, "default_persona": "reader", "personas": {"reader": {"phase": "observe"}},
     "mounts": {"project": {"path": "."}},
@@ -202,7 +204,7 @@ async def test_a_long_search_says_how_far_it_is(
     os.mkfifo(heard)
     slow.write_text(f"#!/bin/sh\nprintf 'a.txt\\0001\\n'\nread word < {heard}\n")
     slow.chmod(0o755)
-    monkeypatch.setattr("toolgate.workspace.search.program.find_rg", lambda: str(slow))
+    stand_in(monkeypatch, slow)
     monkeypatch.setattr("toolgate.workspace.search.search._known_large", lambda starts: True)
     (project / "a.txt").write_text("x\n")
     told: list[str] = []

@@ -19,6 +19,7 @@ from toolgate.workspace.search.search import TIME_LIMIT, search
 from toolgate.workspace.search.subset import plan
 
 from . import random_search as made
+from .planted import stand_in
 
 ROUNDS = 12
 PATTERNS = 50
@@ -149,7 +150,7 @@ def test_a_search_whose_time_is_up_kills_rg_and_says_so(
     slow = tmp_path / "rg"
     slow.write_text("#!/bin/sh\necho $$ > " + str(tmp_path / "pid") + "\nexec /bin/sleep 60\n")
     slow.chmod(0o755)
-    monkeypatch.setattr(program, "find_rg", lambda: str(slow))
+    stand_in(monkeypatch, slow)
     begun = time.monotonic()
     with pytest.raises(TimedOut):
         search(mounts, Query("a"), engine="rg", seconds=1.0)

@@ -18,7 +18,7 @@ from toolgate.policy.hard import MountRules, Named
 from toolgate.policy.model import MountSpec
 from toolgate.workspace import inotify, mounted
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search import known, names, program
+from toolgate.workspace.search import known, names
 from toolgate.workspace.search.query import EXCLUDED, Query
 from toolgate.workspace.search.search import search
 from toolgate.workspace.watch import MAX_TREES
@@ -26,19 +26,6 @@ from toolgate.workspace.watch import MAX_TREES
 from .planted import FILES, Script, Told, ask, ask_until_known, patterns, plant
 
 pytestmark = pytest.mark.usefixtures("at_once")
-
-
-@pytest.fixture
-def rg_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
-    """Puts a script in rg's place; `$RG` is the real one."""
-
-    def put(script: str) -> None:
-        place = tmp_path / "rg"
-        place.write_text(f"#!/bin/sh\nRG={program.find_rg()}\n{script}")
-        place.chmod(0o755)
-        monkeypatch.setattr(program, "find_rg", lambda: str(place))
-
-    return put
 
 
 def test_a_tree_that_is_searched_again_is_learned_and_rg_is_told_paths(

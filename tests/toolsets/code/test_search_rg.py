@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search import program, ripgrep
+from toolgate.workspace.search import ripgrep
 from toolgate.workspace.search.content import search_content
 from toolgate.workspace.search.counts import Counts
 from toolgate.workspace.search.query import Query
+from toolgate.workspace.search.report import Report
 from toolgate.workspace.search.search import search
+
+from .planted import stand_in
 
 SAID = b"./a.py\x001\n./odd\nname\x0012\n./c\x003\n\n16 matches\n16 matched lines\n3 files contained matches\n7,000 bytes\n9 files searched\n"
 
@@ -75,7 +78,7 @@ def test_what_will_be_shown_is_read_while_rg_goes_on(
     os.mkfifo(read)
     slow.write_text(f"#!/bin/sh\nprintf './a.txt\\0001\\n'\nread word < {read}\nprintf './b.txt\\0001\\n'\n")
     slow.chmod(0o755)
-    monkeypatch.setattr(program, "find_rg", lambda: str(slow))
+    stand_in(monkeypatch, slow)
 
     def reading(matched: Any, data: bytes, file: str, *more: Any) -> Any:
         if file == "a.txt":
@@ -115,9 +118,29 @@ def test_an_rg_that_has_said_all_and_lingers_is_waited_for_no_longer_than_the_se
     slow = tmp_path / "rg"
     slow.write_text(f"#!/bin/sh\nprintf './a.txt\\0001\\n'\nexec /bin/sleep {lingers} >&- 2>&-\n")
     slow.chmod(0o755)
-    monkeypatch.setattr(program, "find_rg", lambda: str(slow))
+    stand_in(monkeypatch, slow)
     (project / "a.txt").write_text("hit\n")
     begun = time.monotonic()
     found = search(mounts, Query("hit"), engine="rg", seconds=1.0)
     assert [match.file for match in found.matches] == ["a.txt"]
     assert time.monotonic() - begun < 10
+
+
+def test_of_a_line_with_millions_of_matches_rg_is_heard_up_to_the_first() -> None:
+    report = Report(Query("a", context_lines=0))
+    report.expect(7, "f", "f")
+    one = b'{"match":{"text":"a"},"start":2,"end":3},'
+    line = (
+        b'\\",\\"submatches\\":[{\\"match\\":{\\"text\\":\\"x\\"},\\"start\\":9,\\"end\\":9}' + b"a" * 100_000
+    )
+    head = (
+        b'{"type":"match","data":{"path":{"text":"/proc/self/fd/7"},"lines":{"text":"%s\\n"},"line_number":1,'
+        % line
+    )
+    parts = [head + b'"absolute_offset":0,"submatches":[', *([one * 2000] * 200), one[:-1] + b"]}}\n"]
+    end = b'{"type":"end","data":{"path":{"text":"/proc/self/fd/7"},"binary_offset":null}}\n'
+    for part in (*parts, end):
+        assert report.take(part)
+        assert len(report._rest) < 400_000
+    (match,) = report.matches["f"]
+    assert (match.line, match.column, match.matched_text) == (1, 3, '"')

@@ -155,8 +155,8 @@ async def test_a_large_diff_is_cut_at_its_size_and_says_how_to_get_the_rest(repo
         assert (len(found["files"]), len(found["diffs"]), found["truncated"]) == (9, 2, True)
         assert "paths" in found["next"]
         result = await gate.call("code.diff", {"base": "HEAD~1", "compare": "HEAD"})
-        assert result.data["truncated"]
-        assert not result.meta.truncated, "it keeps within the gate's budget by itself"
+        assert (result.data["truncated"], result.meta.truncated) == (True, True)
+        assert "more items]" not in str(result.data), "it keeps within the gate's budget by itself"
         assert await refused(gate, "code.diff", max_diff_size=51_201) == "invalid_args"
 
 
@@ -207,7 +207,8 @@ async def test_a_hunk_too_large_for_any_answer_is_shown_as_far_as_it_goes(repo: 
         ):
             result = await gate.call(tool, args)
             found = result.data
-            assert (found["truncated"], result.meta.truncated) == (True, False)
+            assert (found["truncated"], result.meta.truncated) == (True, True)
+            assert "more items]" not in str(found), "it keeps within the gate's budget by itself"
             assert found["next"]
             (diff,) = [
                 each
@@ -219,3 +220,15 @@ async def test_a_hunk_too_large_for_any_answer_is_shown_as_far_as_it_goes(repo: 
             assert lines[-1]["content"] == f"line {len(lines) - 1} of many"
             assert diff["hunks"][0]["cut"].startswith(f"{5000 - len(lines):,} lines more")
             assert diff["cut"] == "1 hunk more"
+
+
+async def test_numbers_stay_with_their_files_where_white_space_is_ignored(repo: Repo) -> None:
+    repo.commit(
+        "space", {"a.txt": (repo.root / "a.txt").read_text().replace(" ", "  "), "dir/c.txt": "x\ny\n"}
+    )
+    async with history(repo.root) as gate:
+        found = await data(gate, "code.diff", base="HEAD~1", compare="HEAD", ignore_whitespace=True)
+    assert [(file["path"], file["changes"]) for file in found["files"]] == [
+        ("a.txt", "+0/-0"),
+        ("dir/c.txt", "+2/-1"),
+    ]

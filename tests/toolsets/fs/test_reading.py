@@ -136,6 +136,19 @@ async def test_ranges_of_lines_are_counted_from_one(root: Path) -> None:
         assert found["lines"] == 4
         assert await at.code("read", path="f", ranges=[[3, 2]]) == "invalid_args"
         assert await at.code("read", path="f", ranges=[[0, 2]]) == "invalid_args"
+        assert await at.code("read", path="f", ranges=[[5, 9], [7, 7]]) == "invalid_args", (
+            "none of it is there"
+        )
+
+
+async def test_a_file_is_not_said_to_be_missing_because_it_is_no_directory(root: Path) -> None:
+    (root / "f").write_text("x")
+    async with world(root) as at:
+        for verb, args in (("list", {"path": "f"}), ("find", {"base": "f", "pattern": "*"})):
+            refused = await at.call(verb, **args)
+            assert refused.error is not None
+            assert (refused.error.code, refused.error.message) == ("not_found", "'f' is not a directory")
+        assert "there is no 'g'" in str((await at.call("list", path="g")).error)
 
 
 async def test_a_large_file_is_read_by_lines_only(root: Path) -> None:
@@ -223,6 +236,7 @@ async def test_a_walk_whose_time_is_up_says_that_it_is_not_all(
         for verb, args in (("list", {}), ("find", {"base": ".", "pattern": "*"})):
             found = await at.data(verb, **args)
             assert (found["count"], found["truncated"]) == (0, True)
+            assert found["next"].startswith("there is too much to look at")
 
 
 @pytest.mark.parametrize(
@@ -236,3 +250,16 @@ async def test_an_encoding_without_a_mark_is_guessed_from_a_part_of_the_file(
     async with world(root) as at:
         found = await at.data("read", path="f", ranges=[[4000, 4000]])
         assert found["range_slices"][0]["content"] == line
+
+
+async def test_a_line_too_long_for_any_answer_is_not_asked_for_again(root: Path) -> None:
+    (root / "f").write_text("x" * 300_000 + "\nshort\n")
+    (root / "one").write_text("x" * 300_000)
+    async with world(root) as at:
+        for args in ({}, {"ranges": [[1, 2]]}):
+            found = await at.data("read", path="f", **args)
+            assert found["truncated"]
+            assert "line 1 has 2" in found["next"]
+            assert found["next"].endswith("; go on with ranges [[2, 2]]")
+        for args in ({}, {"ranges": [[1, 1]]}):
+            assert "go on" not in (await at.data("read", path="one", **args))["next"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -234,3 +235,11 @@ async def test_what_came_between_question_and_deletion_is_not_deleted_unseen(roo
         assert not result.ok
         assert "remove directory d/" in meddler.seen[0].preview
         assert (root / come).read_text() == "came in between"
+
+
+async def test_an_edit_that_would_be_too_large_is_refused_before_it_is_made(root: Path) -> None:
+    (root / "f").write_text("a" * 1_000_000)
+    begun = time.process_time()
+    async with world(root) as at:
+        assert await at.code("edit", path="f", find="a", replace="b" * 100_000, all=True) == "too_large"
+    assert time.process_time() - begun < 5, "the text would have 100 GB"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,3 +55,10 @@ def test_a_signed_commit_is_read_without_its_signature() -> None:
         "2001-09-08T22:16:40-03:30",
     )
     assert commit.committer.date == ""
+
+
+def test_a_long_line_of_a_config_takes_no_longer_to_read_than_it_is_long() -> None:
+    text = "[core]\n[" + " " * 500_000 + "\n[core]\n\teol = crlf\n" + "autocrlf" + " " * 500_000 + "x"
+    began = time.perf_counter()
+    assert form_of(text) == {"eol": "crlf"}
+    assert time.perf_counter() - began < 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
+
 import pytest
 
 from toolgate.core.errors import CallError, InvalidArgs, OutsideMount
@@ -189,3 +192,30 @@ def test_a_diff_for_one_file_may_be_hunks_alone_and_must_be_about_that_file() ->
             parse_one(notes, header + HUNK)
     with pytest.raises(InvalidArgs, match="no hunk"):
         parse_one(notes, "words\n")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "--- a/x" + " " * 60_000 + "y\n+++ b/x\n",
+        "diff --git " + " x" * 30_000 + "\n--- a/x\n+++ b/x\n",
+        "diff --git " + "a/x " * 500_000 + "\n--- a/x\n+++ b/x\n",
+        "--- a/x\t" + "2" * 2_000_000 + "\n+++ b/x\n",
+        '--- "' + "\\101" * 500_000 + '"\n+++ b/x\n',
+    ],
+    ids=["blanks", "names", "long", "date", "escapes"],
+)
+def test_a_header_made_to_be_slow_is_read_or_refused_at_once(header: str) -> None:
+    begun = time.process_time()
+    with suppress(InvalidArgs, OutsideMount):
+        parse(header + "@@ -1 +1 @@\n-a\n+b\n")
+    assert time.process_time() - begun < 1
+
+
+@pytest.mark.parametrize("name", ["x", "a b", "d e/f g", "a/b c", "long " * 20 + "name"])
+def test_a_name_with_blanks_is_found_in_the_middle_of_its_header(name: str) -> None:
+    mode = "old mode 100644\nnew mode 100755\n"
+    (git,) = parse(f"diff --git a/{name} b/{name}\n{mode}")
+    assert git.new.relative == name
+    (bare,) = parse(f"diff --git {name} {name}\n{mode}") if "/" not in name else (git,)
+    assert bare.new.relative == name

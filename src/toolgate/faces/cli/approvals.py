@@ -62,7 +62,7 @@ def _scope(seconds: float, paths: list[str] | None, named: list[str] | None, use
         if paths or named or uses:
             raise InvalidArgs("--path, --arg and --uses describe a grant", "add --grant SECONDS")
         return None
-    return Scope(arguments.read("", named or ()), tuple(paths or ()), seconds=seconds, uses=uses)
+    return Scope(arguments.read("", named or ()).fit(), tuple(paths or ()), seconds=seconds, uses=uses)
 
 
 async def _answer(

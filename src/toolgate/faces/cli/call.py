@@ -46,7 +46,9 @@ def call(
     arg: Annotated[
         list[str] | None,
         typer.Option(
-            "--arg", "-a", help="One argument: name=value, or name=@file for a file's text. Repeatable."
+            "--arg",
+            "-a",
+            help="One argument: name=value, or name=@file for a file's text (name=@@text for @text). Repeatable.",
         ),
     ] = None,
     persona: options.Persona = "",
@@ -83,11 +85,11 @@ async def _call(request: Request) -> int:
                 "--yes records an approval given at a terminal, and there is none",
                 "run it in a terminal, or answer with `toolgate approvals ID approve`",
             )
-        args = arguments.read(request.args, request.named)
+        given = arguments.read(request.args, request.named)
     except CallError as error:
         return show(Result.refused(request.tool, error, Meta()), failures.USAGE)
     try:
-        result = await _through_gate(request, args)
+        result = await _through_gate(request, given)
     except CallError as error:  # the gate did not open
         return show(Result.refused(request.tool, error, Meta()))
     code = show(result)
@@ -103,24 +105,20 @@ def _note_setup(root: Path | None, result: Result) -> None:
         speech.note(project.FEW_TOOLS, "")
 
 
-async def _through_gate(request: Request, args: dict[str, Any]) -> Result:
+async def _through_gate(request: Request, given: arguments.Given) -> Result:
     with Ticker() as ticker:
 
-        def make(gate: Gate, wait: bool) -> Coroutine[Any, Any, Result]:
-            who = request.persona or None
-            if wait and _leads_on(gate, request.tool):
+        async def make(gate: Gate, wait: bool) -> Result:
+            tool = await arguments.known(gate, request.tool, ask=bool(given.written))
+            if wait and tool is not None and tool.follow is not None:
+                # another call follows: a key keeps the first from being made again if that one is put off
                 request.more["key"] = request.more["key"] or new_id("k")
-            return gate.call(request.tool, args, persona=who, wait=wait, progress=ticker, **request.more)
+            args, who = given.fit(tool), request.persona or None
+            return await gate.call(
+                request.tool, args, persona=who, wait=wait, progress=ticker, **request.more
+            )
 
         return await carry(make, request.root, yes=request.yes, wait=request.wait)
-
-
-def _leads_on(gate: Gate, tool: str) -> bool:
-    """Whether another call follows: then a key keeps the first from being made again if that one is put off."""
-    try:
-        return gate.services.registry.resolve(tool).follow is not None
-    except CallError:
-        return False
 
 
 Make = Callable[[Gate, bool], Coroutine[Any, Any, Result]]
@@ -156,7 +154,7 @@ def show(result: Result, code: int | None = None) -> int:
     elif result.error is None:
         if not rendering.show(result.tool, result.data):
             speech.show(result.data)
-        if result.meta.truncated:
+        if result.meta.truncated and not (isinstance(result.data, dict) and result.data.get("truncated")):
             speech.note("the result was shortened to fit the token budget", "yellow")
         if speech.mode.verbose or sys.stderr.isatty():
             _meta(result)

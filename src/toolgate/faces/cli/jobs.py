@@ -180,7 +180,7 @@ def _words(value: object) -> object:
 async def _submit(
     tool: str, args: str, persona: str, conversation: str, more: dict[str, Any], root: Any
 ) -> None:
-    given = arguments.read(args)
+    given = arguments.read(args).fit()
     async with project.gate(root) as gate:
         who = _persona(gate, persona)
         ident = await gate.jobs.submit("call", {"tool": tool, "args": given}, who, conversation, **more)
@@ -209,7 +209,7 @@ async def _again(ident: str, root: Any) -> None:
 async def _schedule(
     name: str, cron: str, call: tuple[str, str], persona: str, conversation: str, more: dict[str, Any], root: Any
 ) -> None:  # fmt: skip
-    what = {"tool": call[0], "args": arguments.read(call[1])}
+    what = {"tool": call[0], "args": arguments.read(call[1]).fit()}
     async with project.gate(root) as gate:
         who = _persona(gate, persona)
         await gate.jobs.schedule(name, cron, "call", what, who, conversation, **more)

@@ -78,7 +78,7 @@ def export(root: options.Root = None) -> None:
 async def _export(root: Path | None) -> None:
     async with project.record(root) as record:
         async for line in record.export():
-            sys.stdout.write(line + "\n")
+            sys.stdout.write(speech.ascii_json(line) + "\n")
 
 
 @app.command(epilog="Example: toolgate ledger checkpoint --out ~/backup/shop.checkpoint.json")

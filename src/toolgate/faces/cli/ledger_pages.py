@@ -14,6 +14,7 @@ from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.event import BY_KIND
 from toolgate.faces.cli import idents, project, speech
+from toolgate.faces.cli.columns import Columns
 from toolgate.faces.words import by_whom
 from toolgate.record import Record
 from toolgate.storage.port import Filter, Row
@@ -57,7 +58,7 @@ def _print_lines(rows: list[Row]) -> None:
             speech.say(line(row))
 
 
-def events_table(rows: list[Row], width: int = 0) -> Any:
+def events_table(rows: list[Row]) -> Columns:
     """The day is said once where it is the same for all."""
     days = {iso(row.at)[:10] for row in rows}
     same = len(days) == 1
@@ -65,7 +66,7 @@ def events_table(rows: list[Row], width: int = 0) -> Any:
         [row.seq, iso(row.at)[11 if same else 0 : 19], kind(row), row.persona, row.tool, gist(row)]
         for row in rows
     ]
-    return speech.table(COLUMNS, drawn, title=f"{days.pop()} (UTC)" if same else "", width=width)
+    return speech.table(COLUMNS, drawn, title=f"{days.pop()} (UTC)" if same else "")
 
 
 def kind(row: Row) -> Text:

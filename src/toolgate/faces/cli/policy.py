@@ -119,8 +119,9 @@ async def _made(gate: Gate, ident: str) -> tuple[str, dict[str, Any], str]:
     raise NotFound(f"no call {ident} is recorded", "give the tool and its arguments as they were")
 
 
-async def _explain(tool: str, args: dict[str, Any], persona: str, root: Path | None) -> None:
+async def _explain(tool: str, given: arguments.Given, persona: str, root: Path | None) -> None:
     async with project.any_gate(root) as gate:
+        args = given.fit(await arguments.known(gate, tool, ask=bool(given.written)))
         if not args and (tool.startswith("c_") or tool.isdigit()):
             tool, args, persona = await _made(gate, tool)
         try:

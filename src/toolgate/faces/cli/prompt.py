@@ -52,8 +52,10 @@ class Terminal:
         where = f" (must be answered in: {', '.join(question.channels)})" if question.channels else ""
         files = words.change_in_words(question.preview)
         would = f"; it would {files}" if files else ""
+        again = f"; asked again: {question.again}" if question.again else ""
+        until = iso(question.expires_at)
         speech.note(
-            f"waiting until {iso(question.expires_at)} for approval of {question.tool}: {question.reason}{where}{would}",
+            f"waiting until {until} for approval of {question.tool}: {question.reason}{where}{would}{again}",
             "",
         )
         speech.note(f"  toolgate approvals {question.id} approve   (or refuse)", "")

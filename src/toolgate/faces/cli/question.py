@@ -15,8 +15,10 @@ from rich.text import Text
 from toolgate.core.clock import iso
 from toolgate.core.display import visible
 from toolgate.core.ports import Question
+from toolgate.faces import diffs
+from toolgate.faces.cli.columns import ENDLESS
 from toolgate.faces.cli.speech import pairs, safe
-from toolgate.faces.words import change_in_words, span
+from toolgate.faces.words import change_in_words, finding_in_words, span
 
 _DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _FOLDED = "   ↪ "
@@ -27,7 +29,8 @@ def sentence(question: Question) -> str:
     given = {name: value for name, value in question.args.items() if value not in (None, "")}
     shown = ", ".join(f"{name}={_short(value)}" for name, value in given.items())
     files = change_in_words(question.preview)
-    return _who(question) + (f" with {shown}" if shown else "") + (f", to {files}" if files else "")
+    asked = _who(question) + (f" with {shown}" if shown else "") + (f", to {files}" if files else "")
+    return asked + (f"; asked again: {question.again}" if question.again else "")
 
 
 def _who(question: Question) -> str:
@@ -64,14 +67,7 @@ def page(question: Question) -> Group:
 
 def found(findings: Iterable[Mapping[str, Any]]) -> Preview:
     """One line for each finding: what kind, by which rule, where, and what it looks like."""
-    return Preview([visible(_found(one)) for one in findings], False)
-
-
-def _found(one: Mapping[str, Any]) -> str:
-    if "more" in one:
-        return f"and {one['more']} more"
-    place = f"{one['path']}:{one['line']}:{one['column']}" if one["line"] else f"the name {one['path']}"
-    return f"{one['kind']}: {one['rule']} at {place}: {one['excerpt']}"
+    return Preview([visible(finding_in_words(one)) for one in findings], False)
 
 
 def _arguments(question: Question) -> str:
@@ -91,13 +87,16 @@ def _is_long(value: Any) -> bool:
 
 
 def preview(text: str, is_diff: bool = False) -> Preview:
-    lines = visible(text, keep_lines=True).expandtabs(4).split("\n")
-    return Preview(lines, is_diff or text.startswith("--- "))
+    lines = visible(text, keep_lines=True).split("\n")
+    return Preview(lines, is_diff or bool(diffs.parse(text)))
 
 
 @dataclass(frozen=True)
 class Preview:
-    """A diff in colour; anything else as it is. A folded line is marked: its rest must not pass for a line."""
+    """A diff in colour; anything else as it is. A folded line is marked: its rest must not pass for a line.
+
+    In a pipe nothing is folded, and tabs stay.
+    """
 
     lines: list[str]
     is_diff: bool
@@ -107,7 +106,11 @@ class Preview:
             style = (
                 next((style for mark, style in _DIFF if line.startswith(mark)), "") if self.is_diff else ""
             )
-            first, *rest = chop_cells(line, max(20, options.max_width - len(_FOLDED))) or [""]
+            if options.max_width >= ENDLESS:
+                yield from Text(f"  {line}", style).render(console, end="\n")
+                continue
+            room = max(20, options.max_width - len(_FOLDED))
+            first, *rest = chop_cells(line.expandtabs(4), room) or [""]
             yield Text(f"  {first}", style)
             for piece in rest:
                 yield Text(_FOLDED + piece, style)

@@ -1,6 +1,6 @@
 """How results of certain tools are drawn: for a person at a terminal, and plainly for a pipe, as native tools do.
 
-Without a drawing of its own a result is shown as data. Every text from outside goes through `paint`, so that no file can
+Without a drawing of its own a result is shown as data. Every text from outside is part of a `Line`, so that no file can
 speak to the terminal.
 """
 
@@ -13,9 +13,9 @@ from typing import Any
 from rich.text import Text
 
 from toolgate.faces.cli import speech
-from toolgate.faces.cli.drawings import files, history, programs, search
+from toolgate.faces.cli.drawings import Line, changes, files, history, programs, search
 
-Drawing = Callable[[Any, bool], Iterator[Text]]
+Drawing = Callable[[Any, bool], Iterator[Line]]
 DRAWINGS: dict[str, Drawing] = {
     "code.search": search.draw_search,
     "fs.search": search.draw_search,
@@ -29,6 +29,12 @@ DRAWINGS: dict[str, Drawing] = {
     "code.log": history.draw_log,
     "code.show": history.draw_show,
     "code.blame": history.draw_blame,
+    "fs.patch": changes.draw_patch,
+    "fs.apply": changes.draw_patch,
+    **dict.fromkeys(
+        ("fs.write", "fs.append", "fs.edit", "fs.save", "fs.ensure_dir", "fs.move", "fs.delete"),
+        changes.draw_changed,
+    ),
     "exec.python": programs.draw_run,
     "exec.javascript": programs.draw_run,
     "exec.shell": programs.draw_run,
@@ -46,9 +52,11 @@ def show(tool: str, data: Any) -> bool:
     except (KeyError, TypeError, AttributeError, ValueError):  # shortened beyond its shape: shown as it is
         return False
     if person:
-        speech.out().print(Text("\n").join(lines), soft_wrap=True) if lines else None
+        speech.out().print(
+            Text("\n").join(line.for_terminal() for line in lines), soft_wrap=True
+        ) if lines else None
     else:
-        sys.stdout.writelines(line.plain + "\n" for line in lines)
+        sys.stdout.writelines(line.for_pipe() for line in lines)
     if data.get("truncated") and data.get("next"):
         speech.note(f"… more: {data['next']}", "yellow")
     return True

@@ -57,6 +57,8 @@ async def _scan(paths: list[str], root: Path | None) -> int:
                     raise NotFound(f"there is no {each.shown!r}", "check the path")
                 count += 1
                 findings += scanner.read(each, content)
+    findings.sort(key=lambda one: (one.path.shown, one.line, one.column, one.rule))
+    skipped.sort()
     _tell(findings, skipped, count)
     return 1 if findings else 0
 

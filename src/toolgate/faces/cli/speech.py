@@ -10,10 +10,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.highlighter import JSONHighlighter
-from rich.table import Table
 from rich.text import Text
 
-from toolgate.core.display import visible
+from toolgate.core.display import harmless, legible, visible
+from toolgate.faces.cli.columns import ENDLESS, Columns
 
 
 @dataclass
@@ -34,7 +34,11 @@ mode = Mode()
 
 
 def out() -> Console:
-    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    """What is no terminal has no width."""
+    width, height = (None, None) if sys.stdout.isatty() else (ENDLESS, 25)
+    return Console(
+        file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=False, width=width, height=height
+    )  # fmt: skip
 
 
 def err() -> Console:
@@ -68,6 +72,13 @@ def write_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=indent, default=str) + "\n")
 
 
+def ascii_json(text: str) -> str:
+    """The same JSON in ASCII: what is not can only stand in its strings."""
+    if text.isascii():
+        return text
+    return "".join(char if char.isascii() else json.dumps(char)[1:-1] for char in text)
+
+
 def finish(data: Any, *, ok: bool = True) -> bool:
     """With --json, print the answer of a command that is not a tool call in the shape of a Result."""
     if mode.json:
@@ -86,43 +97,17 @@ def no_meta() -> dict[str, Any]:
     }
 
 
-def table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "", width: int = 0
-) -> Table:
-    """Plain columns that survive narrow terminals and both colour schemes."""
-    drawn = [[cell if isinstance(cell, Text) else safe(cell) for cell in row] for row in rows]
-    _cut(columns, drawn, width or out().width)
-    made = Table(box=None, pad_edge=False, header_style="bold", title=title or None, title_justify="left")
-    for column in columns:
-        name, _, hint = column.partition("|")
-        made.add_column(name, **_HINTS[hint])
-    for row in drawn:
-        made.add_row(*row)
-    return made
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> Columns:
+    return Columns(columns, [[_drawn(cell) for cell in row] for row in rows], title)
 
 
-def _cut(columns: Sequence[str], rows: list[list[Text]], width: int) -> None:
-    """Shorten the column marked `cut` to what the others leave of the line, so that each row stays one line."""
-    place = next((index for index, column in enumerate(columns) if column.endswith("|cut")), None)
-    if place is None:
-        return
-    names = [column.partition("|")[0] for column in columns]
-    others = (
-        max(len(names[index]), *(row[index].cell_len for row in rows), 0)
-        for index in range(len(columns))
-        if index != place
-    )
-    room = max(20, width - sum(others) - 2 * len(columns))
-    for row in rows:
-        row[place].truncate(room, overflow="ellipsis")
+def pairs(items: Iterable[tuple[str, object]]) -> Columns:
+    rows = [(safe(name, "bold"), _drawn(value)) for name, value in items]
+    return Columns(["|whole", ""], [*rows], headed=False)
 
 
-_HINTS: dict[str, dict[str, Any]] = {
-    "": {"overflow": "fold"},
-    "right": {"justify": "right", "no_wrap": True},
-    "whole": {"no_wrap": True, "overflow": "fold"},
-    "cut": {"no_wrap": True, "overflow": "ellipsis"},
-}
+def _drawn(cell: object) -> Text:
+    return cell if isinstance(cell, Text) else safe(cell)
 
 
 def show(value: Any) -> None:
@@ -131,7 +116,7 @@ def show(value: Any) -> None:
     if value is None:
         return
     if isinstance(value, str):
-        console.print(safe(value.removesuffix("\n"), lines=True), soft_wrap=True)
+        _show_text(console, value.removesuffix("\n"))
     elif _is_table(value):
         names = list(dict.fromkeys(name for row in value for name in row))
         console.print(table(names, [[_cell(row.get(name)) for name in names] for row in value]))
@@ -141,19 +126,17 @@ def show(value: Any) -> None:
         console.print(pretty(value), soft_wrap=True)
 
 
+def _show_text(console: Console, text: str) -> None:
+    if sys.stdout.isatty():
+        console.print(Text(legible(text, keep_lines=True)), soft_wrap=True)
+    else:
+        sys.stdout.write(harmless(text, keep_lines=True) + "\n")
+
+
 def pretty(value: Any) -> Text:
     text = safe(json.dumps(value, indent=2, ensure_ascii=False, default=str), lines=True)
     JSONHighlighter().highlight(text)
     return text
-
-
-def pairs(items: Iterable[tuple[str, object]]) -> Table:
-    made = Table.grid(padding=(0, 2))
-    made.add_column(style="bold", no_wrap=True)
-    made.add_column(overflow="fold")
-    for name, value in items:
-        made.add_row(safe(name), value if isinstance(value, Text) else safe(value))
-    return made
 
 
 def _is_table(value: Any) -> bool:

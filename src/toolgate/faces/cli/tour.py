@@ -160,7 +160,7 @@ async def _asks(stage: Stage, gate: Gate) -> None:
 async def _proven(stage: Stage, gate: Gate) -> None:
     await stage.step("The ledger", "All of it was recorded, each event sealed and linked to the one before.")
     rows = await gate.events(Filter())
-    stage.show(ledger_pages.events_table(rows, stage.console.width - 2))
+    stage.show(ledger_pages.events_table(rows))
     report = await gate.verify()
     stage.say("$ toolgate ledger verify", "bold")
     stage.show(

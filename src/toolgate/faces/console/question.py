@@ -24,6 +24,7 @@ AT_ONCE = 600
 """Lines shown before "show all"; whoever has not seen all cannot approve."""
 MOST_LINES = 20_000
 MOST_CHARS = 1_000_000
+_WORDS = {"create": "create", "delete": "delete", "modify": "change", "rename": "rename"}
 """More than this no page shows, and nobody reads: it is answered where it can be looked at with other tools."""
 _PROGRAMS = {"exec.python": "x.py", "exec.javascript": "x.js", "exec.shell": "x.sh"}
 
@@ -120,7 +121,7 @@ def first(files: Sequence[FileDiff], most: int) -> list[FileDiff]:
             kept.append(file)
             most -= file.size
             continue
-        part = FileDiff(file.path, file.op, file.kind, file.modes, file.notes)
+        part = FileDiff(file.path, file.op, file.kind, file.modes, file.notes, old_path=file.old_path)
         most -= 1
         for hunk in file.hunks:
             if most > 1:
@@ -152,9 +153,9 @@ def deed(tool: str, files: Sequence[FileDiff]) -> str:
     if not real:
         return f"call {tool}"
     ops = {file.op for file in real}
-    word = (
-        {"create": "create", "delete": "delete", "modify": "change"}[ops.pop()] if len(ops) == 1 else "change"
-    )
+    word = _WORDS[ops.pop()] if len(ops) == 1 else "change"
+    if len(real) == 1 and real[0].old_path:
+        return f"{word} {real[0].old_path} to {real[0].path}"
     if len(real) == 1:
         return f"{word} {real[0].path}" + ("/" if real[0].kind == "directory" else "")
     shared = _shared([file.path for file in real])
@@ -181,7 +182,8 @@ def touches(effects: Effects) -> list[str]:
 
 def _mounts(question: Question, files: Sequence[FileDiff]) -> list[str]:
     """By what the change names; a plain path is the project's."""
-    names = {file.path.partition(":")[0] if ":" in file.path else "project" for file in files}
+    paths = (path for file in files for path in (file.path, file.old_path) if path)
+    names = {path.partition(":")[0] if ":" in path else "project" for path in paths}
     return sorted(names)
 
 

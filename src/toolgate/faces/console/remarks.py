@@ -21,7 +21,19 @@ class Remark:
 
 
 def remarks(file: FileDiff) -> list[Remark]:
-    return [*_modes(file), *_ends(file), *_last_line(file), *_invisible(file), *map(Remark, file.notes)]
+    return [
+        *_place(file),
+        *_modes(file),
+        *_ends(file),
+        *_last_line(file),
+        *_invisible(file),
+        *map(Remark, file.notes),
+    ]
+
+
+def _place(file: FileDiff) -> Iterator[Remark]:
+    if file.old_path:
+        yield Remark(f"renamed from {file.old_path}")
 
 
 def _modes(file: FileDiff) -> Iterator[Remark]:

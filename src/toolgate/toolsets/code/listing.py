@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import time
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Any, NotRequired
 
-from pydantic import Field
 from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
 
 from toolgate.core.context import Context
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.code.arguments import Depth, Hidden, Listed, MaxEntries, Order
 from toolgate.toolsets.code.effects import reads_of
 from toolgate.toolsets.code.fits import fit_list
 from toolgate.workspace.confine import held
@@ -52,12 +52,12 @@ def tools(mounts: Mounts) -> list[Tool]:
     @tool("code.list", reads=["project"], effects_of=reads_of, summarize=summary, cache_s=60, fit=fit_list)
     def list_files(
         ctx: Context,
-        pattern: Annotated[str, Field(min_length=1, max_length=512)] = "**",
+        pattern: Listed = "**",
         directory: MountPath = ROOT,
-        max_depth: Annotated[int, Field(ge=1, le=100)] = 10,
-        include_hidden: bool = False,
-        sort_by: Literal["name", "modified", "size"] = "name",
-        limit: Annotated[int, Field(ge=1, le=5000)] = 500,
+        max_depth: Depth = 10,
+        include_hidden: Hidden = False,
+        sort_by: Order = "name",
+        limit: MaxEntries = 500,
     ) -> ListResult:
         """List files and directories below `directory` whose path there matches a glob; newest or largest first
         if sorted by that."""
@@ -75,7 +75,11 @@ def tools(mounts: Mounts) -> list[Tool]:
             "total_files": len(seen),
             "truncated": len(seen) > limit or not complete,
         }
-        if result["truncated"]:
+        if not complete:
+            result["next"] = (
+                "there is too much to look at in one call: give `directory` or a smaller `max_depth`"
+            )
+        elif result["truncated"]:
             result["next"] = "raise `limit` (at most 5,000), or give `directory` or a narrower `pattern`"
         return result
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired
+from typing import Any, NotRequired
 
-from pydantic import Field
 from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
 
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.code.arguments import MaxSymbols
 from toolgate.toolsets.code.effects import reads_of
 from toolgate.toolsets.code.fits import fit_outline
 from toolgate.toolsets.code.loading import load
@@ -38,7 +38,7 @@ def tools(mounts: Mounts, outliner: Outliner) -> list[Tool]:
         cache_s=300,
         fit=fit_outline,
     )
-    def outline_file(path: MountPath, limit: Annotated[int, Field(ge=1, le=5000)] = 500) -> OutlineResult:
+    def outline_file(path: MountPath, limit: MaxSymbols = 500) -> OutlineResult:
         """List what a source file defines: name, kind, lines and nesting. Works on files that are cut or wrong."""
         loaded = load(mounts, path)
         language = language_of(path.relative, loaded.lines[0] if loaded.lines else "")

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, NotRequired
+from typing import Any, NotRequired
 
-from pydantic import Field
 from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
 
 from toolgate.core.errors import InvalidArgs, Unavailable
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.code.arguments import (
+    AsList,
+    FirstLine,
+    Highlight,
+    LastLine,
+    MaxLines,
+    WithMetadata,
+    WithOutline,
+)
 from toolgate.toolsets.code.effects import reads_of
 from toolgate.toolsets.code.fits import fit_read
 from toolgate.toolsets.code.loading import Loaded, load
@@ -22,7 +30,6 @@ from toolgate.workspace.outline.outline import Outliner, Symbol
 
 MAX_OUTLINE = 40
 MAX_NAME = 200
-Line = Annotated[int, Field(ge=1)]
 
 
 class Metadata(TypedDict):
@@ -63,13 +70,13 @@ def tools(mounts: Mounts, outliner: Outliner) -> list[Tool]:
     @tool("code.read", reads=["project"], effects_of=reads_of, summarize=summary, cache_s=300, fit=fit_read)
     def read_code(
         path: MountPath,
-        start_line: Line = 1,
-        end_line: Line | None = None,
-        max_lines: Annotated[int, Field(ge=1, le=10_000)] = 500,
-        syntax_highlight: bool = False,
-        include_metadata: bool = True,
-        include_lines: bool = False,
-        include_outline: bool = True,
+        start_line: FirstLine = 1,
+        end_line: LastLine = None,
+        max_lines: MaxLines = 500,
+        syntax_highlight: Highlight = False,
+        include_metadata: WithMetadata = True,
+        include_lines: AsList = False,
+        include_outline: WithOutline = True,
     ) -> ReadResult:
         """Read a text file or some of its lines, counted from 1. `truncated` says that there is more; `next`, how to get it."""
         if end_line is not None and end_line < start_line:

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Annotated, Any, NotRequired
+from typing import Any, NotRequired
 
-from pydantic import Field
 from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
 
 from toolgate.core.context import Context
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.code.arguments import (
+    MOST,
+    Around,
+    CaseSensitive,
+    Excluded,
+    FilePattern,
+    MaxMatches,
+    Numbers,
+    Paths,
+    Pattern,
+)
 from toolgate.toolsets.code.effects import reads_of
 from toolgate.toolsets.code.fits import fit_search
 from toolgate.toolsets.code.shapes import group, search_summary
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search.query import EXCLUDED, Found, Match, Query
+from toolgate.workspace.search.query import EXCLUDED, Found, Match, Query, Tell
 from toolgate.workspace.search.search import ROOT, search, search_at_once
 
 DEFAULT_EXCLUDED = list(EXCLUDED)
 TIMEOUT = 15.0
 """A little more than the search gives itself, so that it can still say what it found."""
-Pattern = Annotated[str, Field(min_length=1, max_length=4096)]
-Globs = Annotated[list[Annotated[str, Field(max_length=512)]], Field(max_length=100)]
-Paths = Annotated[list[MountPath], Field(max_length=100)]
-MOST = 1000
-Most = Annotated[int, Field(ge=1, le=MOST)]
+_SEARCHES = ThreadPoolExecutor(8, thread_name_prefix="toolgate-search")
+"""Of their own: many long searches at once must not keep other tools from their files."""
 
 
 class FoundLine(TypedDict):
@@ -72,16 +81,17 @@ def tools(mounts: Mounts) -> list[Tool]:
         ctx: Context,
         pattern: Pattern,
         paths: Paths = [],  # noqa: B006 - pydantic copies it
-        file_pattern: Annotated[str, Field(max_length=512)] = "",
-        exclude_patterns: Globs = DEFAULT_EXCLUDED,
-        context_lines: Annotated[int, Field(ge=0, le=20)] = 2,
-        case_sensitive: bool = False,
-        max_matches: Most = 100,
-        include_line_numbers: bool = True,
+        file_pattern: FilePattern = "",
+        exclude_patterns: Excluded = DEFAULT_EXCLUDED,
+        context_lines: Around = 2,
+        case_sensitive: CaseSensitive = False,
+        max_matches: MaxMatches = 100,
+        include_line_numbers: Numbers = True,
     ) -> SearchResult:
         """Search files for a regular expression, line by line. `paths` default to the whole project."""
         query = Query(pattern, case_sensitive, max_matches, context_lines)
-        found = await _found(mounts, ctx, query, paths, file_pattern, exclude_patterns)
+        tell = _telling(ctx, query, include_line_numbers)
+        found = await _found(mounts, ctx, query, paths, file_pattern, exclude_patterns, tell)
         return _result(pattern, found, include_line_numbers)
 
     @tool(
@@ -92,18 +102,22 @@ def tools(mounts: Mounts) -> list[Tool]:
         summarize=summary,
         cache_s=60,
         fit=fit_search,
+        also={"path": "root"},
+        around="opts",
     )
     async def search_files(
         ctx: Context,
         pattern: Pattern,
         path: MountPath = ROOT,
-        file_pattern: Annotated[str, Field(max_length=512)] = "",
-        case_sensitive: bool = False,
-        max_matches: Most = 100,
+        file_pattern: FilePattern = "",
+        case_sensitive: CaseSensitive = False,
+        max_matches: MaxMatches = 100,
     ) -> SearchResult:
         """Search one file or directory for a regular expression. `code.search` can do more."""
         query = Query(pattern, case_sensitive, max_matches, 0)
-        return _result(pattern, await _found(mounts, ctx, query, (path,), file_pattern, EXCLUDED), True)
+        tell = _telling(ctx, query, numbers=True)
+        found = await _found(mounts, ctx, query, (path,), file_pattern, EXCLUDED, tell)
+        return _result(pattern, found, numbers=True)
 
     return [search_code, search_files]
 
@@ -115,12 +129,29 @@ async def _found(
     paths: Sequence[MountPath],
     files: str,
     excluded: Sequence[str],
+    tell: Tell,
 ) -> Found:
     found = search_at_once(mounts, query, paths, files, excluded)
     if found is not None:
         return found
     telling = partial(ctx.progress, 0.0)
-    return await asyncio.to_thread(search, mounts, query, paths, files, excluded, progress=telling)
+    work = partial(search, mounts, query, paths, files, excluded, progress=telling, tell=tell)
+    around = contextvars.copy_context()
+    return await asyncio.get_running_loop().run_in_executor(_SEARCHES, around.run, work)
+
+
+def _telling(ctx: Context, query: Query, numbers: bool) -> Tell:
+    """Each match once, and no more than the result may have."""
+    told: set[tuple[str, int]] = set()
+
+    def tell(matches: Sequence[Match]) -> None:
+        for match in matches:
+            place = (match.file, match.line)
+            if place not in told and len(told) < query.max_matches:
+                told.add(place)
+                ctx.part(_line(match, numbers))
+
+    return tell
 
 
 def _result(pattern: str, found: Found, numbers: bool) -> SearchResult:
@@ -143,6 +174,8 @@ def _result(pattern: str, found: Found, numbers: bool) -> SearchResult:
 
 
 def _next(found: Found) -> str:
+    if found.total_matches <= MOST and not found.matches:
+        return "the lines that match are too long to be shown: `code.read` shows where they begin"
     if found.total_matches <= len(found.matches):
         return "the time was up: give `paths` or a `file_pattern` to search the rest"
     most = f", such as {found.top[0][0]!r}" if found.top else ""

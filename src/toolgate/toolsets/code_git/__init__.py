@@ -5,16 +5,43 @@ A path with a blocked name is left out at every revision; the result says how ma
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.code_git.arguments import (
+    Around,
+    Author,
+    Base,
+    Commit,
+    Compare,
+    FirstLine,
+    Grep,
+    IgnoreSpace,
+    LastLine,
+    MaxCommits,
+    MaxDiff,
+    Paths,
+    Since,
+    Skip,
+    Touching,
+    Until,
+    View,
+    WithContent,
+    WithDiff,
+)
 from toolgate.toolsets.code_git.fits import fit_blame, fit_diff, fit_log, fit_show
-from toolgate.toolsets.code_git.shapes import MAX_DIFF, Room, blamed, commit_shape, counted, diff_shape
+from toolgate.toolsets.code_git.shapes import (
+    MAX_DIFF,
+    MAX_TITLE,
+    Room,
+    blamed,
+    commit_shape,
+    counted,
+    diff_shape,
+)
 from toolgate.toolsets.code_git.times import check_time
 from toolgate.workspace.git.blame import blame as find_blame
 from toolgate.workspace.git.history import Wanted, compare, log, show, verify
@@ -31,9 +58,6 @@ _EMPTY = {
     "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 }
 """The tree without files: what a branch without commits is compared with."""
-Revision = Annotated[str, Field(min_length=1, max_length=400)]
-Text = Annotated[str, Field(max_length=200)]
-Line = Annotated[int, Field(ge=1, le=10_000_000)]
 
 
 def toolset(repositories: Repositories) -> list[Tool]:
@@ -43,13 +67,13 @@ def toolset(repositories: Repositories) -> list[Tool]:
 def _diff(repositories: Repositories) -> Tool:
     @tool("code.diff", reads=["project"], timeout=5.0, cache_s=CACHE_S, fit=fit_diff)
     async def diff(
-        base: Revision = "HEAD",
-        compare: Revision | None = None,
-        paths: list[MountPath] | None = None,
-        context_lines: Annotated[int, Field(ge=0, le=100)] = 3,
-        ignore_whitespace: bool = False,
-        max_diff_size: Annotated[int, Field(ge=1, le=MAX_DIFF)] = MAX_DIFF,
-        view: Literal["unified", "split"] = "unified",
+        base: Base = "HEAD",
+        compare: Compare = None,
+        paths: Paths = None,
+        context_lines: Around = 3,
+        ignore_whitespace: IgnoreSpace = False,
+        max_diff_size: MaxDiff = MAX_DIFF,
+        view: View = "unified",
     ) -> dict[str, Any]:
         """Compare two commits, or a commit with the working directory (when `compare` is not given).
 
@@ -87,22 +111,24 @@ async def _compared(
 def _log(repositories: Repositories) -> Tool:
     @tool("code.log", reads=["project"], timeout=10.0, cache_s=CACHE_S, fit=fit_log)
     async def history(
-        path: MountPath = PROJECT,
-        limit: Annotated[int, Field(ge=1, le=100)] = 20,
-        since: Text = "",
-        until: Text = "",
-        author: Text = "",
-        grep: Text = "",
-        include_diff: bool = False,
+        path: Touching = PROJECT,
+        limit: MaxCommits = 20,
+        since: Since = "",
+        until: Until = "",
+        author: Author = "",
+        grep: Grep = "",
+        include_diff: WithDiff = False,
+        skip: Skip = 0,
     ) -> dict[str, Any]:
         """The commits that led to what is checked out, newest first; of one file or directory, if `path` is given.
 
         `since` and `until` are dates or times ago ("2 weeks ago"); `author` and `grep` are plain text in any case.
+        `skip` leaves out the newest that match, to go on where the last call ended.
         """
         repository = await repositories.at(path)
         inside = repository.place.inside(path)
         wanted = Wanted(
-            None if inside == "." else inside, limit, check_time(since), check_time(until), author, grep, include_diff,
+            None if inside == "." else inside, limit, check_time(since), check_time(until), author, grep, include_diff, skip,
         )  # fmt: skip
         if since or until:
             spoil()  # "2 weeks ago" is another time each time
@@ -114,31 +140,33 @@ def _log(repositories: Repositories) -> Tool:
         room = Room(MAX_DIFF)
         commits = [commit_shape(entry.commit, entry.changed, room, include_diff) for entry in entries]
         result: dict[str, Any] = {
-            "summary": _log_summary(commits, more),
+            "summary": _log_summary(commits, more, skip),
             "commits": commits,
             "total_commits": len(commits),
+            "skip": skip,
             "truncated": more or room.full,
         }
         if more:
-            result["next"] = (
-                "there are older commits: raise `limit`, or give `until` the date of the last one"
-            )
+            result["next"] = f"there are older commits: go on with skip={skip + len(commits)}"
         return result
 
     return history
 
 
-def _log_summary(commits: list[dict[str, Any]], more: bool) -> str:
+def _log_summary(commits: list[dict[str, Any]], more: bool, skip: int) -> str:
     authors = {commit["author"] for commit in commits}
-    return (
-        f"{'the last ' if more else ''}{counted(len(commits), 'commit')} by {counted(len(authors), 'author')}"
-    )
+    last = "the last " if more and not skip else ""
+    before = f", after {skip:,} newer" if skip else ""
+    return f"{last}{counted(len(commits), 'commit')} by {counted(len(authors), 'author')}{before}"
 
 
 def _blame(repositories: Repositories) -> Tool:
     @tool("code.blame", reads=["project"], timeout=10.0, cache_s=CACHE_S, fit=fit_blame)
     async def blame(
-        path: MountPath, start_line: Line = 1, end_line: Line | None = None, include_content: bool = True
+        path: MountPath,
+        start_line: FirstLine = 1,
+        end_line: LastLine = None,
+        include_content: WithContent = True,
     ) -> dict[str, Any]:
         """Who last changed each line of a file, and in which commit. Line numbers are those of the file as it is now."""
         if end_line is not None and end_line < start_line:
@@ -150,26 +178,26 @@ def _blame(repositories: Repositories) -> Tool:
         if repository.view.refs.head_id is None:
             raise NotFound("the repository has no commits yet", "commit something first")
         repository.graph.want()
-        lines, total = await find_blame(repository.view, repository.batch, name, start_line, end_line)
-        if not lines and total:
+        found = await find_blame(repository.view, repository.batch, name, start_line, end_line)
+        if not found.asked and found.total:
             raise InvalidArgs(
-                f"{path.shown} has {total:,} lines, none from {start_line:,} on", "ask for fewer"
+                f"{path.shown} has {found.total:,} lines, none from {start_line:,} on", "ask for fewer"
             )
-        return {"path": shown(path.shown), **blamed(lines, total, include_content)}
+        return {"path": shown(path.shown), **blamed(found, include_content)}
 
     return blame
 
 
 def _show(repositories: Repositories) -> Tool:
     @tool("code.show", reads=["project"], timeout=5.0, cache_s=CACHE_S, fit=fit_show)
-    async def show_commit(commit: Revision, include_diff: bool = True) -> dict[str, Any]:
+    async def show_commit(commit: Commit, include_diff: WithDiff = True) -> dict[str, Any]:
         """A commit: who, when, why, which files, and the diff (of a merge, against its first parent)."""
         repository = await repositories.at(PROJECT)
         found = await verify(repository.batch, commit)
         changed = await show(repository.view, found, repository.visible)
         room = Room(MAX_DIFF)
         shape = commit_shape(found, changed, room, include_diff, whole=True)
-        title = found.message.partition("\n")[0]
+        title = found.message.partition("\n")[0][:MAX_TITLE]
         files = counted(len(changed.files), "file")
         result: dict[str, Any] = {
             "summary": f"{found.short} {title} ({files})",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolgate.toolsets.code_git.shapes import counted
+from toolgate.toolsets.code_git.shapes import blame_summary, counted
 from toolgate.toolsets.fitting import RESERVE, shorten, size
 
 _FEW = 10
@@ -38,8 +38,8 @@ def fit_log(data: dict[str, Any], room: int) -> dict[str, Any]:
     if size(data) > room:
         dropped = shorten(data, "commits", room)
         data["total_commits"] = len(data["commits"])
-        last = data["commits"][-1]["date"] if data["commits"] else ""
-        told = f"{counted(dropped, 'older commit')} cut to fit the budget: go on with until={last!r}"
+        skip = data["skip"] + len(data["commits"])
+        told = f"{counted(dropped, 'older commit')} cut to fit the budget: go on with skip={skip}"
     return {**data, "truncated": True, "next": told}
 
 
@@ -60,7 +60,8 @@ def fit_blame(data: dict[str, Any], room: int) -> dict[str, Any]:
     first = data["lines"][0]["line_number"] if data["lines"] else 1
     shorten(data, "lines", room - RESERVE)
     last = data["lines"][-1]["line_number"] if data["lines"] else first - 1
-    return {**data, "truncated": True, "next": f"go on with start_line={last + 1}"}
+    summary = blame_summary(data["summary"], len(data["lines"]))
+    return {**data, "summary": summary, "truncated": True, "next": f"go on with start_line={last + 1}"}
 
 
 def _few_files(commit: dict[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,14 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from toolgate.workspace.git.blame import BlameLine, Origin
+from toolgate.workspace.git.blame import Blame, BlameLine, Origin
 from toolgate.workspace.git.commits import Commit
+from toolgate.workspace.git.hunks import Hunk, Line
 from toolgate.workspace.git.names import shown
-from toolgate.workspace.git.patch import Changed, FileDiff, Hunk, Line
+from toolgate.workspace.git.patch import Changed, FileDiff
 
 MAX_DIFF = 50 * 1024
+MOST_AUTHORS = 10
 JSON_ROOM = 80_000
 """Characters of JSON, within the gate's default budget with room for what surrounds it."""
 _PER_LINE = 56
@@ -19,6 +21,7 @@ _PER_LINE = 56
 MAX_FILES = 200
 """Names of one commit in a list of many."""
 MAX_MESSAGE = 4000
+MAX_TITLE = 500
 View = Literal["unified", "split"]
 
 
@@ -31,7 +34,7 @@ class Room:
     full: bool = False
 
     def take(self, hunk: Hunk) -> bool:
-        cost = hunk.size + _PER_LINE * (len(hunk.lines) + 2)
+        cost = hunk.size + _PER_LINE * (hunk.count + 2)
         if hunk.size > self.diff or cost > self.json:
             self.full = True
             return False
@@ -41,7 +44,7 @@ class Room:
 
     def part(self, hunk: Hunk) -> list[Line]:
         """The first lines of a hunk that is too large for any answer, as many as there is room for."""
-        if hunk.size <= MAX_DIFF and hunk.size + _PER_LINE * (len(hunk.lines) + 2) <= JSON_ROOM:
+        if hunk.size <= MAX_DIFF and hunk.size + _PER_LINE * (hunk.count + 2) <= JSON_ROOM:
             return []  # it can be had whole, by asking for its file alone
         kept: list[Line] = []
         for line in hunk.lines:
@@ -90,9 +93,10 @@ def file_shape(file: FileDiff, room: Room, view: View = "unified") -> dict[str, 
             hunks.append(_hunk(hunk, view))
             whole += 1
         elif part := room.part(hunk):
-            more = f"{counted(len(hunk.lines) - len(part), 'line')} more: code.read shows the file"
+            more = f"{counted(hunk.count - len(part), 'line')} more: code.read shows the file"
             hunks.append({**_hunk(replace(hunk, lines=part), view), "cut": more})
-    if file.hunks and not hunks:
+    room.full |= bool(file.unread)
+    if file.hunk_count and not hunks:
         return None
     shape: dict[str, Any] = {
         "path": shown(file.path),
@@ -101,8 +105,8 @@ def file_shape(file: FileDiff, room: Room, view: View = "unified") -> dict[str, 
         "stats": {"insertions": file.insertions, "deletions": file.deletions},
         **_marks(file),
     }
-    if whole < len(file.hunks):
-        shape["cut"] = f"{counted(len(file.hunks) - whole, 'hunk')} more"
+    if whole < file.hunk_count:
+        shape["cut"] = f"{counted(file.hunk_count - whole, 'hunk')} more"
     return shape
 
 
@@ -145,13 +149,12 @@ def commit_shape(
     return shape
 
 
-def blamed(lines: list[BlameLine], total: int, include_content: bool) -> dict[str, Any]:
-    origins = {line.origin.hash: line.origin for line in lines}
-    commits = {oid: _origin(origin) for oid, origin in origins.items()}
-    codec = _codec(lines)
+def blamed(blame: Blame, include_content: bool) -> dict[str, Any]:
+    commits = {line.origin.hash: _origin(line.origin) for line in blame.lines}
+    codec = _codec(blame.lines)
     shapes: list[dict[str, Any]] = []
     room = JSON_ROOM
-    for line in lines:
+    for line in blame.lines:
         shape: dict[str, Any] = {"line_number": line.number, "commit": commits[line.origin.hash]}
         if include_content:
             shape["content"] = line.content.decode(codec)
@@ -159,20 +162,29 @@ def blamed(lines: list[BlameLine], total: int, include_content: bool) -> dict[st
         if room < 0 and shapes:
             break
         shapes.append(shape)
-    counts = Counter(line.origin.author for line in lines)
+    counts: Counter[str] = Counter()
+    for origin in blame.origins:
+        counts[origin.author] += origin.lines
+    summary = f"{counted(blame.asked, 'line')} of {blame.total:,} from {counted(len(blame.origins), 'commit')} by {counted(len(counts), 'author')}"
     result: dict[str, Any] = {
-        "summary": f"{counted(len(lines), 'line')} of {total:,} from {counted(len(commits), 'commit')} "
-        f"by {counted(len(counts), 'author')}",
-        "authors": dict(counts.most_common(10)),
+        "summary": summary if len(shapes) == blame.asked else blame_summary(summary, len(shapes)),
+        "authors": dict(counts.most_common(MOST_AUTHORS)),
         "lines": shapes,
-        "total_lines": total,
-        "truncated": len(shapes) < len(lines),
+        "total_lines": blame.total,
+        "truncated": len(shapes) < blame.asked,
     }
+    if len(counts) > MOST_AUTHORS:
+        result["more_authors"] = len(counts) - MOST_AUTHORS
     if codec != "utf-8":
         result["encoding"] = codec
-    if len(shapes) < len(lines):
+    if len(shapes) < blame.asked:
         result["next"] = f"go on with start_line={shapes[-1]['line_number'] + 1}"
     return result
+
+
+def blame_summary(whole: str, shown: int) -> str:
+    """What was asked for, and how much of it there is to see."""
+    return f"{whole.partition('; ')[0]}; the first {shown:,} are shown"
 
 
 def left_out(count: int) -> str:
@@ -188,7 +200,7 @@ def _brief(file: FileDiff) -> dict[str, Any]:
         "path": shown(file.path),
         "status": file.status,
         "changes": "binary" if file.binary else f"+{file.insertions}/-{file.deletions}",
-        "hunks": len(file.hunks),
+        "hunks": file.hunk_count,
     }
 
 

@@ -17,16 +17,26 @@ from toolgate.core.tool import Tool, tool
 from toolgate.ledger.ledger import Ledger
 from toolgate.policy.hard import WHOLE_BY_DEFAULT
 from toolgate.storage.port import Filter
-from toolgate.toolsets.exec.given import MARGIN, MOST_SECONDS, Code, Milliseconds, Wanted
+from toolgate.toolsets.exec.given import MARGIN, MOST_SECONDS, Code, Wanted
 from toolgate.toolsets.exec.means import Means
 from toolgate.toolsets.exec.previews import preview
 from toolgate.toolsets.exec.results import Ran
 from toolgate.toolsets.exec.running import run_program
 
-Script = Literal["javascript", "python"]
+Script = Annotated[Literal["javascript", "python"], Field(description="What the program is written in.")]
+Time = Annotated[
+    int, Field(gt=0, le=int(MOST_SECONDS * 1000), description="Milliseconds until it is stopped.")
+]
 Stored = Annotated[
     MountPath | None, Field(description="A stored script to run instead, such as `scratch:job.js`.")
 ]
+Ident = Annotated[str, Field(max_length=128, description="`job_id` of the run, as its result had it.")]
+Action = Annotated[
+    Literal["generate", "execute", "status"],
+    Field(description="Run code, ask how a run stands, or have code written."),
+]
+Task = Annotated[str, Field(description="For `generate`: what the code is to do.")]
+About = Annotated[str, Field(description="For `generate`: what its author should know.")]
 _STATES = {"started": "running", "committed": "done", "failed": "failed", "unknown": "unknown"}
 
 
@@ -68,7 +78,7 @@ def toolset(means: Means, ledger: Ledger) -> list[Tool]:
         context: Context,
         code: Code = "",
         language: Script = "javascript",
-        timeout_ms: Milliseconds = 30_000,
+        timeout_ms: Time = 30_000,
         script: Stored = None,
     ) -> Answer:
         """Run code in the sandbox, without network, secrets or files: an ES module, or Python."""
@@ -77,20 +87,20 @@ def toolset(means: Means, ledger: Ledger) -> list[Tool]:
         means.heed(context, language, wanted.code, given)
         return _answer(await run_program(means, wanted, context), context)
 
-    async def status(context: Context, job_id: Annotated[str, Field(max_length=128)]) -> Answer:
+    async def status(context: Context, job_id: Ident) -> Answer:
         """How a run stands, by the `job_id` that it gave."""
         return await _status(means, ledger, context, job_id)
 
     async def both(
         call: Context,
-        action: Literal["generate", "execute", "status"],
-        task: str = "",
-        context: str = "",
+        action: Action,
+        task: Task = "",
+        context: About = "",
         code: Code = "",
         language: Script = "javascript",
-        timeout_ms: Milliseconds = 30_000,
+        timeout_ms: Time = 30_000,
         script: Stored = None,
-        job_id: Annotated[str, Field(max_length=128)] = "",
+        job_id: Ident = "",
     ) -> Answer:
         """Run code (`execute`), or ask how a run stands (`status`). Writing code (`generate`) is not there yet."""
         if action == "generate":

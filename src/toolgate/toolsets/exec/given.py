@@ -38,34 +38,33 @@ class Network(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     hosts: Annotated[list[Host], Field(max_length=64)]
-    methods: Annotated[list[Method], Field(max_length=16)] = []
+    methods: Annotated[list[Method], Field(max_length=16, description="None named: all of them.")] = []
 
 
 Code = Annotated[str, Field(description="The program's text.", max_length=1 << 20)]
 Stdin = Annotated[str, Field(max_length=4 << 20, description="What it reads from its standard input.")]
 Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, description="Seconds until it is stopped.")]
 Milliseconds = Annotated[
-    int,
-    Field(gt=0, le=int(MOST_SECONDS * 1000), description="The same in milliseconds; it wins over `timeout`."),
+    Annotated[int, Field(gt=0, le=int(MOST_SECONDS * 1000))] | None,
+    Field(description="The same in milliseconds; it wins over `timeout`."),
 ]
 Reach = Annotated[
-    Network | list[Host],
-    Field(description="Hosts it may call, or {hosts, methods}. None without it."),
+    Network | list[Host] | None,
+    Field(description="Hosts it may call (`api.example.com`, `host:port`), or {hosts, methods}."),
 ]
 Names = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=128)]],
-    Field(max_length=64, description="Secrets it may use, by name."),
+    Annotated[list[Annotated[str, Field(min_length=1, max_length=128)]], Field(max_length=64)] | None,
+    Field(description="Secrets it may use, by name."),
 ]
 Project = Annotated[
     Literal["none", "read", "overlay"],
     Field(
-        description="How it sees the project, at /project: not at all, read-only, or as a copy on write "
-        "whose changes are proposed as one patch."
+        description="What is at /project: nothing, the project to read, or a copy whose changes become a patch."
     ),
 ]
 Packages = Annotated[
-    list[Annotated[str, Field(max_length=128)]],
-    Field(max_length=32, description="Installed packages it may import, of those that the owner lists."),
+    Annotated[list[Annotated[str, Field(max_length=128)]], Field(max_length=32)] | None,
+    Field(description="Installed packages it may import, of those that the owner lists."),
 ]
 Background = Annotated[
     bool,
@@ -73,7 +72,7 @@ Background = Annotated[
         description="Hand it to a job and come back at once with `job_id`; the job's call passes the gate."
     ),
 ]
-Texts = Annotated[dict[str, str], Field(description="Files for its work directory: name → text.")]
+Texts = Annotated[dict[str, str] | None, Field(description="Files for its work directory: name → text.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,9 +45,10 @@ _SAYS = {
 }
 _LATER = "\nit is handed to a job, whose call passes the gate once more"
 Argv = Annotated[
-    list[Annotated[str, Field(max_length=128 << 10)]],
-    Field(min_length=1, max_length=1000, description="A program and its arguments; no shell reads them."),
+    Annotated[list[Annotated[str, Field(max_length=128 << 10)]], Field(min_length=1, max_length=1000)] | None,
+    Field(description="A program and its arguments; no shell reads them."),
 ]
+Script = Annotated[str, Field(max_length=1 << 20, description="A script for `/bin/sh`, instead of `argv`.")]
 
 
 def toolset(means: Means) -> list[Tool]:
@@ -88,12 +89,12 @@ def _python(means: Means) -> Tool:
         code: Code,
         stdin: Stdin = "",
         timeout: Seconds = SECONDS,  # noqa: ASYNC109 - the program's own time, counted outside this process
-        timeout_ms: Milliseconds | None = None,
-        network: Reach | None = None,
-        secrets: Names | None = None,
+        timeout_ms: Milliseconds = None,
+        network: Reach = None,
+        secrets: Names = None,
         project: Project = "none",
-        files: Texts | None = None,
-        packages: Packages | None = None,
+        files: Texts = None,
+        packages: Packages = None,
         background: Background = False,
     ) -> Ran:
         given = {"code": code, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms, "network": network,
@@ -111,11 +112,11 @@ def _javascript(means: Means) -> Tool:
         code: Code,
         stdin: Stdin = "",
         timeout: Seconds = SECONDS,  # noqa: ASYNC109 - the program's own time, counted outside this process
-        timeout_ms: Milliseconds | None = None,
-        network: Reach | None = None,
-        secrets: Names | None = None,
+        timeout_ms: Milliseconds = None,
+        network: Reach = None,
+        secrets: Names = None,
         project: Project = "none",
-        files: Texts | None = None,
+        files: Texts = None,
         background: Background = False,
     ) -> Ran:
         given = {"code": code, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms, "network": network,
@@ -130,16 +131,16 @@ def _javascript(means: Means) -> Tool:
 def _shell(means: Means) -> Tool:
     async def run(
         context: Context,
-        argv: Argv | None = None,
-        script: Code = "",
+        argv: Argv = None,
+        script: Script = "",
         stdin: Stdin = "",
         timeout: Seconds = SECONDS,  # noqa: ASYNC109 - the program's own time, counted outside this process
-        timeout_ms: Milliseconds | None = None,
-        network: Reach | None = None,
-        secrets: Names | None = None,
+        timeout_ms: Milliseconds = None,
+        network: Reach = None,
+        secrets: Names = None,
         project: Project = "none",
-        files: Texts | None = None,
-        packages: Packages | None = None,
+        files: Texts = None,
+        packages: Packages = None,
         background: Background = False,
     ) -> Ran:
         given = {"argv": argv, "script": script, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms,

@@ -10,20 +10,18 @@ from toolgate.toolsets.fitting import RESERVE, head, leading, shorten, size
 def fit_read(data: dict[str, Any], room: int) -> dict[str, Any]:
     data, room = dict(data), room - RESERVE
     if "content" in data:
-        text, last = _lines(data["content"], room - size({**data, "content": ""}))
-        return {**data, "content": text, "truncated": True, "next": _next(last + 1, data["lines"])}
+        text, count = _lines(data["content"], room - size({**data, "content": ""}))
+        told = _next(1, count, data["lines"], data["content"], text)
+        return {**data, "content": text, "truncated": True, "next": told}
     slices = data["range_slices"]
     shorten(data, "range_slices", room)
     kept = data["range_slices"]
-    left = room - size(data) - 80
     first = slices[len(kept)]
-    text, count = _lines(first["content"], left)
+    start, end = first["start"], first["end"]
+    text, count = _lines(first["content"], room - size(data) - 80)
     if text:
-        data["range_slices"] = [
-            *kept,
-            {**first, "end": first["start"] + max(count, 1) - 1, "content": text},
-        ]
-    return {**data, "truncated": True, "next": _next(first["start"] + count, first["end"])}
+        data["range_slices"] = [*kept, {**first, "end": start + max(count, 1) - 1, "content": text}]
+    return {**data, "truncated": True, "next": _next(start, count, end, first["content"], text)}
 
 
 def _lines(content: str, room: int) -> tuple[str, int]:
@@ -35,10 +33,18 @@ def _lines(content: str, room: int) -> tuple[str, int]:
     return head(lines[0], room), 0
 
 
-def _next(start: int, end: int | None) -> str:
-    return (
-        f"go on with ranges [[{start}, {start + 499 if end is None else max(min(end, start + 499), start)}]]"
-    )
+def _next(start: int, count: int, end: int | None, content: str, text: str) -> str:
+    """How to go on after `count` lines. A line that is too long never fits: it is not asked for again."""
+    told = ""
+    if count == 0 and text:
+        more = len(content.partition("\n")[0]) - len(text)
+        told = f"line {start} has {more:,} more characters: code.search shows the part around a match"
+        count = 1
+        if end is not None and start >= end:
+            return told
+        told += "; "
+    start += count
+    return f"{told}go on with ranges [[{start}, {start + 499 if end is None else max(min(end, start + 499), start)}]]"
 
 
 def fit_list(data: dict[str, Any], room: int) -> dict[str, Any]:

@@ -7,12 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import (
-    Annotated,
-    NotRequired,  # pydantic reads those of `typing` only from 3.12 on
-)
+from typing import NotRequired  # pydantic reads those of `typing` only from 3.12 on
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from toolgate.core.context import Context
@@ -21,6 +17,7 @@ from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.policy.globs import path_glob, text_glob
+from toolgate.toolsets.fs.arguments import Detailed, Glob, Limit, Pattern
 from toolgate.toolsets.fs.effects import by_mount
 from toolgate.toolsets.fs.fits import fit_find, fit_list
 from toolgate.workspace.files import WorkspaceFiles
@@ -31,8 +28,6 @@ SCAN = 1_000_000
 """Entries that one call looks at."""
 TIME_LIMIT = 10.0
 """Seconds after which it gives what it has seen, and says that this is not all."""
-Pattern = Annotated[str, Field(min_length=1, max_length=1000)]
-Limit = Annotated[int, Field(ge=1, le=10_000)]
 
 
 class Details(TypedDict):
@@ -65,9 +60,9 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
     async def list_directory(
         ctx: Context,
         path: MountPath = MountPath("project:."),  # noqa: B008 - a constant
-        glob: Pattern | None = None,
+        glob: Glob = None,
         limit: Limit = 1000,
-        details: bool = False,
+        details: Detailed = False,
     ) -> Listing:
         """List a directory, sorted; directories end with `/`. `glob` selects names, with `/` or `**` also below."""
         wanted, deep = (_matcher(glob), "/" in glob or "**" in glob) if glob else (None, False)
@@ -80,7 +75,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
                 truncated=picked.truncated,
             )  # fmt: skip
             if picked.truncated:
-                found["next"] = "raise `limit` (at most 10,000), or give a `glob` or a directory in it"
+                found["next"] = picked.how_to_go_on("give a `glob` or a directory in it")
             if details:
                 found["details"] = [one.details for one in picked.rows]
             return found
@@ -100,7 +95,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
                 base=base.shown, pattern=pattern, files=names, count=len(names), truncated=picked.truncated
             )
             if picked.truncated:
-                found["next"] = "raise `limit` (at most 10,000), or give a narrower `pattern` or `base`"
+                found["next"] = picked.how_to_go_on("give a narrower `pattern` or `base`")
             return found
 
         return await files.run(work)
@@ -118,6 +113,13 @@ class _Row:
 class _Picked:
     rows: list[_Row]
     truncated: bool
+    stopped: bool
+    """Because there was too much to look at: these may not be the first."""
+
+    def how_to_go_on(self, narrower: str) -> str:
+        if self.stopped:
+            return f"there is too much to look at in one call, and these may not be the first: {narrower}"
+        return f"raise `limit` (at most 10,000), or {narrower}"
 
 
 def _matcher(pattern: str) -> Callable[[Entry], bool]:
@@ -162,7 +164,7 @@ def _first(
                 yield _row(entry, details)
 
     found = heapq.nsmallest(limit + 1, rows(), key=lambda row: row.name)
-    return _Picked(found[:limit], cut or len(found) > limit)
+    return _Picked(found[:limit], cut or len(found) > limit, cut)
 
 
 def _row(entry: Entry, details: bool) -> _Row:

@@ -10,6 +10,7 @@ from toolgate.core.change import Change, FileChange
 from toolgate.core.errors import BlockedPath, Conflict, InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.fs.arguments import NewPath
 from toolgate.toolsets.fs.effects import by_mount
 from toolgate.toolsets.fs.read import missing
 from toolgate.workspace.files import WorkspaceFiles
@@ -43,7 +44,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
         await files.apply(change)
         return Ensured(path=change.report["path"], created=bool(change.files))
 
-    async def plan_move(path: MountPath, new_path: MountPath) -> Change:
+    async def plan_move(path: MountPath, new_path: NewPath) -> Change:
         """Move or rename a file or a directory. Nothing is overwritten."""
         _check_goal(path, new_path)
         if await files.look_at(new_path) is not None:

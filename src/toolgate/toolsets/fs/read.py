@@ -6,12 +6,10 @@ import hashlib
 import os
 from threading import Event
 from typing import (
-    Annotated,
     Any,
     NotRequired,  # pydantic reads those of `typing` only from 3.12 on
 )
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from toolgate.core.change import content_hash
@@ -20,6 +18,7 @@ from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.text import canonical_text
 from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.fs.arguments import Ranges
 from toolgate.toolsets.fs.effects import by_mount
 from toolgate.toolsets.fs.fits import fit_read
 from toolgate.workspace.confine import held
@@ -35,8 +34,6 @@ KEEP = 4 << 20
 SCAN = 4 << 30
 """Bytes that are looked through for the lines of a large file."""
 _CHUNK = 1 << 20
-Line = Annotated[int, Field(ge=1)]
-Ranges = Annotated[list[tuple[Line, Line]], Field(min_length=1, max_length=100)]
 
 
 class Slice(TypedDict):
@@ -71,7 +68,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
         "fs.read", reads=["project"], effects_of=by_mount("path", writes=False), summarize=_in_words, cache_s=300,
         fit=fit_read,
     )  # fmt: skip
-    async def read(path: MountPath, ranges: Ranges | None = None) -> Content:
+    async def read(path: MountPath, ranges: Ranges = None) -> Content:
         """Read a text file, whole or as `ranges` of lines: `[[1, 20], [90, 120]]`, counted from 1, both ends included."""
         wanted = _checked(ranges) if ranges else []
         return await files.run(lambda: _read(files, path, wanted))
@@ -116,17 +113,21 @@ def _read(files: WorkspaceFiles, path: MountPath, ranges: list[Range]) -> Conten
     found = Content(path=path.shown, encoding=text.encoding, size=len(raw), lines=_count(text.text))
     found["hash"] = content_hash(raw) or ""
     if ranges:
-        found["range_slices"] = _slices(text, ranges)
+        found["range_slices"] = _slices(text, ranges, path.shown)
     else:
         found["content"] = text.text
     return found
 
 
-def _slices(text: Text, ranges: list[Range]) -> list[Slice]:
+def _slices(text: Text, ranges: list[Range], shown: str) -> list[Slice]:
     """Lines end at `\\n` only, as every tool here counts them."""
     lines = [part + "\n" for part in text.text.split("\n")]
     lines[-1] = lines[-1][:-1]
     total = _count(text.text)
+    first = min(start for start, _ in ranges)
+    if first > max(total, 1):
+        counted = f"{total:,} line{'s' * (total != 1)}"
+        raise InvalidArgs(f"{shown!r} has {counted}, there is no line {first:,}", "ask for lines that it has")
     return [
         Slice(start=start, end=min(end, total), content="".join(lines[start - 1 : end]))
         for start, end in ranges

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import (
-    Annotated,
     Any,
     NotRequired,  # pydantic reads those of `typing` only from 3.12 on
 )
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from toolgate.core.change import Change, FileChange, content_hash
@@ -17,12 +15,12 @@ from toolgate.core.errors import Conflict, InvalidArgs, NotFound, TooLarge
 from toolgate.core.paths import MountPath, ScratchPath
 from toolgate.core.text import line_end, with_line_end
 from toolgate.core.tool import Tool, tool
+from toolgate.toolsets.fs.arguments import Added, Content, Every, Find, IfMatch, Replace
 from toolgate.toolsets.fs.effects import by_mount
 from toolgate.toolsets.fs.read import canonical_hash, missing
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.text import Text, decode
 
-Find = Annotated[str, Field(min_length=1)]
 _SHOWN_LINES = 10
 
 
@@ -39,25 +37,25 @@ class Written(TypedDict):
 
 
 def tools(files: WorkspaceFiles) -> list[Tool]:
-    async def plan_write(path: MountPath, content: str, if_match: str | None = None) -> Change:
+    async def plan_write(path: MountPath, content: Content, if_match: IfMatch = None) -> Change:
         """Write a file, creating it and its directories if need be. `if_match` is the hash it must have now."""
         return await _whole(files, path, content, if_match)
 
-    async def plan_save(path: ScratchPath, content: str) -> Change:
+    async def plan_save(path: ScratchPath, content: Content) -> Change:
         """Save a scratch file: for results that are no part of the project."""
         return await _whole(files, path, content, None)
 
-    async def plan_append(path: MountPath, text: str) -> Change:
+    async def plan_append(path: MountPath, text: Added) -> Change:
         """Add text at the end of a file, as it is; a missing file is created."""
         before = await files.read(path, to_change=True)
         now = _decoded(before, path)
         added = with_line_end(text, line_end(now.text))
-        # What is there stays as it is to the byte: only the addition is encoded.
-        end = Text("", now.encoding).encode(added, path.shown)
-        start = now.mark if before is None else before
-        return await _planned(files, path, before, start + end, "append to", {"bytes_written": len(end)})
+        start = before or b""
+        after = now.extend(start, added, path.shown)
+        size = {"bytes_written": len(after) - len(start)}
+        return await _planned(files, path, before, after, "append to", size)
 
-    async def plan_edit(path: MountPath, find: Find, replace: str, all: bool = False) -> Change:  # noqa: A002
+    async def plan_edit(path: MountPath, find: Find, replace: Replace, all: Every = False) -> Change:  # noqa: A002
         """Replace a text in a file, also over several lines. It must be there exactly once, unless `all` is asked."""
         before = await files.read(path, to_change=True)
         if before is None:
@@ -66,7 +64,9 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
         ending = line_end(now.text)
         wanted = with_line_end(find, ending)
         count = _matches(now.text, wanted, path, all)
-        after = now.encode(now.text.replace(wanted, with_line_end(replace, ending)), path.shown)
+        put = with_line_end(replace, ending)
+        _check_size(files, path, len(now.text) + count * (len(put) - len(wanted)))  # before it is made
+        after = now.encode(now.text.replace(wanted, put), path.shown)
         return await _planned(files, path, before, after, "edit", {"match_count": count})
 
     async def carry_out(change: Change) -> Written:
@@ -81,7 +81,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
     project: dict[str, Any] = {"reads": ["project"], "writes": ["project"], "risk": "medium", **both}
     scratch: dict[str, Any] = {"reads": ["scratch"], "writes": ["scratch"], **both}
     return [
-        tool("fs.write", plan=plan_write, repeats=("content",), **project)(carry_out),
+        tool("fs.write", plan=plan_write, repeats=("content",), around="opts", **project)(carry_out),
         tool("fs.append", plan=plan_append, **project)(carry_out),
         tool("fs.edit", plan=plan_edit, **project)(carry_out),
         tool("fs.save", plan=plan_save, aliases=("file/save", "file.save"), repeats=("content",), **scratch)(
@@ -111,13 +111,15 @@ async def _planned(
     verb: str,
     report: Mapping[str, Any],
 ) -> Change:
-    limit = files.mounts.rules(path).max_bytes
-    if len(after) > limit:
-        raise TooLarge(
-            f"{path.shown!r} would have {len(after):,} bytes, the limit is {limit:,}", "write less"
-        )
+    _check_size(files, path, len(after))
     parents = await files.to_make([path]) if before is None else []
     return Change((*parents, FileChange(path, before, after)), f"{verb} {path.shown}", report=report)
+
+
+def _check_size(files: WorkspaceFiles, path: MountPath, size: int) -> None:
+    limit = files.mounts.rules(path).max_bytes
+    if size > limit:
+        raise TooLarge(f"{path.shown!r} would have {size:,} bytes, the limit is {limit:,}", "write less")
 
 
 def _written(change: Change) -> Written:
@@ -164,10 +166,13 @@ def _matches(text: str, find: str, path: MountPath, every: bool) -> int:
             f"{path.shown!r} does not contain the text to find", "read it again and copy it exactly"
         )
     if len(at) > 1 and not every:
-        lines = ", ".join(str(text.count("\n", 0, position) + 1) for position in at[:_SHOWN_LINES])
+        lines = dict.fromkeys(text.count("\n", 0, position) + 1 for position in at[:_SHOWN_LINES])
+        where = ", ".join(map(str, lines)) + (", …" if len(at) > _SHOWN_LINES else "")
+        count = text.count(find)
+        often = f"{count:,} times" if count > 1 else "more than once"
         raise InvalidArgs(
-            f"the text to find is in {path.shown!r} more than once, at lines {lines}",
+            f"the text to find is in {path.shown!r} {often}, at line{'s' * (len(lines) > 1)} {where}",
             "find a longer text that is there once, or say `all`",
-            data={"match_count": text.count(find)},
+            data={"match_count": count},
         )
     return text.count(find)

@@ -40,7 +40,12 @@ def _listed(value: object) -> object:
 Events = Annotated[
     list[Annotated[int, Field(ge=1)]],
     BeforeValidator(_listed),
-    Field(min_length=1, max_length=10_000, validation_alias=AliasChoices("events", "event")),
+    Field(
+        min_length=1,
+        max_length=10_000,
+        validation_alias=AliasChoices("events", "event"),
+        description="The `event_id` of each call to take back.",
+    ),
 ]
 
 

@@ -69,6 +69,8 @@ class Planner:
         except CallError:
             return f"{name} is not among the tools any more"
         if tool.undo is None:
+            if not tool.effects.writes:
+                return "it only read"
             return "it changed no files" if tool.plan else f"{name} has no way to take back what it did"
         if MASK in canonical(effect.body["args"]):
             return f"its arguments were masked, so {name} cannot be asked"

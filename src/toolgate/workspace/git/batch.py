@@ -14,6 +14,7 @@ from toolgate.workspace.git.view import View
 
 SECONDS = 5.0
 OBJECT_CAP = 16 << 20
+_CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +32,17 @@ class Batch:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _silence: asyncio.Task[None] | None = None
 
-    async def ask(self, *names: str, cap: int = OBJECT_CAP) -> list[Found | None]:
-        """The objects of these names, in their order; None where there is none. All are asked for at once."""
+    async def ask(self, *names: str, cap: int = OBJECT_CAP, keep: int = OBJECT_CAP) -> list[Found | None]:
+        """The objects of these names, in their order; None where there is none. All are asked for at once.
+
+        Of each, the first `keep` bytes are held in memory.
+        """
         if any("\n" in name or "\0" in name for name in names):
             raise Failed("a name of an object has a line break", "report this")
         async with self._turn:
             try:
                 async with asyncio.timeout(SECONDS):
-                    return await self._ask(names, cap)
+                    return await self._ask(names, cap, keep)
             except TimeoutError:
                 await self._stop()
                 raise TimedOut(
@@ -52,12 +56,12 @@ class Batch:
         async with self._turn:
             await self._stop()
 
-    async def _ask(self, names: tuple[str, ...], cap: int) -> list[Found | None]:
+    async def _ask(self, names: tuple[str, ...], cap: int, keep: int) -> list[Found | None]:
         process = await self._running()
         assert process.stdin is not None
         lines = "".join(name + "\n" for name in names)
         process.stdin.write(lines.encode("utf-8", "surrogateescape"))
-        answers = [await self._answer(process, name, cap) for name in names]
+        answers = [await self._answer(process, name, cap, keep) for name in names]
         await process.stdin.drain()
         return answers
 
@@ -74,7 +78,9 @@ class Batch:
             self._silence = asyncio.ensure_future(_drain(self._process))
         return self._process
 
-    async def _answer(self, process: asyncio.subprocess.Process, name: str, cap: int) -> Found | None:
+    async def _answer(
+        self, process: asyncio.subprocess.Process, name: str, cap: int, keep: int
+    ) -> Found | None:
         assert process.stdout is not None
         line = await process.stdout.readline()
         if not line:
@@ -89,12 +95,14 @@ class Batch:
         if size > cap:
             raise TooLarge(f"an object of {size:,} bytes is larger than {cap:,}", "ask for a smaller one")
         try:
-            content = await process.stdout.readexactly(size + 1)
+            content = await process.stdout.readexactly(min(size, keep))
+            for left in range(size + 1 - len(content), 0, -_CHUNK):
+                await process.stdout.readexactly(min(left, _CHUNK))
         except asyncio.IncompleteReadError:
             raise Failed(
                 "git stopped in the middle of an object", "check the repository with `git fsck`"
             ) from None
-        return Found(words[0].decode(), words[1].decode(), content[:-1])
+        return Found(words[0].decode(), words[1].decode(), content)
 
     async def _stop(self) -> None:
         process, self._process = self._process, None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import io
+from dataclasses import dataclass, field
 
 from toolgate.core.errors import NotFound, NotText, TooLarge
 from toolgate.core.evidence import spoil
 from toolgate.workspace.confine import held, open_file
+from toolgate.workspace.git.aside import aside
 from toolgate.workspace.git.batch import OBJECT_CAP, Batch
-from toolgate.workspace.git.commits import moment
+from toolgate.workspace.git.commits import LONGEST, moment
 from toolgate.workspace.git.history import LOG_SECONDS
 from toolgate.workspace.git.locate import Place
 from toolgate.workspace.git.view import View
@@ -17,6 +19,8 @@ from toolgate.workspace.look import read_steady
 from toolgate.workspace.proof import note
 
 OUTPUT_CAP = 64 << 20
+MOST_LINES = 1000
+"""Lines that are kept: more than any answer has room for. The others are only counted."""
 
 
 @dataclass(slots=True)
@@ -29,6 +33,8 @@ class Origin:
     summary: str = ""
     boundary: bool = False
     """History ends here: the first commit, or the edge of a shallow clone."""
+    lines: int = 0
+    """How many of the lines that were asked for are its own."""
 
     @property
     def date(self) -> str:
@@ -44,6 +50,16 @@ class BlameLine:
     number: int
     origin: Origin
     content: bytes
+
+
+@dataclass(slots=True)
+class Blame:
+    lines: list[BlameLine] = field(default_factory=list)
+    """The first of those that were asked for."""
+    origins: list[Origin] = field(default_factory=list)
+    asked: int = 0
+    total: int = 0
+    """Lines of the whole file."""
 
 
 def _on_disk(place: Place, path: str) -> bytes | None:
@@ -63,10 +79,8 @@ def _on_disk(place: Place, path: str) -> bytes | None:
     return content
 
 
-async def blame(
-    view: View, batch: Batch, path: str, first: int, last: int | None
-) -> tuple[list[BlameLine], int]:
-    """The lines from `first` to `last`, and how many the file has. Numbers are those of the file as it is now."""
+async def blame(view: View, batch: Batch, path: str, first: int, last: int | None) -> Blame:
+    """The lines from `first` to `last`. Numbers are those of the file as it is now."""
     [kept] = await batch.ask(f"HEAD:{path}") if "\n" not in path else [None]
     if kept is None or kept.kind != "blob":
         raise NotFound(f"{path!r} is not a file in the last commit", "blame speaks of committed files")
@@ -78,7 +92,7 @@ async def blame(
     total = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
     last = total if last is None else min(last, total)
     if first > last:
-        return [], total
+        return Blame(total=total)
     args = ["blame", "--porcelain", f"-L{first},{last}"]
     if now is None or _blob_id(now, view.refs.hash_name) == kept.id:
         head = view.refs.head_id or b""
@@ -93,7 +107,7 @@ async def blame(
         raise TooLarge(
             f"the blame of {path!r} is larger than {OUTPUT_CAP:,} bytes", "ask for a range of lines"
         )
-    return _parse(output.data), total
+    return await aside(len(output.data), lambda: _parse(output.data, total))
 
 
 def _blob_id(content: bytes, hash_name: str) -> str:
@@ -101,33 +115,39 @@ def _blob_id(content: bytes, hash_name: str) -> str:
     return hashlib.new(hash_name, data, usedforsecurity=False).hexdigest()
 
 
-def _parse(data: bytes) -> list[BlameLine]:
+def _parse(data: bytes, total: int) -> Blame:
     """The porcelain format: a line's commit and number, what is new about the commit, a tab and the content.
 
     The names under which the file was known (`filename`, `previous`) are not read: they may be blocked.
     """
     origins: dict[bytes, Origin] = {}
-    found: list[BlameLine] = []
+    found = Blame(total=total)
     origin = Origin("")
     number = 0
     head = True
-    for line in data.split(b"\n")[:-1]:
+    for line in io.BytesIO(data):  # one at a time: there may be a million
+        line = line.removesuffix(b"\n")
         if line.startswith(b"\t"):
-            found.append(BlameLine(number, origin, line[1:]))
+            found.asked += 1
+            origin.lines += 1
+            if len(found.lines) < MOST_LINES:
+                found.lines.append(BlameLine(number, origin, line[1:]))
             head = True
         elif head:
             oid, _, rest = line.partition(b" ")
             number = int(rest.split(b" ")[1])
-            origin = origins.setdefault(oid, Origin(oid.decode("ascii")))
+            known = origins.get(oid)
+            origin = known or origins.setdefault(oid, Origin(oid.decode("ascii")))
             head = False
         else:
             _learn(origin, line)
+    found.origins = list(origins.values())
     return found
 
 
 def _learn(origin: Origin, line: bytes) -> None:
     name, _, value = line.partition(b" ")
-    text = value.decode("utf-8", "replace")
+    text = value[:LONGEST].decode("utf-8", "replace")
     match name:
         case b"author":
             origin.author = text

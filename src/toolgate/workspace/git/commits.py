@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import codecs
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 
-_PERSON = re.compile(rb"(.*?) ?<([^>]*)> ?(-?\d+)? ?([+-]\d{4})?.*", re.S)
+COMMIT_KEPT = 256 << 10
+"""What of a commit is read. A message is shown up to a small part of this."""
+LONGEST = 4096
+"""What of a line before the message is read; signatures have many lines."""
+_NAMED = """
+utf-8 ascii koi8-r koi8-u euc-jp euc-kr shift_jis iso-2022-jp gb2312 gbk gb18030 big5 mac-roman cp437 cp850 cp866 cp932 cp949
+cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258
+iso-8859-1 iso-8859-2 iso-8859-3 iso-8859-4 iso-8859-5 iso-8859-6 iso-8859-7 iso-8859-8 iso-8859-9
+iso-8859-10 iso-8859-11 iso-8859-13 iso-8859-14 iso-8859-15 iso-8859-16
+"""
+_CODECS = frozenset(codecs.lookup(name).name for name in _NAMED.split())
+"""Encodings that people wrote messages in. Python knows others that take a quadratic time, or are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +42,12 @@ class Commit:
 
 
 def read_commit(oid: str, content: bytes) -> Commit:
-    head, _, body = content.partition(b"\n\n")
+    head, _, body = content[:COMMIT_KEPT].partition(b"\n\n")
     fields: dict[bytes, list[bytes]] = {}
     for line in head.split(b"\n"):
         name, _, value = line.partition(b" ")
         if name:  # a line that begins with a space goes on with a signature
-            fields.setdefault(name, []).append(value)
+            fields.setdefault(name, []).append(value[:LONGEST])
     codec = _codec(fields.get(b"encoding", [b"utf-8"])[0])
     return Commit(
         oid,
@@ -58,18 +68,28 @@ def moment(seconds: int, zone: str) -> str:
 
 
 def _person(line: bytes, codec: str) -> Person:
-    found = _PERSON.fullmatch(line)
-    if found is None:
+    """`Name <address> seconds zone`; a name may have anything in it but a `<`."""
+    name, found, rest = line.partition(b"<")
+    email, closed, when = rest.partition(b">")
+    if not found or not closed:
         return Person(_text(line, codec), "", "")
-    date = moment(int(found[3]), (found[4] or b"+0000").decode()) if found[3] else ""
-    return Person(_text(found[1], codec), _text(found[2], codec), date)
+    seconds, zone = [*when.split()[:2], b"", b""][:2]
+    date = ""
+    if seconds.removeprefix(b"-").isdigit() and len(seconds) < 20:
+        date = moment(int(seconds), zone.decode() if _is_zone(zone) else "+0000")
+    return Person(_text(name.removesuffix(b" "), codec), _text(email, codec), date)
+
+
+def _is_zone(word: bytes) -> bool:
+    return len(word) == 5 and word[:1] in (b"+", b"-") and word[1:].isdigit()
 
 
 def _codec(name: bytes) -> str:
     try:
-        return codecs.lookup(name.decode("ascii")).name if len(name) < 40 else "utf-8"
-    except (LookupError, UnicodeDecodeError):
+        known = codecs.lookup(name.decode("ascii")).name if len(name) < 40 else ""
+    except (LookupError, UnicodeDecodeError, ValueError):
         return "utf-8"
+    return known if known in _CODECS else "utf-8"
 
 
 def _text(raw: bytes, codec: str) -> str:

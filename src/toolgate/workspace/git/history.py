@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from toolgate.core.errors import InvalidArgs, NotFound
+from toolgate.workspace.git.aside import aside
 from toolgate.workspace.git.batch import Batch
-from toolgate.workspace.git.commits import Commit, read_commit
+from toolgate.workspace.git.commits import COMMIT_KEPT, Commit, read_commit
 from toolgate.workspace.git.patch import Changed, Visible, parse
 from toolgate.workspace.git.program import Output
 from toolgate.workspace.git.view import View
@@ -19,9 +19,10 @@ OUTPUT_CAP = 8 << 20
 MAX_REVISION = 400
 # no rename of a huge commit may take the time of the call: git then shows both sides as they are
 _COMPARE = (
-    "--no-ext-diff", "--no-textconv", "--no-color", "--no-abbrev", "--raw", "--numstat", "-M", "--submodule=short",
+    "--no-ext-diff", "--no-textconv", "--no-color", "--no-abbrev", "--full-index", "--raw", "--numstat", "-M",
+    "--submodule=short",
 )  # fmt: skip
-_START = re.compile(rb"^commit ([0-9a-f]{40,64})$", re.M)
+_START = b"commit "
 
 
 @dataclass(slots=True)
@@ -41,6 +42,8 @@ class Wanted:
     author: str = ""
     grep: str = ""
     patch: bool = False
+    skip: int = 0
+    """Of those that match, the newest so many were seen before."""
     context: int = 3
 
 
@@ -55,7 +58,12 @@ async def verify(batch: Batch, revision: str) -> Commit:
             f"{revision!r} speaks of a reflog or an upstream, which are not read",
             "name a branch, a tag or a hash",
         )
-    [found] = await batch.ask(revision + "^{commit}")
+    if revision.startswith(":/") or "^{/" in revision:  # a short one can make git use gigabytes
+        raise InvalidArgs(
+            f"{revision!r} looks for a commit by a pattern",
+            "code.log with `grep` finds commits by their message",
+        )
+    [found] = await batch.ask(revision + "^{commit}", keep=COMMIT_KEPT)
     if found is None or found.kind != "commit":
         raise NotFound(
             f"there is no commit {revision!r}", "code.log lists commits; a range is given as two revisions"
@@ -75,7 +83,11 @@ async def compare(
         "diff-tree", "-r", *_COMPARE, "-p", f"-U{context}", *space, old, new, "--", *paths,
         seconds=DIFF_SECONDS, cap=OUTPUT_CAP, env=fresh,
     )  # fmt: skip
-    return parse(output.data, visible, whole=output.whole)
+    return await _parsed(output, visible)
+
+
+async def _parsed(output: Output, visible: Visible) -> Changed:
+    return await aside(len(output.data), lambda: parse(output.data, visible, whole=output.whole))
 
 
 async def _without_halves(view: View, old: str, new: str, visible: Visible) -> Visible:
@@ -85,7 +97,7 @@ async def _without_halves(view: View, old: str, new: str, visible: Visible) -> V
         seconds=DIFF_SECONDS, cap=OUTPUT_CAP,
     )  # fmt: skip
     hidden: set[str] = set()
-    for file in parse(output.data, lambda _: True, whole=output.whole).files:
+    for file in (await _parsed(output, lambda _: True)).files:
         if not (visible(file.path) and visible(file.old_path or file.path)):
             hidden |= {file.path, file.old_path or file.path}
     return lambda path: path not in hidden and visible(path)
@@ -97,19 +109,23 @@ async def log(
     """Newest first, and whether there are more than were asked for. A merge is compared with its first parent.
 
     Of a path, the files are those below it, as git has it: all the files of 20 large commits take ten times as long
-    as finding them. A diff is of the whole commit, because half of a rename would show what a blocked name held.
+    as finding them. For a diff git is asked for whole commits, because half of a rename would show what a blocked name
+    held; of those, what touches the path is kept.
     """
     whole = ("-p", f"-U{wanted.context}", "--full-diff") if wanted.patch else ()
     output = await _printed(view, tip, wanted, *_COMPARE, *whole)
     parts = list(_parts(output.data))
     more = len(parts) > wanted.limit or not output.whole
     parts = parts[: wanted.limit]
-    found = await batch.ask(*(oid for oid, _ in parts))
-    entries = []
-    for index, ((oid, data), commit) in enumerate(zip(parts, found, strict=True)):
-        changed = parse(data, visible, whole=output.whole or index < len(parts) - 1)
-        entries.append(Entry(read_commit(oid, commit.content if commit else b""), changed))
-    return entries, more
+    found = await batch.ask(*(oid for oid, _ in parts), keep=COMMIT_KEPT)
+
+    def entries() -> Iterator[Entry]:
+        for index, ((oid, data), commit) in enumerate(zip(parts, found, strict=True)):
+            cut = not output.whole and index == len(parts) - 1
+            changed = parse(data, visible, whole=not cut, below=wanted.path or "")
+            yield Entry(read_commit(oid, commit.content if commit else b""), changed)
+
+    return await aside(len(output.data), lambda: list(entries())), more
 
 
 async def _printed(view: View, tip: str, wanted: Wanted, *how: str) -> Output:
@@ -117,7 +133,7 @@ async def _printed(view: View, tip: str, wanted: Wanted, *how: str) -> Output:
     ask = view.git if wanted.since or wanted.until else view.recall  # "2 weeks ago" is another time each time
     return await ask(
         "log", "--format=commit %H", "-F", "-i", "--diff-merges=first-parent", "--root", *how,
-        f"-n{wanted.limit + 1}", *filters, tip, "--", *([wanted.path] if wanted.path else []),
+        f"-n{wanted.limit + 1}", f"--skip={wanted.skip}", *filters, tip, "--", *([wanted.path] if wanted.path else []),
         seconds=LOG_SECONDS, cap=OUTPUT_CAP,
     )  # fmt: skip
 
@@ -127,7 +143,7 @@ async def show(view: View, commit: Commit, visible: Visible) -> Changed:
         "diff-tree", "--format=", "-r", "--root", "--diff-merges=first-parent", *_COMPARE, "-p", commit.hash, "--",
         seconds=DIFF_SECONDS, cap=OUTPUT_CAP,
     )  # fmt: skip
-    return parse(output.data, visible, whole=output.whole)
+    return await _parsed(output, visible)
 
 
 def _filters(wanted: Wanted) -> Iterator[tuple[str, str]]:
@@ -139,7 +155,10 @@ def _filters(wanted: Wanted) -> Iterator[tuple[str, str]]:
 
 def _parts(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Each commit's id with what follows. No other line begins with a `c`: see `patch`."""
-    starts = list(_START.finditer(data))
-    ends = [one.start() for one in starts[1:]] + [len(data)]
-    for found, end in zip(starts, ends, strict=False):  # without commits there is one end and no start
-        yield found[1].decode(), data[found.end() : end]
+    at = 0 if data.startswith(_START) else data.find(b"\n" + _START) + 1
+    while data.startswith(_START, at):
+        end = data.find(b"\n" + _START, at)
+        end = len(data) if end < 0 else end + 1
+        oid, _, rest = data[at + len(_START) : end].partition(b"\n")
+        yield oid.decode("ascii"), rest
+        at = end

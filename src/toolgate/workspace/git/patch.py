@@ -4,40 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
+from toolgate.workspace.git.hunks import Hunk, Hunks
 from toolgate.workspace.git.names import quote, unquote
 
 Kind = Literal["added", "modified", "deleted", "renamed"]
-LineKind = Literal["context", "addition", "deletion"]
 Visible = Callable[[str], bool]
 """Whether a path in the repository may be shown at all."""
 
 _STATUS: dict[str, Kind] = {"A": "added", "M": "modified", "D": "deleted", "R": "renamed", "T": "modified"}
-_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
-_LINES: dict[bytes, LineKind] = {b" ": "context", b"+": "addition", b"-": "deletion"}
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    type: LineKind
-    line_number: int
-    """In the new file; in the old one for a deletion."""
-    content: str
-    no_newline: bool = False
-
-
-@dataclass(slots=True)
-class Hunk:
-    old_start: int
-    old_lines: int
-    new_start: int
-    new_lines: int
-    section: str = ""
-    """The function or heading git found above it."""
-    lines: list[Line] = field(default_factory=list)
-    size: int = 0
 
 
 @dataclass(slots=True)
@@ -49,10 +26,18 @@ class FileDiff:
     deletions: int = 0
     binary: bool = False
     submodule: bool = False
+    turned: bool = False
+    """From a file into a link or a submodule, or back."""
     modes: tuple[str, str] = ("", "")
     ids: tuple[str, str] = ("", "")
     encoding: str = "utf-8"
     hunks: list[Hunk] = field(default_factory=list)
+    unread: int = 0
+    """Hunks that follow these: more than any answer has room for."""
+
+    @property
+    def hunk_count(self) -> int:
+        return len(self.hunks) + self.unread
 
 
 @dataclass(slots=True)
@@ -63,26 +48,38 @@ class Changed:
     whole: bool = True
 
 
-def parse(data: bytes, visible: Visible, *, whole: bool = True) -> Changed:
-    """One comparison. Output that was cut (`whole` false) gives the lines that are complete."""
+def parse(data: bytes, visible: Visible, *, whole: bool = True, below: str = "") -> Changed:
+    """One comparison, or of it what touches the path `below`. Output that was cut (`whole` false) gives the lines that
+    are complete."""
     raw, counts, patch = _split(data if whole else data[: data.rfind(b"\n") + 1])
     changed = Changed(whole=whole)
     sections = _sections(patch)
     section = next(sections, None)
-    for index, line in enumerate(raw):
+    hunks = Hunks()
+    counted = iter(counts)
+    count = next(counted, b"")
+    for line in raw:
         file = _file(line)
-        if index < len(counts):
-            _count(file, counts[index])
+        if count and _counts(count, file, line):
+            _count(file, count)
+            count = next(counted, b"")
         parts: list[bytes] = []
-        while section is not None and section[0] in _headers(file):
-            parts.append(section[1])
-            section = next(sections, None)
+        for ids in _ids(file):
+            if section is not None and _belongs(section, file, ids):
+                parts.append(section[1])
+                section = next(sections, None)
+        if not (_within(file.path, below) or _within(file.old_path or "", below)):
+            continue
         if visible(file.path) and (file.old_path is None or visible(file.old_path)):
-            _read_hunks(file, parts)
+            _read_hunks(file, parts, hunks)
             changed.files.append(file)
         else:
             changed.left_out += 1
     return changed
+
+
+def _within(path: str, below: str) -> bool:
+    return not below or path == below or path.startswith(f"{below}/")
 
 
 def _split(data: bytes) -> tuple[list[bytes], list[bytes], bytes]:
@@ -95,7 +92,8 @@ def _split(data: bytes) -> tuple[list[bytes], list[bytes], bytes]:
         end = len(data) if end < 0 else end
         line = data[at:end]
         if line.startswith(b"diff --git "):
-            return raw, counts, data[at:]
+            end = len(data) - data.endswith(b"\n\n")  # a log has a blank line after each commit
+            return raw, counts, data[at:end]
         if line.startswith(b":"):
             raw.append(line)
         elif line:
@@ -122,8 +120,14 @@ def _file(line: bytes) -> FileDiff:
     path = unquote(names[-1])
     return FileDiff(
         path, kind, unquote(names[0]) if kind == "renamed" else None,
-        submodule="160000" in (old_mode, new_mode), modes=(old_mode, new_mode), ids=(old_id, new_id),
+        submodule="160000" in (old_mode, new_mode), turned=status[:1] == "T", modes=(old_mode, new_mode), ids=(old_id, new_id),
     )  # fmt: skip
+
+
+def _counts(count: bytes, file: FileDiff, line: bytes) -> bool:
+    """Whether these numbers are this file's. Of one in which only ignored white space changed, git prints none."""
+    omitted = file.status == "modified" and not file.turned and file.modes[0] == file.modes[1]
+    return not omitted or count.split(b"\t", 2)[-1] == line.rpartition(b"\t")[2]
 
 
 def _count(file: FileDiff, line: bytes) -> None:
@@ -134,34 +138,53 @@ def _count(file: FileDiff, line: bytes) -> None:
         file.insertions, file.deletions = int(added), int(removed)
 
 
-def _headers(file: FileDiff) -> tuple[bytes, ...]:
-    """A file that turned into a link has two sections with the same header; a renamed one has both names."""
-    old = quote("a/" + (file.old_path or file.path))
-    return (b"diff --git %s %s" % (old, quote("b/" + file.path)),)
+def _ids(file: FileDiff) -> list[tuple[str, str]]:
+    """The objects that a file's section is about. One that turned into a link has two: it went, and it came."""
+    old, new = file.ids
+    if not file.turned:
+        return [(old, new)]
+    none = "0" * len(old)
+    return [(old, none), (none, new)]
 
 
-def _read_hunks(file: FileDiff, parts: list[bytes]) -> None:
+def _belongs(section: tuple[bytes, bytes], file: FileDiff, ids: tuple[str, str]) -> bool:
+    """Whether a section is this file's: two files may have the same first line, and one of them be blocked.
+
+    A section that is nobody's is dropped, with all that follow.
+    """
+    first, rest = section
+    old, new = quote("a/" + (file.old_path or file.path)), quote("b/" + file.path)
+    if first != b"diff --git %s %s" % (old, new):
+        return False
+    said: dict[bytes, bytes] = {}
+    for line in _heading(rest):
+        for word in (b"rename from ", b"rename to ", b"index "):
+            if line.startswith(word):
+                said[word] = line[len(word) :]
+    expected: dict[bytes, bytes] = {}
+    if file.old_path is not None:
+        expected |= {b"rename from ": quote(file.old_path), b"rename to ": quote(file.path)}
+    if ids[0] != ids[1]:
+        expected[b"index "] = f"{ids[0]}..{ids[1]}".encode()
+        said[b"index "] = said.get(b"index ", b"").partition(b" ")[0]  # a mode may follow
+    return said == expected
+
+
+def _heading(rest: bytes) -> Iterator[bytes]:
+    """The few lines before a section's content."""
+    at = 0
+    while at < len(rest) and not rest.startswith((b"--- ", b"@@ ", b"Binary "), at):
+        end = rest.find(b"\n", at)
+        end = len(rest) if end < 0 else end
+        yield rest[at:end]
+        at = end + 1
+
+
+def _read_hunks(file: FileDiff, parts: list[bytes], hunks: Hunks) -> None:
     for part in parts:
-        text = _decoder(file, part)
-        hunk: Hunk | None = None
-        old = new = 0
-        for line in part.split(b"\n"):
-            if found := _HUNK.match(line):
-                old, new = int(found[1]), int(found[3])
-                hunk = Hunk(old, int(found[2] or 1), new, int(found[4] or 1), text(found[5]))
-                file.hunks.append(hunk)
-            elif hunk is not None and line:
-                hunk.size += len(line) + 1
-                old, new = _read_line(hunk, line, text, old, new)
-
-
-def _read_line(hunk: Hunk, line: bytes, text: Callable[[bytes], str], old: int, new: int) -> tuple[int, int]:
-    kind = _LINES.get(line[:1])
-    if kind is None:  # `\\ No newline at end of file`
-        hunk.lines[-1] = replace(hunk.lines[-1], no_newline=True)
-        return old, new
-    hunk.lines.append(Line(kind, old if kind == "deletion" else new, text(line[1:])))
-    return old + (kind != "addition"), new + (kind != "deletion")
+        found, unread = hunks.read(part, _decoder(file, part))
+        file.hunks += found
+        file.unread += unread
 
 
 def _decoder(file: FileDiff, part: bytes) -> Callable[[bytes], str]:

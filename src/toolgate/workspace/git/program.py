@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,8 @@ from toolgate.core.errors import Failed, TimedOut, Unavailable
 
 OLDEST = (2, 31)
 """The first git that can compare merges with their first parent."""
+MOST_MEMORY = 4 << 30
+"""Bytes of its own: packs that git maps do not count. A small object can stand for gigabytes."""
 _CHUNK = 1 << 18
 _STDERR = 4096
 ENVIRONMENT: Mapping[str, str] = {
@@ -82,10 +85,14 @@ async def start(
 ) -> asyncio.subprocess.Process:
     """A group of its own, so that nothing it starts outlives it."""
     pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    return await asyncio.create_subprocess_exec(
+    process = await asyncio.create_subprocess_exec(
         *argv, env={**ENVIRONMENT, **env}, cwd=cwd, stdin=pipe if stdin else null, stdout=pipe, stderr=pipe,
         start_new_session=True, limit=_CHUNK,
     )  # fmt: skip
+    if process.returncode is None and hasattr(resource, "prlimit"):
+        with contextlib.suppress(OSError, ValueError):  # it is over already, or its limit is lower
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+    return process
 
 
 async def stop(process: asyncio.subprocess.Process) -> None:

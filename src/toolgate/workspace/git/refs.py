@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from toolgate.core.errors import CallError, TooLarge, Unavailable
+from toolgate.core.errors import CallError, Unavailable
 from toolgate.workspace.confine import held, open_directory
 from toolgate.workspace.git.locate import Place
 
@@ -20,8 +20,9 @@ _LINE = re.compile(rb"^([0-9a-f]{40}|[0-9a-f]{64}) (\S+)$", re.M)
 _HIDDEN = (b"refs/replace/", b"refs/toolgate/")
 Stamp = tuple[tuple[str, tuple[int, ...]], ...]
 MAX_PACKED = 64 << 20
-MAX_REFS = 200_000
 MAX_DEPTH = 32
+MAX_NAMES = 100_000
+"""Files and directories below `refs`. Every call looks at all of them."""
 
 
 @dataclass(slots=True)
@@ -56,6 +57,8 @@ def stamp_of(place: Place) -> Stamp:
         marks.append((os.fsdecode(name), _mark(os.fstat(handle))))
         with os.scandir(handle) as entries:
             for entry in entries:
+                if len(marks) > MAX_NAMES:
+                    raise _too_many()
                 with suppress(OSError):  # gone meanwhile, which its directory shows
                     marks.append(
                         (f"{os.fsdecode(name)}/{entry.name}", _mark(entry.stat(follow_symlinks=False)))
@@ -115,9 +118,18 @@ def _directories(place: Place) -> Iterator[tuple[bytes, int]]:
             yield os.fsencode(name), handle
             if name.count("/") < MAX_DEPTH:
                 with os.scandir(handle) as entries:
-                    todo += [
-                        f"{name}/{entry.name}" for entry in entries if entry.is_dir(follow_symlinks=False)
-                    ]
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            todo.append(f"{name}/{entry.name}")
+                        if len(todo) > MAX_NAMES:
+                            raise _too_many()
+
+
+def _too_many() -> Unavailable:
+    return Unavailable(
+        f"the repository has more than {MAX_NAMES:,} files and directories in `refs`",
+        "run `git pack-refs --all` and remove directories that are empty",
+    )
 
 
 def _loose(place: Place) -> Iterator[tuple[bytes, bytes]]:
@@ -126,10 +138,8 @@ def _loose(place: Place) -> Iterator[tuple[bytes, bytes]]:
         with os.scandir(handle) as entries:
             names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
         count += len(names)
-        if count > MAX_REFS:
-            raise TooLarge(
-                f"the repository has more than {MAX_REFS:,} loose refs", "run `git pack-refs --all`"
-            )
+        if count > MAX_NAMES:
+            raise _too_many()
         for name in names:
             content = _content(handle, name)
             if content is not None:

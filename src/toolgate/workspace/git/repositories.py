@@ -29,9 +29,8 @@ class Repository:
     batch: Batch
     graph: Graph
     rules: Callable[[], Mapping[str, MountRules]]
-    _judged: MountRules | None = None
-    _directories: dict[str, bool] = field(default_factory=dict)
-    """Which directories those rules show."""
+    _judged: tuple[MountRules, dict[str, bool]] | None = None
+    """Which directories those rules show; together, because threads ask too."""
 
     @property
     def place(self) -> Place:
@@ -49,12 +48,13 @@ class Repository:
         return rules.refuse(self.place.mount_path(path), False) is None
 
     def _shown(self, rules: MountRules, directory: str) -> bool:
-        if self._judged is not rules or len(self._directories) >= MOST_KNOWN:
-            self._judged, self._directories = rules, {}
-        shown = self._directories.get(directory)
+        judged = self._judged
+        if judged is None or judged[0] is not rules or len(judged[1]) >= MOST_KNOWN:
+            judged = self._judged = (rules, {})
+        shown = judged[1].get(directory)
         if shown is None:
             shown = rules.refuse(self.place.mount_path(directory), False) is None
-            self._directories[directory] = shown
+            judged[1][directory] = shown
         return shown
 
     async def close(self) -> None:

@@ -5,8 +5,6 @@ They are looked for with a line parser, not with git: no include is followed, no
 
 from __future__ import annotations
 
-import re
-
 from toolgate.workspace.git.locate import Place
 
 _FORM = {
@@ -17,15 +15,16 @@ _FORM = {
     "ignorecase": ("true", "false"),
     "precomposeunicode": ("true", "false"),
 }
-_SECTION = re.compile(r"\s*\[\s*([^\]]*?)\s*\](.*)")
-_SETTING = re.compile(r"\s*([\w-]+)\s*=\s*(\w+)\s*(?:[#;].*)?")
 _LIMIT = 1 << 20
+_LONGEST = 1024
+"""What of a line is looked at: one with a word of form is short."""
 _OWN = """\
 [core]
 	repositoryformatversion = %d
 	bare = false
 	quotePath = true
 	commitGraph = true
+	multiPackIndex = false
 	hooksPath = /dev/null
 	attributesFile = /dev/null
 	excludesFile = /dev/null
@@ -65,9 +64,16 @@ def form_of(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     section = ""
     for line in text.splitlines():
-        if head := _SECTION.match(line):
-            section, line = head[1].lower(), head[2]
-        setting = _SETTING.fullmatch(line) if section == "core" else None
-        if setting and setting[2].lower() in _FORM.get(setting[1].lower(), ()):
-            found[setting[1].lower()] = setting[2].lower()
+        line = line.strip()[:_LONGEST]
+        if line.startswith("["):
+            head, _, line = line[1:].partition("]")
+            section = head.strip().lower()
+        name, _, value = line.partition("=")
+        name, value = name.strip().lower(), _before_comment(value).strip().lower()
+        if section == "core" and value in _FORM.get(name, ()):
+            found[name] = value
     return found
+
+
+def _before_comment(value: str) -> str:
+    return value.partition("#")[0].partition(";")[0]

@@ -1,9 +1,9 @@
 """The repository's objects, as git may open them.
 
-Git gets a directory of links, one for `pack` and one for each of the 256 directories of loose objects. Its `info` is
-ours, so the repository's own alternates and commit-graph are never read. Before each use every object directory is
-looked at: a link anywhere in it could lead out of the mount, so it is refused. A directory whose change time is as
-before is not listed again.
+Git gets a directory of links, one for each of the 256 directories of loose objects and, in a `pack` of ours, one for
+each file of a pack. Its `info` is ours too, so the repository's own alternates, commit-graph and multi-pack-index are
+never read. Before each use every object directory is looked at: a link anywhere in it could lead out of the mount, so it
+is refused. A directory whose change time is as before is not listed again.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from pathlib import Path
 from toolgate.core.errors import NotFound, Unavailable
 from toolgate.workspace.confine import held, open_directory
 from toolgate.workspace.git.locate import Place
+from toolgate.workspace.git.packs import is_pack, lay_packs, link_packs
 
 SETTLED_NS = 2_000_000_000
 """A change this recent may be followed by another one with the same time stamp: look again next time."""
-DIRECTORIES = (*(f"{number:02x}" for number in range(256)), "pack")
+LOOSE = tuple(f"{number:02x}" for number in range(256))
+PACKS = "pack"
 
 
 @dataclass(slots=True)
@@ -41,7 +43,8 @@ class Store:
         """Make the links. Several processes may do so at once; all make the same ones."""
         (self.links / "info").mkdir(parents=True, exist_ok=True)
         (self.links / "info" / "alternates").unlink(missing_ok=True)
-        for name in DIRECTORIES:
+        lay_packs(self.links / PACKS)
+        for name in LOOSE:
             target = str(self.place.git_dir / "objects" / name)
             link = self.links / name
             try:
@@ -65,7 +68,7 @@ class Store:
         self.young = False
         with held(handle):
             self._refuse_alternates(handle)
-            for name in DIRECTORIES:
+            for name in (*LOOSE, PACKS):
                 self._check_directory(handle, name)
 
     def _refuse_alternates(self, objects: int) -> None:
@@ -85,6 +88,8 @@ class Store:
             status = os.stat(name, dir_fd=objects, follow_symlinks=False)
         except FileNotFoundError:
             self._seen.pop(name, None)
+            if name == PACKS:
+                self._link_packs([])
             return
         mark = (status.st_ino, status.st_ctime_ns)
         if self._seen.get(name) == mark:
@@ -93,14 +98,19 @@ class Store:
             raise _leads_out(name)
         directory = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=objects)
         with held(directory), os.scandir(directory) as entries:
-            for entry in entries:
-                if not entry.is_file(follow_symlinks=False):
-                    raise _leads_out(name)
+            used = [entry for entry in entries if name != PACKS or is_pack(entry.name)]
+            if not all(entry.is_file(follow_symlinks=False) for entry in used):
+                raise _leads_out(name)
+        if name == PACKS:
+            self._link_packs([entry.name for entry in used])
         if status.st_ctime_ns < time.time_ns() - SETTLED_NS:
             self._seen[name] = mark
         else:  # listed again next time
             self._seen.pop(name, None)
             self.young = True
+
+    def _link_packs(self, names: list[str]) -> None:
+        link_packs(self.links / PACKS, self.place.git_dir / "objects" / PACKS, names)
 
 
 def _leads_out(name: str) -> Unavailable:

@@ -19,6 +19,7 @@ from toolgate.workspace.git.memo import Memo
 from toolgate.workspace.git.program import Output, find_git, run
 from toolgate.workspace.git.refs import Refs, newest, read_refs, stamp_of
 from toolgate.workspace.git.store import SETTLED_NS, Store
+from toolgate.workspace.git.tracked import Tracked
 
 _LOCK = "alive"
 
@@ -38,8 +39,12 @@ class View:
     """Differs when an object came or went; None where that cannot be told."""
     turns: int = 0
     """How often the refs were found changed."""
+    tracked: Tracked = field(init=False)
     _settled: bool = False
     _refreshing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self.tracked = Tracked(self.place)
 
     @classmethod
     def make(cls, place: Place, cache: Path) -> View:

@@ -19,16 +19,17 @@ from pathlib import Path
 
 from toolgate.core.errors import CallError, TooLarge
 from toolgate.workspace.confine import held, open_directory
+from toolgate.workspace.git.aside import aside
 from toolgate.workspace.git.history import DIFF_SECONDS, OUTPUT_CAP, compare
-from toolgate.workspace.git.locate import Place, read_beneath
+from toolgate.workspace.git.locate import read_beneath
 from toolgate.workspace.git.names import unquote
 from toolgate.workspace.git.patch import Changed, Visible
+from toolgate.workspace.git.program import Output
 from toolgate.workspace.git.view import View
 
 MAX_FILES = 2000
 FILE_CAP = 4 << 20
 TOTAL_CAP = 64 << 20
-INDEX_CAP = 256 << 20
 _GONE = "000000"
 _MAYBE_CONVERTED = (b"\r", b"\0", b"$Id")
 """Content without any of these, in ASCII, is stored as it is, whatever the attributes say."""
@@ -51,7 +52,7 @@ async def compare_working_tree(
     """`base` is a commit or a tree. Files that git does not track are not part of it."""
     with tempfile.TemporaryDirectory(prefix="moment-", dir=view.directory) as name:
         moment = Path(name)
-        index = await asyncio.to_thread(_copy_index, view.place, moment)
+        index = await asyncio.to_thread(view.tracked.copy, moment, view.refs.hash_name)
         differences = await _differences(view, base, index, visible, paths)
         fresh = Moment(view, moment, index)
         # a blocked file that changed in place is not even read; one that came or went may be half of a rename
@@ -69,23 +70,6 @@ async def compare_working_tree(
         return changed
 
 
-def _copy_index(place: Place, moment: Path) -> Path:
-    """A copy that keeps its time: git compares files' times with it."""
-    for name in ("index", *_shared_indexes(place)):
-        content = place.read(name, INDEX_CAP)
-        status = place.status(name)
-        if content is not None and status is not None:
-            (moment / name).write_bytes(content)
-            os.utime(moment / name, ns=(status.st_mtime_ns, status.st_mtime_ns))
-    return moment / "index"
-
-
-def _shared_indexes(place: Place) -> list[str]:
-    handle = open_directory(place.mount.root, place.git, place.git, follow=False)
-    with held(handle), os.scandir(handle) as entries:
-        return [entry.name for entry in entries if entry.name.startswith("sharedindex.")]
-
-
 async def _differences(
     view: View, base: str, index: Path, visible: Visible, paths: Sequence[str]
 ) -> list[Difference]:
@@ -95,6 +79,15 @@ async def _differences(
         "--ignore-submodules=all", base, "--",
         seconds=DIFF_SECONDS, cap=OUTPUT_CAP, env=view.env(work_tree=True, index=index),
     )  # fmt: skip
+    found = await aside(len(output.data), lambda: _listed(output, visible, paths))
+    if not output.whole or len(found) > MAX_FILES:
+        raise TooLarge(
+            f"more than {MAX_FILES:,} files differ from the commit", "give `paths` to look at some of them"
+        )
+    return list(found.values())
+
+
+def _listed(output: Output, visible: Visible, paths: Sequence[str]) -> dict[str, Difference]:
     found: dict[str, Difference] = {}
     for line in output.data.split(b"\n"):
         if not line.startswith(b":") or not output.whole:
@@ -105,11 +98,7 @@ async def _differences(
         wanted = not paths or any(path == one or path.startswith(one + "/") for one in paths)
         if wanted or (_GONE in (old_mode, new_mode) and not visible(path)):
             found[path] = Difference(path, old_mode, old_id, new_mode, wanted)
-    if not output.whole or len(found) > MAX_FILES:
-        raise TooLarge(
-            f"more than {MAX_FILES:,} files differ from the commit", "give `paths` to look at some of them"
-        )
-    return list(found.values())
+    return found
 
 
 @dataclass(slots=True)

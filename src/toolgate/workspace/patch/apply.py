@@ -32,6 +32,9 @@ class Patched:
     """For each hunk, how many lines from its place it was found; 0 is exact."""
     mode: int
     """The mode that the diff asks for; 0 where it says nothing."""
+    insertions: int
+    deletions: int
+    """Lines, of all hunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,9 @@ def _apply_file(tree: _Tree, patch: FilePatch) -> Patched:
         tree.written[patch.new] = after
     if patch.op == "modify":
         tree.edited.add(patch.new)
-    return Patched(patch.new, patch.op, patch.old, len(patch.hunks), offsets, patch.new_mode)
+    plus = sum(len(hunk.new) - hunk.context for hunk in patch.hunks)
+    minus = sum(len(hunk.old) - hunk.context for hunk in patch.hunks)
+    return Patched(patch.new, patch.op, patch.old, len(patch.hunks), offsets, patch.new_mode, plus, minus)
 
 
 def _start(tree: _Tree, patch: FilePatch) -> bytes:

@@ -9,6 +9,8 @@ from toolgate.workspace.patch import names
 from toolgate.workspace.patch.model import REGULAR, FilePatch, Hunk, Op, malformed, shown
 from toolgate.workspace.patch.names import NOWHERE
 
+LONGEST = 1 << 16
+"""Bytes: two names of the greatest length, every byte of them escaped."""
 _WORDS = (
     b"old mode ", b"new mode ", b"deleted file mode ", b"new file mode ", b"copy from ", b"copy to ",
     b"rename from ", b"rename to ", b"similarity index ", b"dissimilarity index ", b"index ", b"--- ", b"+++ ",
@@ -162,4 +164,6 @@ def may_create(op: Op, hunks: tuple[Hunk, ...]) -> bool:
 def _rest(lines: list[bytes], at: int, word: bytes) -> bytes:
     if not lines[at].endswith(b"\n"):
         raise malformed("the diff ends in the middle of a line", at + 1, "end the diff with a line end")
+    if len(lines[at]) > LONGEST:
+        raise malformed(f"a header of {len(lines[at]):,} bytes", at + 1, "give the names of real files")
     return lines[at][len(word) : -1]

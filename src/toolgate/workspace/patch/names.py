@@ -14,7 +14,10 @@ _PREFIXES = frozenset("abciow12")  # a/ b/, and git's mnemonic ones
 _SINGLE = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 _QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(rb'\\(?:([0-3][0-7]{2})|([abtnvfr"\\])|)')
-_DATE = re.compile(r"[ \t]+(\d{4}-\d\d-\d\d[ \t]+\d\d:\d\d:\d\d(?:\.\d+)?(?:[ \t]+[-+]\d\d:?\d\d)?)$")
+_DATE = re.compile(
+    r"[ \t](\d{4}-\d\d-\d\d[ \t]{1,4}\d\d:\d\d:\d\d(?:\.\d{1,12})?(?:[ \t]{1,4}[-+]\d\d:?\d\d)?)$"
+)
+_LONGEST_DATE = 64
 
 
 def name_in(raw: bytes, line: int) -> str:
@@ -36,8 +39,8 @@ def file_header(raw: bytes, line: int) -> tuple[str, str]:
     name, tab, date = text.partition("\t")
     if tab:
         return name, date.strip()
-    found = _DATE.search(text)
-    return (text[: found.start()], found[1]) if found else (text, "")
+    found = _DATE.search(text, max(len(text) - _LONGEST_DATE, 0))
+    return (text[: found.start()].rstrip(" \t"), found[1]) if found else (text, "")
 
 
 def both_names(raw: bytes, line: int) -> tuple[str, str] | None:
@@ -49,9 +52,13 @@ def both_names(raw: bytes, line: int) -> tuple[str, str] | None:
         at = raw.index(b' "')
         return _decoded(raw[:at], line), name_in(raw[at + 1 :], line)
     text = _decoded(raw, line)
-    pairs = [(text[:at], text[at + 1 :]) for at, char in enumerate(text) if char == " "]
-    if len(pairs) == 1:
-        return pairs[0]
+    if text.count(" ") == 1:
+        old, _, new = text.partition(" ")
+        return old, new
+    # two names that are the same but for their prefixes can only meet in the middle
+    middle = len(text) // 2
+    places = [at for at in range(max(middle - 2, 0), min(middle + 3, len(text))) if text[at] == " "]
+    pairs = [(text[:at], text[at + 1 :]) for at in places]
     same = [pair for pair in pairs if _tail(pair[0]) == _tail(pair[1])]
     return same[0] if len(same) == 1 else None
 

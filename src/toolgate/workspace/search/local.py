@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from toolgate.core.errors import CallError
 from toolgate.workspace.confine import open_with_status
 from toolgate.workspace.search.content import Matcher, TooMuch, search_content
-from toolgate.workspace.search.query import Found, Match, Query, top
+from toolgate.workspace.search.query import Found, Match, Query, Tell, top
 from toolgate.workspace.search.starts import Start
 from toolgate.workspace.search.tree import TooMany, Walk
 
@@ -20,6 +20,8 @@ MAX_NAMES = 1000
 MAX_BYTES = 4 << 20
 MAX_HITS = 10_000
 """Beyond any of these, rg is faster. Four megabytes may have two million lines that match."""
+MAX_WORK = 20_000_000
+"""Bytes times steps: a search in process cannot be ended, rg can."""
 
 
 @dataclass(slots=True)
@@ -31,6 +33,8 @@ class Local:
     names: int = MAX_NAMES
     files: int = MAX_FILES
     hits: int = MAX_HITS
+    work: int = MAX_WORK
+    tell: Tell | None = None
     matches: list[Match] = field(default_factory=list)
     total: int = 0
     searched: int = 0
@@ -80,11 +84,16 @@ class Local:
             raise TooMuch
         data = read_up_to(handle, self.room, status.st_size)
         self.room -= len(data)
+        if not self.matcher.within(len(data), self.work):
+            raise TooMuch
+        self.work -= len(data) * self.matcher.weight
         self.searched += 1
         room = self.query.max_matches - len(self.matches)
         found, total = search_content(self.matcher, data, shown, self.query, room, most=self.hits)
         self.hits -= total
         self.matches += found
+        if found and self.tell is not None:
+            self.tell(found)
         self.total += total
         if total:
             self.counts[shown] = total

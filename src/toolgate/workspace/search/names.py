@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -25,6 +25,7 @@ MAX_SHUT = 128
 MAX_TOLD = 8 << 10
 """Characters of all that rg is told."""
 MAX_DEPTH = 128
+MAX_TOUCHED = 4096
 _SHARE = 16
 """Of all watches that a user may have, one mount takes this part at most: editors live on them too."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -45,6 +46,11 @@ class Names:
     _told: int = 0
     _shut: dict[str, None] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    heard: int = 0
+    """How many names have come so far."""
+    _touched: dict[str, int] = field(default_factory=dict)
+    """Paths that something came to, each with when: not long ago."""
+    _since: int = 0
 
     def shut(self) -> tuple[str, ...] | None:
         """The paths that the rules keep shut and that rg would come to; None where they are not known any more."""
@@ -65,8 +71,27 @@ class Names:
             if event.watch < 0:
                 raise Unknown("more has happened than the queue could hold")
             return
-        if self.judge(self._directories[event.watch] + event.name, event.name, event.directory):
+        relative = self._directories[event.watch] + event.name
+        if relative + "/" in self._prefixes:
+            raise Unknown("something has come in the place of a directory")
+        if self.judge(relative, event.name, event.directory):
             raise Unknown("there is a new directory, with names of its own")
+        self._touch(relative)
+
+    def _touch(self, relative: str) -> None:
+        self.heard += 1
+        if len(self._touched) >= MAX_TOUCHED:
+            self._touched.clear()
+            self._since = self.heard
+        self._touched[relative] = self.heard
+
+    def touched(self, mark: int, names: Iterable[str]) -> bool:
+        """Whether something came to one of these paths since `heard` was `mark`: what was read there in between may
+        have been something else."""
+        with self._lock:
+            if self.heard == mark:
+                return False
+            return mark < self._since or any(self._touched.get(name, 0) > mark for name in names)
 
     def judge(self, relative: str, name: str, directory: bool) -> bool:
         """Whether it is a directory to look into."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from toolgate.core.errors import InvalidArgs, Unavailable
 from toolgate.workspace.confine import held
+from toolgate.workspace.search.fence import available, fenced
 
 _CHUNK = 1 << 18
 _ERRORS = 8192
@@ -65,10 +66,12 @@ def run_quietly(
     deadline: float,
     take: Callable[[bytes], None],
     tick: Callable[[], None],
+    below: Sequence[int] = (),
 ) -> bool:
     """The same for many short pieces of output: rg writes them into memory, and nobody wakes up for each.
 
-    `take` gets what is new now and then, and the rest at the end. Says whether that is all.
+    `take` gets what is new now and then, and the rest at the end. Says whether that is all. With `below`, rg opens
+    nothing but what is in these directories.
     """
     memory = os.memfd_create("rg", os.MFD_CLOEXEC)
     taken = 0
@@ -80,7 +83,7 @@ def run_quietly(
             take(chunk)
         return taken <= MAX_OUTPUT
 
-    with held(memory), _started(args, where, (), memory) as process:
+    with held(memory), _started(args, where, (), memory, below) as process:
         try:
             complete, errors = _read(process, deadline, lambda chunk: True, tick, look)
         finally:
@@ -92,20 +95,27 @@ def run_quietly(
     return complete
 
 
-def _started(args: Sequence[str], where: int, handles: Sequence[int], out: int) -> subprocess.Popen[bytes]:
+def _started(
+    args: Sequence[str], where: int, handles: Sequence[int], out: int, below: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
     program = find_rg()
     if program is None:
         raise Unavailable("this search needs rg, which is not installed", FIX)
-    return subprocess.Popen(  # noqa: S603 - a fixed program, a list of arguments, nothing inherited
-        [program, *args],
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=subprocess.PIPE,
-        cwd=f"/proc/self/fd/{where}",
-        env={},
-        pass_fds=handles,
-        bufsize=0,
-    )
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - a fixed program, a list of arguments, nothing inherited
+            [program, *args],
+            stdin=nothing,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            cwd=f"/proc/self/fd/{where}",
+            env={},
+            pass_fds=handles,
+            bufsize=0,
+        )
+
+    with held(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) as nothing:
+        return fenced(start, below, program) if below and available() else start()
 
 
 def _read(
@@ -158,7 +168,7 @@ def _wait(process: subprocess.Popen[bytes], until: float) -> None:
 def _mistake(errors: bytes) -> InvalidArgs:
     text = errors.decode("utf-8", "replace").strip().removeprefix("rg: ")
     first, _, rest = text.partition("\n")
-    detail = rest.rpartition("error: ")[2].strip() if "error: " in rest else ""
+    detail = rest.rpartition("error: ")[2].strip().partition("\n")[0] if "error: " in rest else ""
     message = f"{first.rstrip(':')}: {detail}" if detail else first
     return InvalidArgs(
         f"the pattern cannot be searched for: {message}",

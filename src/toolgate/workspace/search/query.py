@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 EXCLUDED = (
@@ -16,6 +16,8 @@ MAX_TEXT = 500
 
 
 TOP = 5
+Tell = Callable[[Sequence["Match"]], None]
+"""Gets what was found in one file while the search goes on."""
 
 
 @dataclass(frozen=True, slots=True)

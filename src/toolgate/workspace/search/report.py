@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,12 @@ from toolgate.workspace.search.query import Hit, Match, Query, make_match
 MAX_BYTES = 128 << 20
 """A line with millions of matches could fill any memory; such a file's lines are left out, its count stays."""
 
+_LONG = 1 << 16
+_FIRST = re.compile(
+    rb',"submatches":\[\{"match":\{"(?:text|bytes)":"(?:[^"\\]|\\.){0,20000}"\},"start":\d+,"end":\d+\}'
+)
+"""Up to the end of the first match in a line. Within a text every quote is escaped, so that no line can pose as it."""
+
 
 @dataclass(slots=True)
 class Report:
@@ -20,7 +27,10 @@ class Report:
     handles: list[int] = field(default_factory=list)
     matches: dict[str, list[Match]] = field(default_factory=dict)
     _files: dict[str, tuple[str, str]] = field(default_factory=dict)
-    _rest: list[bytes] = field(default_factory=list)
+    _rest: bytearray = field(default_factory=bytearray)
+    """Of the message that has begun."""
+    _looked: int = 0
+    _enough: bool = False
     _size: int = 0
     _lines: dict[int, bytes] = field(default_factory=dict)
     _hits: list[Hit] = field(default_factory=list)
@@ -44,13 +54,28 @@ class Report:
         self._size += len(chunk)
         if self._size > MAX_BYTES:
             return False
-        head, newline, tail = chunk.rpartition(b"\n")
-        if newline:
-            for message in b"".join([*self._rest, head]).split(b"\n"):
-                self._hear(orjson.loads(message))
-            self._rest = []
-        self._rest.append(tail)
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            self._add(part)
+            if self._rest:
+                self._hear(orjson.loads(self._rest))
+            self._rest, self._looked, self._enough = bytearray(), 0, False
+        self._add(rest)
         return True
+
+    def _add(self, part: bytes) -> None:
+        """Of a line with millions of matches only the first is asked for; the rest of its message is not kept."""
+        if self._enough:
+            return
+        self._rest += part
+        if len(self._rest) < _LONG:
+            return
+        first = _FIRST.search(self._rest, self._looked)
+        self._looked = max(len(self._rest) - _LONG // 2, 0)
+        if first is not None:
+            del self._rest[first.end() :]
+            self._rest += b"]}}"
+            self._enough = True
 
     def _hear(self, message: dict[str, Any]) -> None:
         data = message["data"]

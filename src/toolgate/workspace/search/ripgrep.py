@@ -1,7 +1,8 @@
 """The engine for large trees: rg counts, many files at once; what is shown is then taken from the first files.
 
 rg walks by path, so a directory swapped for a link under its feet could lead it out. Therefore the walk only
-yields names and counts; every line that is shown comes from a handle that the mount's confinement opened.
+yields names and counts; every line that is shown comes from a handle that the mount's confinement opened. And the walk
+is made behind a fence, or it is known afterwards that no name was swapped while it went on.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from toolgate.core.errors import CallError, InvalidArgs, TimedOut
 from toolgate.workspace.confine import open_with_status
 from toolgate.workspace.search.content import Matcher, TooMuch, Unequal, search_content
 from toolgate.workspace.search.counts import Counts
-from toolgate.workspace.search.local import may_search, read_up_to
+from toolgate.workspace.search.local import MAX_WORK, may_search, read_up_to
 from toolgate.workspace.search.names import Names
 from toolgate.workspace.search.program import run, run_quietly
-from toolgate.workspace.search.query import Found, Match, Query, top
+from toolgate.workspace.search.query import Found, Match, Query, Tell, top
 from toolgate.workspace.search.report import Report
 from toolgate.workspace.search.rgglobs import exactly, options, plain_options
 from toolgate.workspace.search.starts import Start
@@ -54,6 +55,7 @@ class Ripgrep:
     progress: Progress | None = None
     names: Names | None = None
     """Of the mount that all starts are in."""
+    tell: Tell | None = None
     _ahead: dict[str, list[Match]] = field(default_factory=dict)
     """Read while rg goes on: as long as all that is found can be shown, it will be."""
     _counted: int = 0
@@ -78,28 +80,33 @@ class Ripgrep:
         return self._show(starts[0], counts, searched, complete)
 
     def _count(self, starts: list[Start]) -> _Counted:
-        shut = self.names.shut() if self.names is not None else None
-        if self.names is None or shut is None:
-            return self._run(starts, _choice(starts))
-        begun = time.monotonic()
+        names = self.names
+        shut = names.shut() if names is not None else None
+        if names is None or shut is None:
+            return self._run(starts, _choice(starts), fence=True)
+        begun, mark = time.monotonic(), names.heard
         try:
-            counted = self._run(starts, plain_options(starts[0].selection, shut))
+            counted = self._run(starts, plain_options(starts[0].selection, shut), fence=False)
         except InvalidArgs:  # of the pattern, and then again; or of a path that rg takes for something else
-            counted = self._run(starts, _choice(starts))
-            self.names.watch.close()
+            counted = self._run(starts, _choice(starts), fence=True)
+            names.watch.close()
             return counted
-        if not counted.complete or self.names.shut() == shut:
+        same = names.shut() == shut
+        if same and not names.touched(mark, counted.files):
             return counted
-        self.names.watch.close()  # a name has come that rg was not told to leave out; where one comes, more may
+        if not same:
+            names.watch.close()  # a name has come that rg was not told to leave out; where one comes, more may
         now = time.monotonic()
-        if self.deadline - now < 2 * (now - begun):
-            # too late to search again: what it found is judged, what it counted is not
-            return counted._replace(searched=len(counted.files))
+        if not counted.complete or self.deadline - now < 2 * (now - begun):
+            # too late to search again: what was read here is what it is, what rg counted may be something else
+            exact = {name: len(found) for name, found in self._ahead.items() if name in counted.files}
+            return _Counted(exact, len(exact), complete=False)
         self._ahead.clear()
         self._counted = 0
-        return self._run(starts, _choice(starts))
+        return self._run(starts, _choice(starts), fence=True)
 
-    def _run(self, starts: list[Start], choice: Sequence[str]) -> _Counted:
+    def _run(self, starts: list[Start], choice: Sequence[str], *, fence: bool) -> _Counted:
+        """Behind the fence, unless it will be known that no name was swapped meanwhile."""
         begun = time.monotonic()
         heard = Counts()
         counts: dict[str, int] = {}
@@ -107,7 +114,9 @@ class Ripgrep:
         def take(chunk: bytes) -> None:
             for name, count in heard.take(chunk):
                 start = _reached(starts, name)
-                if start is not None and (self._look_ahead(start, name, count) or _is_there(start, name)):
+                if start is not None and (
+                    self._look_ahead(start, name, count) or _is_there(start, name, confined=fence)
+                ):
                     counts[name] = count
                     self._counted += count
 
@@ -118,7 +127,8 @@ class Ripgrep:
                 )
 
         args = [*_COMMON, *_WALK, *self._pattern(), *choice, "--", *_where(starts)]
-        complete = run_quietly(args, starts[0].root.handle, self.deadline, take, tick)
+        below = [start.handle if start.directory else start.root.handle for start in starts] if fence else []
+        complete = run_quietly(args, starts[0].root.handle, self.deadline, take, tick, below)
         return _Counted(counts, heard.searched if complete else len(counts), complete)
 
     def _look_ahead(self, start: Start, name: str, count: int) -> bool:
@@ -132,6 +142,8 @@ class Ripgrep:
         try:
             if may_search(status, start.hard_links):
                 self._ahead[name] = self._here(handle, status, start, name, count)
+                if self.tell is not None and self._ahead[name]:
+                    self.tell(self._ahead[name])
                 return True
         except (OSError, Unequal, TooMuch):
             pass
@@ -203,6 +215,8 @@ class Ripgrep:
             return []
         if self.matcher is None or status.st_size > MAX_BYTES:
             raise TooMuch
+        if not self.matcher.within(status.st_size, MAX_WORK):
+            raise TooMuch
         data = read_up_to(handle, MAX_BYTES, status.st_size)
         shown, most = start.shown(name), self.query.max_matches
         return search_content(self.matcher, data, shown, self.query, most, told)[0]
@@ -233,7 +247,11 @@ def _reached(starts: list[Start], name: str) -> Start | None:
     return None
 
 
-def _is_there(start: Start, name: str) -> bool:
-    with suppress(OSError, ValueError):
+def _is_there(start: Start, name: str, *, confined: bool) -> bool:
+    with suppress(OSError, ValueError, CallError):
+        if confined:
+            handle, status = open_with_status(start.root, name, name, follow=False)
+            os.close(handle)
+            return may_search(status, start.hard_links)
         return may_search(os.stat(name, dir_fd=start.root.handle, follow_symlinks=False), start.hard_links)
     return False

@@ -14,7 +14,7 @@ from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.content import TooMuch, Unequal, matcher
 from toolgate.workspace.search.known import names_of
 from toolgate.workspace.search.local import Local, join
-from toolgate.workspace.search.query import EXCLUDED, Found, Query
+from toolgate.workspace.search.query import EXCLUDED, Found, Query, Tell
 from toolgate.workspace.search.ripgrep import Ripgrep
 from toolgate.workspace.search.small import QUICK, remember, search_small
 from toolgate.workspace.search.starts import Start, opened
@@ -36,14 +36,17 @@ def search(
     *,
     seconds: float = TIME_LIMIT,
     progress: Callable[[str], None] | None = None,
+    tell: Tell | None = None,
     engine: Engine = "auto",
 ) -> Found:
-    """`engine` is for comparing the two; a named one that cannot answer raises."""
+    """`tell` gets matches as they are found, some of them perhaps twice. `engine` is for comparing the two; a named one that cannot answer raises."""
     _check(query.pattern)
     begun = time.monotonic()
     where = (tuple(paths) or (ROOT,), files, tuple(excluded))
     with opened(mounts, *where) as groups:
-        parts = [_search_mount(mounts, starts, query, begun + seconds, progress, engine) for starts in groups]
+        parts = [
+            _search_mount(mounts, starts, query, begun + seconds, progress, tell, engine) for starts in groups
+        ]
         if len(groups) == 1 and time.monotonic() - begun < QUICK:
             remember(mounts, where, groups[0])
     found = parts[0] if len(parts) == 1 else join(parts, query.max_matches)
@@ -69,6 +72,7 @@ def _search_mount(
     query: Query,
     deadline: float,
     progress: Callable[[str], None] | None,
+    tell: Tell | None,
     engine: Engine,
 ) -> Found:
     matched = matcher(query.pattern, query.case_sensitive)
@@ -78,7 +82,7 @@ def _search_mount(
                 raise Unequal
             if engine == "auto" and _known_large(starts):
                 raise Unequal
-            return Local(matched, query, deadline).search(starts)
+            return Local(matched, query, deadline, tell=tell).search(starts)
         except Unequal:
             if engine == "local":
                 raise
@@ -86,7 +90,7 @@ def _search_mount(
             if engine == "local":
                 raise
             _remember_large(starts)
-    return Ripgrep(query, matched, deadline, progress, names_of(mounts, starts)).search(starts)
+    return Ripgrep(query, matched, deadline, progress, names_of(mounts, starts), tell).search(starts)
 
 
 def _known_large(starts: Sequence[Start]) -> bool:

@@ -21,7 +21,7 @@ from toolgate.workspace.search.query import Found, Query
 from toolgate.workspace.search.starts import Start, opened
 from toolgate.workspace.search.tree import TooMany, Walk
 
-FILES, NAMES, BYTES, HITS = 32, 128, 128 << 10, 256
+FILES, NAMES, BYTES, HITS, WORK = 32, 128, 128 << 10, 256, 400_000
 """Beyond any of these it is given up: a text may have a line that matches in every second byte."""
 QUICK = 0.003
 """Seconds: what a commit may take on the event loop as well."""
@@ -42,7 +42,7 @@ def search_small(mounts: Mounts, query: Query, where: Where) -> Found | None:
         return None
     try:
         with opened(mounts, *where) as groups:
-            return Local(matched, query, now + QUICK, BYTES, NAMES, FILES, HITS).search(groups[0])
+            return Local(matched, query, now + QUICK, BYTES, NAMES, FILES, HITS, WORK).search(groups[0])
     except (Unequal, TooMuch):
         known.pop(where, None)
         return None

@@ -15,6 +15,10 @@ MAX_REPEAT = 50
 MAX_SIZE = 1000
 _ESCAPED = frozenset(r"\.+*?()|[]{}^$#&-~/")
 _PLAIN = frozenset(string.ascii_letters + string.digits + " \t!\"#%&',-/:;<=>@_`~")
+_BRANCHING = frozenset("[{*+?|.\\")
+_LIGHT = 12
+"""RE2 makes one state of many, as long as there is room for all that come up: with so few there always is, and with
+nothing but plain characters too. Otherwise a byte may take as many steps as the pattern has places."""
 _CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t\x0b\f\r "}  # RE2's own \s lacks the vertical tab
 _END_OF_RANGE = frozenset(string.ascii_letters + string.digits)
 
@@ -24,6 +28,8 @@ class Plan:
     source: str
     ascii_only: bool
     """Equal only on files without characters beyond ASCII."""
+    weight: int
+    """How many steps a byte may take."""
 
 
 class _Refused(Exception):
@@ -67,7 +73,9 @@ class _Reader:
         self._close_branch()
         if self.stack[0].size > MAX_SIZE:
             raise _Refused
-        return Plan("(?m:" + "".join(self.out) + ")", self.ascii_only)
+        size = self.stack[0].size
+        light = size <= _LIGHT or not set(self.text) & _BRANCHING
+        return Plan("(?m:" + "".join(self.out) + ")", self.ascii_only, 1 if light else size)
 
     def _next(self) -> str:
         if self.at >= len(self.text):

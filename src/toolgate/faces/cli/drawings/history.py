@@ -7,60 +7,61 @@ from typing import Any
 
 from rich.text import Text
 
-from toolgate.faces.cli.drawings import paint
+from toolgate.core.display import legible
+from toolgate.faces.cli.drawings import Line, content, paint
 
 _MARKS = {"context": (" ", ""), "addition": ("+", "green"), "deletion": ("-", "red")}
 _HALF = 60
 
 
-def draw_diff(data: Any, person: bool) -> Iterator[Text]:
+def draw_diff(data: Any, person: bool) -> Iterator[Line]:
     for diff in data["diffs"]:
         yield from _file(diff)
     if person:
         if data["diffs"]:
-            yield Text("")
+            yield Line()
         yield paint(data["summary"], "dim")
 
 
-def draw_log(data: Any, person: bool) -> Iterator[Text]:
+def draw_log(data: Any, person: bool) -> Iterator[Line]:
     for index, commit in enumerate(data["commits"]):
         if index:
-            yield Text("")
+            yield Line()
         yield from _commit(commit)
     if person:
         if data["commits"]:
-            yield Text("")
+            yield Line()
         yield paint(data["summary"], "dim")
 
 
-def draw_show(data: Any, person: bool) -> Iterator[Text]:
+def draw_show(data: Any, person: bool) -> Iterator[Line]:
     yield from _commit(data["commit"])
 
 
-def _commit(commit: Any) -> Iterator[Text]:
+def _commit(commit: Any) -> Iterator[Line]:
     yield paint(f"commit {commit['hash']}", "yellow")
     if len(commit.get("parents", ())) > 1:
         yield paint("Merge:  " + " ".join(parent[:10] for parent in commit["parents"]))
     yield paint(f"Author: {commit['author']} <{commit['email']}>")
     yield paint(f"Date:   {commit['date']}")
-    yield Text("")
+    yield Line()
     for line in commit["message"].rstrip("\n").split("\n"):
-        yield paint("    " + line if line else "")
-    yield Text("")
+        yield content("    " + line if line else "")
+    yield Line()
     for name in commit["files_changed"]:
         yield paint(f" {name}", "dim")
     stats, more = commit["stats"], commit.get("more_files", 0)
     count = len(commit["files_changed"]) + more
     listed = f" (and {more:,} more files)" if more else ""
-    yield Text(f" {count:,} changed, +{stats['insertions']:,}/-{stats['deletions']:,}{listed}", "dim")
+    yield paint(f" {count:,} changed, +{stats['insertions']:,}/-{stats['deletions']:,}{listed}", "dim")
     for diff in commit.get("diff", ()):
-        yield Text("")
+        yield Line()
         yield from _file(diff)
     if "cut" in commit:
         yield paint(f"… {commit['cut']}", "yellow")
 
 
-def _file(diff: Any) -> Iterator[Text]:
+def _file(diff: Any) -> Iterator[Line]:
     new, old = diff["path"], diff.get("old_path") or diff["path"]
     yield paint(f"diff --git a/{old} b/{new}", "bold")
     if diff["status"] in ("added", "deleted"):
@@ -72,47 +73,49 @@ def _file(diff: Any) -> Iterator[Text]:
     if "old_path" in diff:
         yield paint(f"rename from {old}", "bold")
         yield paint(f"rename to {new}", "bold")
+    before = "/dev/null" if diff["status"] == "added" else f"a/{old}"
+    after = "/dev/null" if diff["status"] == "deleted" else f"b/{new}"
     if diff.get("binary"):
-        yield Text("Binary files differ")
+        yield paint(f"Binary files {before} and {after} differ")
     if diff["hunks"]:
-        yield paint("--- /dev/null" if diff["status"] == "added" else f"--- a/{old}", "bold")
-        yield paint("+++ /dev/null" if diff["status"] == "deleted" else f"+++ b/{new}", "bold")
+        yield paint(f"--- {before}", "bold")
+        yield paint(f"+++ {after}", "bold")
     for hunk in diff["hunks"]:
         yield from _hunk(hunk)
     if "cut" in diff:
         yield paint(f"… {diff['cut']}", "yellow")
 
 
-def _hunk(hunk: Any) -> Iterator[Text]:
+def _hunk(hunk: Any) -> Iterator[Line]:
     old, new = (
         f"{hunk[f'{side}_start']}" + (f",{hunk[f'{side}_lines']}" if hunk[f"{side}_lines"] != 1 else "")
         for side in ("old", "new")
     )
     section = f" {hunk['section']}" if hunk.get("section") else ""
-    yield paint(f"@@ -{old} +{new} @@", "cyan").append_text(paint(section))
+    yield paint(f"@@ -{old} +{new} @@", "cyan").append_line(content(section))
     for line in hunk.get("lines", ()):
         mark, style = _MARKS[line["type"]]
-        yield paint(mark + line["content"], style)
+        yield content(mark + line["content"], style)
         if line.get("no_newline"):
-            yield Text("\\ No newline at end of file", "dim")
+            yield paint("\\ No newline at end of file", "dim")
     for row in hunk.get("rows", ()):
-        yield _side(row["left"]).append(" │ ", "dim").append_text(_side(row["right"]))
+        yield _side(row["left"]).append(" │ ", "dim").append_line(_side(row["right"]))
     if "cut" in hunk:
         yield paint(f"… {hunk['cut']}", "yellow")
 
 
-def _side(line: Any) -> Text:
+def _side(line: Any) -> Line:
     """One half of a row, always as wide."""
     if line is None:
-        return Text(" " * (_HALF + 7))
+        return paint(" " * (_HALF + 7))
     mark, style = _MARKS[line["type"]]
-    text = paint(f"{line['line_number']:>5} {mark}{line['content']}", style)
+    text = Text(legible(f"{line['line_number']:>5} {mark}{line['content']}"), tab_size=8)
     text.expand_tabs(8)
     text.truncate(_HALF + 7, overflow="ellipsis", pad=True)
-    return text
+    return paint(text.plain, style)
 
 
-def draw_blame(data: Any, person: bool) -> Iterator[Text]:
+def draw_blame(data: Any, person: bool) -> Iterator[Line]:
     lines = data["lines"]
     authors = max((len(line["commit"]["author"]) for line in lines), default=0)
     width = len(str(lines[-1]["line_number"])) if lines else 0
@@ -122,11 +125,11 @@ def draw_blame(data: Any, person: bool) -> Iterator[Text]:
         yield (
             paint(commit["short_hash"], "yellow")
             .append(" (")
-            .append_text(who)
-            .append_text(paint(f" {commit['date'][:10]}", "dim"))
+            .append_line(who)
+            .append_line(paint(f" {commit['date'][:10]}", "dim"))
             .append(f" {line['line_number']:>{width}}", "green")
             .append(") ")
-            .append_text(paint(line.get("content", "")))
+            .append_line(content(line.get("content", "")))
         )
     if person:
         yield paint(data["summary"], "dim")

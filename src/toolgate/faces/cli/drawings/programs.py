@@ -6,23 +6,21 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from rich.text import Text
-
-from toolgate.faces.cli.drawings import paint
+from toolgate.faces.cli.drawings import Line, content, paint
 
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 _STATES = {"applied": "green", "pending": "yellow"}
 
 
-def draw_run(data: Any, person: bool) -> Iterator[Text]:
+def draw_run(data: Any, person: bool) -> Iterator[Line]:
     if data["job_id"]:  # it has not run yet
         yield _named("job", f"{data['job_id']}; `toolgate jobs show {data['job_id']}` says how it stands")
         return
-    yield from map(paint, _lines(data["stdout"]))
+    yield from map(content, _lines(data["stdout"]))
     if data["stderr"]:
         if person and data["stdout"]:
-            yield Text("stderr", "dim")
-        yield from (paint(line, "red") for line in _lines(data["stderr"]))
+            yield paint("stderr", "dim")
+        yield from (content(line, "red") for line in _lines(data["stderr"]))
     for value in data["outputs"]:
         yield _named("output", json.dumps(value, ensure_ascii=False))
     for file in data["files"]:
@@ -45,11 +43,11 @@ def _lines(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _named(name: str, value: str) -> Text:
-    return paint(f"{name}: ", "bold").append_text(paint(value))
+def _named(name: str, value: str) -> Line:
+    return paint(f"{name}: ", "bold").append_line(paint(value))
 
 
-def _proposal(proposal: Any) -> Iterator[Text]:
+def _proposal(proposal: Any) -> Iterator[Line]:
     state, count = proposal["state"], len(proposal["files"])
     style = _STATES.get(state, "red")
     yield paint(f"proposal {state}: ", f"bold {style}").append(f"{count} change{'s' * (count != 1)}")
@@ -64,7 +62,7 @@ def _proposal(proposal: Any) -> Iterator[Text]:
         yield paint(f"toolgate undo {proposal['event_id']} takes it back", "dim")
 
 
-def _end(data: Any) -> Text:
+def _end(data: Any) -> Line:
     good = data["exit_code"] == 0
     code = "ended from outside" if data["exit_code"] is None else f"exit {data['exit_code']}"
     parts = [f"limit: {data['limit']}"] if data["limit"] else []

@@ -1,0 +1,83 @@
+"""The arguments of `code.*`, and what a model is told of each. Paths say themselves what they are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from toolgate.core.paths import MountPaths
+
+MOST = 1000
+"""Matches that one search shows."""
+
+# --- searching
+
+Pattern = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=4096,
+        description="Regular expression within one line (rust-regex: no look-around, no back-references).",
+    ),
+]
+Paths = Annotated[
+    MountPaths,
+    Field(max_length=100, description="Files and directories to search; none means the whole project."),
+]
+FilePattern = Annotated[
+    str,
+    Field(
+        max_length=512,
+        description="Glob of files to search: a name at any depth (`*.py`), or with `/` a path from the mount.",
+    ),
+]
+Excluded = Annotated[
+    list[Annotated[str, Field(max_length=512)]],
+    Field(max_length=100, description="Globs of files and directories to skip, written like `file_pattern`."),
+]
+Around = Annotated[int, Field(ge=0, le=20, description="Lines to show before and after each match.")]
+CaseSensitive = Annotated[bool, Field(description="Whether upper and lower case differ.")]
+MaxMatches = Annotated[int, Field(ge=1, le=MOST, description="Matching lines to show at most.")]
+Numbers = Annotated[bool, Field(description="Whether each match has `line` and `column`.")]
+
+# --- reading
+
+FirstLine = Annotated[int, Field(ge=1, description="First line to read, counted from 1.")]
+LastLine = Annotated[
+    Annotated[int, Field(ge=1)] | None,
+    Field(description="Last line to read, included; without it, the end of the file."),
+]
+MaxLines = Annotated[int, Field(ge=1, le=10_000, description="Lines to read at most.")]
+Highlight = Annotated[bool, Field(description="Add `syntax_tokens`, to colour the lines by.")]
+WithMetadata = Annotated[
+    bool, Field(description="Add `metadata`: number of lines, size, encoding, time of change.")
+]
+AsList = Annotated[bool, Field(description="Add `lines`: the content as a list.")]
+WithOutline = Annotated[
+    bool,
+    Field(description="Add `outline`, `imports` and `exports` of what was read, if the language is known."),
+]
+MaxSymbols = Annotated[int, Field(ge=1, le=5000, description="Definitions to give at most.")]
+
+# --- listing
+
+Listed = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=512,
+        description="Glob: a name at any depth (`*.py`), or with `/` a path from `directory` (`src/**`).",
+    ),
+]
+Depth = Annotated[
+    int, Field(ge=1, le=100, description="Levels to go down; 1 is what is in `directory` itself.")
+]
+Hidden = Annotated[
+    bool, Field(description="Whether to show names that begin with a dot; blocked ones never are.")
+]
+Order = Annotated[
+    Literal["name", "modified", "size"],
+    Field(description="`modified` is newest first, `size` largest first."),
+]
+MaxEntries = Annotated[int, Field(ge=1, le=5000, description="Entries to give at most.")]

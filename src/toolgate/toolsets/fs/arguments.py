@@ -1,0 +1,40 @@
+"""The arguments of `fs.*`, and what a model is told of each. Paths say themselves what they are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from toolgate.core.paths import MountPath
+
+_GLOB = Field(min_length=1, max_length=1000)
+_Line = Annotated[int, Field(ge=1)]
+
+Glob = Annotated[
+    Annotated[str, _GLOB] | None,
+    Field(description="Only what matches: names here (`*.py`), or with `/` paths below (`**/*.py`)."),
+]
+Pattern = Annotated[
+    str,
+    _GLOB,
+    Field(description="Glob: a name at any depth (`*.py`), or with `/` a path from `base` (`src/**/*.py`)."),
+]
+Limit = Annotated[int, Field(ge=1, le=10_000, description="Entries to give at most.")]
+Detailed = Annotated[bool, Field(description="Add `details`: kind, size and time of change of each.")]
+Ranges = Annotated[
+    Annotated[list[tuple[_Line, _Line]], Field(min_length=1, max_length=100)] | None,
+    Field(description="Lines to read, as `[[first, last], …]`: counted from 1, both included."),
+]
+Content = Annotated[str, Field(description="The whole new text of the file.")]
+IfMatch = Annotated[
+    str | None,
+    Field(description="Write only if the file has this hash: `hash` of `fs.read`, `new_hash` of a write."),
+]
+Added = Annotated[str, Field(description="What to add at the end; no newline is put before it.")]
+Find = Annotated[str, Field(min_length=1, description="The exact text to replace, no pattern; may be lines.")]
+Replace = Annotated[str, Field(description="What to put in its place.")]
+Every = Annotated[bool, Field(description="Replace it wherever it stands, not only where it stands once.")]
+NewPath = Annotated[
+    MountPath, Field(description="Where it goes, with its new name; nothing may be there yet.")
+]

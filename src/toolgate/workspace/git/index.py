@@ -1,0 +1,162 @@
+"""The repository's index, read by us and written anew for git: only entries, and only such as name tracked files.
+
+Git believes its index. It asks the file system for every name in it, `..` and all, and opens the repository that a
+submodule's `.git` leads to. What git gets is therefore what was checked here: no submodules, no extension but the one
+that saves most time, and nothing of an index with a name that git itself would never have put there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from toolgate.core.errors import TooLarge, Unavailable
+from toolgate.workspace.git.trees import fits
+
+MOST_ENTRIES = 1_000_000
+MOST_BYTES = 256 << 20
+_HEADER = struct.Struct(">4sII")
+_LONGEST = 4096
+_SAID, _EXTENDED = 0xFFF, 0x4000
+"""In an entry's flags: the length of its name, as far as it fits, and whether more flags follow."""
+_KIND, _FILE, _LINK, _SUBMODULE = 0o170000, 0o100000, 0o120000, 0o160000
+_NO_PARTS = (b"//", b"/./", b"/../", b"/.git/")
+"""What no path of a commit has in it."""
+_OTHER_FORMS = {
+    b"link": ("it is split", "`git update-index --no-split-index`"),
+    b"sdir": ("it is sparse", "`git sparse-checkout reapply --no-sparse-index`"),
+}
+
+
+class Entry(NamedTuple):
+    mode: int
+    name: bytes
+    raw: bytes
+    """As versions 2 and 3 have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    entries: list[Entry]
+    trees: bytes = b""
+    """The content of the extension `TREE`, if it fits the entries."""
+
+
+def checked(data: bytes, hash_name: str) -> Index:
+    """What it says of files and links. Submodules are left out; what is wrong with it is an error."""
+    hash_size = hashlib.new(hash_name, usedforsecurity=False).digest_size
+    try:
+        magic, version, count = _HEADER.unpack_from(data)
+        if magic != b"DIRC" or version not in (2, 3, 4):
+            raise _damaged(f"it is of version {version}")
+        if count > MOST_ENTRIES:
+            raise TooLarge(f"the index has more than {MOST_ENTRIES:,} entries", "give `compare` a revision")
+        form = struct.Struct(f">24xI12x{hash_size}xH")  # the mode, and after the object's id the flags
+        entries, end = (_shortened if version == 4 else _plain)(data, form, count)
+        trees = _extensions(data, end, len(data) - hash_size).get(b"TREE", b"")
+    except (struct.error, IndexError, ValueError):
+        raise _damaged("it does not end where it should") from None
+    _refuse_names(entries)
+    kept = [entry for entry in entries if entry.mode & _KIND != _SUBMODULE]
+    known = bool(trees) and fits(trees, (entry.name for entry in kept), hash_size)
+    return Index(kept, trees if known else b"")
+
+
+def composed(index: Index, hash_name: str) -> bytes:
+    """An index of this and nothing else."""
+    data = _HEADER.pack(b"DIRC", 3, len(index.entries)) + b"".join([entry.raw for entry in index.entries])
+    if index.trees:
+        data += struct.pack(">4sI", b"TREE", len(index.trees)) + index.trees
+    return data + hashlib.new(hash_name, data, usedforsecurity=False).digest()
+
+
+def _plain(data: bytes, form: struct.Struct, count: int) -> tuple[list[Entry], int]:
+    """Versions 2 and 3: each name ends with a NUL, each entry at a multiple of eight bytes."""
+    entries: list[Entry] = []
+    at, read, fixed = _HEADER.size, form.unpack_from, form.size
+    for _ in range(count):
+        mode, flags = read(data, at)
+        start = at + fixed + (2 if flags & _EXTENDED else 0)
+        said = flags & _SAID
+        stop = start + said if said < _SAID else data.index(b"\0", start)
+        if data[stop]:
+            raise _damaged("a name goes on after its end")
+        end = at + ((stop - at + 8) & ~7)
+        entries.append(Entry(mode, data[start:stop], data[at:end]))
+        at = end
+    return entries, at
+
+
+def _shortened(data: bytes, form: struct.Struct, count: int) -> tuple[list[Entry], int]:
+    """Version 4: each name says how much of the one before it keeps."""
+    entries: list[Entry] = []
+    at, name, total = _HEADER.size, b"", 0
+    for _ in range(count):
+        mode, flags = form.unpack_from(data, at)
+        start = at + form.size + (2 if flags & _EXTENDED else 0)
+        less, after = _number(data, start)
+        stop = data.index(b"\0", after)
+        if less > len(name) or len(name) - less + stop - after > _LONGEST:
+            raise _damaged("a name is made of more than there is")
+        name = name[: len(name) - less] + data[after:stop]
+        raw = _padded(data[at:start], name, form.size, flags)
+        entries.append(Entry(mode, name, raw))
+        at = stop + 1
+        total += len(raw)
+        if total > MOST_BYTES:
+            raise TooLarge(f"the index has more than {MOST_BYTES:,} bytes", "give `compare` a revision")
+    return entries, at
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """Seven bits a byte, and where it ends."""
+    byte = data[at]
+    value = byte & 127
+    while byte & 128 and value <= _LONGEST:
+        at += 1
+        byte = data[at]
+        value = ((value + 1) << 7) + (byte & 127)
+    return value, at + 1
+
+
+def _padded(head: bytes, name: bytes, fixed: int, flags: int) -> bytes:
+    flags = flags & ~_SAID | min(len(name), _SAID)
+    head = head[: fixed - 2] + flags.to_bytes(2, "big") + head[fixed:]
+    return head + name + b"\0" * (8 - (len(head) + len(name)) % 8)
+
+
+def _refuse_names(entries: list[Entry]) -> None:
+    """All at once: an index may have hundreds of thousands."""
+    if not entries:
+        return
+    names = b"\0".join([b"", *[entry.name for entry in entries], b""])
+    parts = names.lower().replace(b"\0", b"/")
+    if names.count(b"\0") != len(entries) + 1 or any(part in parts for part in _NO_PARTS):
+        raise _damaged("it has a name with an empty part, `.`, `..`, `.git` or a NUL in it")
+    kinds = {entry.mode & _KIND for entry in entries} - {_FILE, _LINK, _SUBMODULE}
+    if kinds:
+        raise _damaged(f"it has an entry of mode {kinds.pop():o}")
+
+
+def _extensions(data: bytes, at: int, end: int) -> dict[bytes, bytes]:
+    """Those that only save time. One in small letters changes what the entries mean, and is refused."""
+    found: dict[bytes, bytes] = {}
+    while at + 8 <= end:
+        name, size = struct.unpack_from(">4sI", data, at)
+        if not name[:1].isupper():
+            why, fix = _OTHER_FORMS.get(name, (f"it needs the extension {name!r}", "`git read-tree HEAD`"))
+            raise Unavailable(f"the repository's index cannot be compared with: {why}", fix)
+        found[name] = data[at + 8 : at + 8 + size]
+        at += 8 + size
+    if at != end:
+        raise _damaged("it does not end where it should")
+    return found
+
+
+def _damaged(why: str) -> Unavailable:
+    return Unavailable(
+        f"the repository's index is damaged or forged: {why}",
+        "look at it, then make it anew: `git read-tree HEAD`",
+    )
