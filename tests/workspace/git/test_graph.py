@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+import pytest
 
 from repositories import Repo
 from toolgate.core.paths import MountPath
@@ -89,14 +91,107 @@ async def test_a_graph_left_behind_serves_the_next_process(tmp_path: Path) -> No
         assert len(graphs(tmp_path / "cache")) == 1
 
 
-async def test_closing_while_it_is_built_leaves_nothing_running(tmp_path: Path) -> None:
+async def test_the_next_process_builds_nothing_while_the_refs_are_the_same(tmp_path: Path) -> None:
+    repo = made(tmp_path / "project")
+    built = []
+    for number in range(3):
+        if number == 2:
+            repo.commit("one more", {"f0": "newer\n"})
+        async with opened(repo.root, tmp_path / "cache") as repositories:
+            repository = await repositories.at(HERE)
+            repository.graph.want()
+            await asyncio.wait_for(repository.graph.ready(), 30)
+        [graph] = graphs(tmp_path / "cache")
+        built.append((graph.stat().st_ino, graph.stat().st_mtime_ns))
+    assert built[0] == built[1] != built[2]
+
+
+def slow(repository: Repository, directory: Path, then: str) -> Path:
+    """Let git wait for a file before it builds, and say `begun` first."""
+    begun, go_on = directory / "begun", directory / "go-on"
+    script = directory / "slow-git"
+    script.write_text(
+        f"""#!/bin/sh
+case "$*" in *"commit-graph write"*)
+    echo $$ > {begun}.new; mv {begun}.new {begun}
+    n=0; while [ ! -e {go_on} ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n + 1)); done
+    {then}
+esac
+exec {repository.view.program} "$@"
+"""
+    )
+    script.chmod(0o755)
+    repository.view.program = str(script)
+    return begun
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+async def test_a_graph_that_is_being_built_is_finished_after_whoever_wanted_it_is_gone(
+    tmp_path: Path,
+) -> None:
+    repo = made(tmp_path / "project")
+    cache = tmp_path / "cache"
+    async with opened(repo.root, cache) as repositories:
+        repository = await repositories.at(HERE)
+        begun = slow(repository, tmp_path, ":")
+        repository.graph.want()
+        await until(begun.exists)
+        directory = repository.view.directory
+    assert len(asyncio.all_tasks()) == 1
+    async with opened(repo.root, cache) as repositories:
+        repository = await repositories.at(HERE)
+        assert directory.exists(), "the git that goes on needs its view"
+        repository.graph.want()
+        await asyncio.wait_for(repository.graph.ready(), 30)
+        assert graphs(cache) == [], "nobody else builds meanwhile"
+        (tmp_path / "go-on").touch()
+        await until(lambda: len(graphs(cache)) == 1)
+        pid = int(begun.read_text())
+        await until(lambda: ended(pid))
+    async with opened(repo.root, cache) as repositories:
+        await repositories.at(HERE)
+        assert not directory.exists(), "and its view is swept when it has ended"
+
+
+def ended(pid: int) -> bool:
+    """Also one that nobody has collected yet."""
+    try:
+        return "State:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return True
+
+
+async def test_a_graph_that_cannot_be_built_is_not_tried_by_every_process(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    repo = made(tmp_path / "project")
+    tried = tmp_path / "tried"
+    (tmp_path / "go-on").touch()
+    for _ in range(3):
+        async with opened(repo.root, tmp_path / "cache") as repositories:
+            repository = await repositories.at(HERE)
+            slow(repository, tmp_path, f"echo 'fatal: no room' >&2; echo x >> {tried}; exit 3")
+            repository.graph.want()
+            await asyncio.wait_for(repository.graph.ready(), 30)
+            assert await logged(repository, "f2") == repo.git("log", "--format=%H", "--", "f2").split()
+    assert tried.read_text() == "x\n"
+    assert "fatal: no room" in caplog.text
+
+
+async def test_a_graph_takes_no_longer_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolgate.workspace.git.graph.SECONDS", 1.0)
     repo = made(tmp_path / "project")
     async with opened(repo.root, tmp_path / "cache") as repositories:
         repository = await repositories.at(HERE)
+        begun = slow(repository, tmp_path, ":")
         repository.graph.want()
-        await asyncio.sleep(0)
-    assert not list((tmp_path / "cache").rglob("view-*"))
-    assert len(asyncio.all_tasks()) == 1
+        await asyncio.wait_for(repository.graph.ready(), 30)
+        assert ended(int(begun.read_text()))
 
 
 async def test_views_of_dead_processes_are_swept(tmp_path: Path) -> None:

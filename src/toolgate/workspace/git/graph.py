@@ -3,21 +3,21 @@
 It makes log and blame of deep files several times faster. Built in the background on first need; no call waits for
 it, and without it answers are the same. Commits are found by the hash of their content, so a graph can be
 incomplete, never wrong: what was committed since, or put in place of something else, is read from the objects.
+
+A command lives for a second and a graph of a large repository takes several, so the building git outlives whoever
+started it; see `builder`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import fcntl
+import hashlib
 import logging
-import os
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 from toolgate.core.errors import CallError
+from toolgate.workspace.git import builder
 from toolgate.workspace.git.view import View
 
 log = logging.getLogger("toolgate.git")
@@ -30,14 +30,15 @@ AGAIN_S = 60.0
 class Graph:
     view: View
     _task: asyncio.Task[None] | None = None
+    _building: builder.Building | None = None
     _tips: frozenset[bytes] = frozenset()
-    _built_at: float = field(default=float("-inf"))
+    _built_at: float = float("-inf")
 
     def want(self) -> None:
         """Say that it would help. Returns at once."""
-        tips = frozenset(self.view.refs.ids.values()) | {self.view.refs.head_id or b""}
         if self._task is not None and not self._task.done():
             return
+        tips = frozenset(self.view.refs.ids.values()) | {self.view.refs.head_id or b""}
         if tips == self._tips or time.monotonic() < self._built_at + AGAIN_S or self.view.refs.shallow:
             return  # git uses no graph in a shallow repository
         self._tips = tips
@@ -48,25 +49,30 @@ class Graph:
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def close(self) -> None:
+    async def close(self) -> bool:
+        """True if a git goes on building, and with it needs the view."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        return self._building is not None and self._building.leave()
 
     async def _build(self, tips: list[bytes]) -> None:
         info = self.view.store.links / "info"
-        with _only_builder(info / "building") as alone:
-            if not alone:
-                return  # another process is at it, and its graph serves us too
-            (info / "commit-graph.lock").unlink(missing_ok=True)  # of a builder that was killed
-            try:
-                commits = await self._commits(tips)
-                await self.view.git(
-                    "commit-graph", "write", "--stdin-commits", "--changed-paths", "--no-progress",
-                    stdin=commits, seconds=SECONDS, cap=1 << 16,
-                )  # fmt: skip
-            except CallError as error:
-                log.warning("no commit-graph for %s: %s", self.view.place.git, error)
+        name = hashlib.sha256(b"\n".join(tips)).hexdigest()
+        if builder.settled(info, name):
+            return
+        try:
+            commits = await self._commits(tips)
+            self._building = builder.start(self.view, info, name, commits, SECONDS)
+        except (CallError, OSError) as error:
+            log.warning("no commit-graph for %s: %s", self.view.place.git, error)
+            return
+        if self._building is None:
+            return  # another process is at it, and its graph serves us too
+        said = await self._building.over(SECONDS)
+        self._building = None
+        if said:
+            log.warning("no commit-graph for %s: %s", self.view.place.git, said)
         self._built_at = time.monotonic()
 
     async def _commits(self, tips: list[bytes]) -> bytes:
@@ -77,17 +83,3 @@ class Graph:
         )  # fmt: skip
         lines = (line.split() for line in checked.data.splitlines())
         return b"".join(words[1] + b"\n" for words in lines if len(words) == 2 and words[0] == b"commit")
-
-
-@contextlib.contextmanager
-def _only_builder(file: Path) -> Iterator[bool]:
-    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(handle)

@@ -89,10 +89,15 @@ async def start(
         *argv, env={**ENVIRONMENT, **env}, cwd=cwd, stdin=pipe if stdin else null, stdout=pipe, stderr=pipe,
         start_new_session=True, limit=_CHUNK,
     )  # fmt: skip
-    if process.returncode is None and hasattr(resource, "prlimit"):
-        with contextlib.suppress(OSError, ValueError):  # it is over already, or its limit is lower
-            resource.prlimit(process.pid, resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+    if process.returncode is None:
+        limit_memory(process.pid)
     return process
+
+
+def limit_memory(pid: int) -> None:
+    if hasattr(resource, "prlimit"):
+        with contextlib.suppress(OSError, ValueError):  # it is over already, or its limit is lower
+            resource.prlimit(pid, resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
 
 
 async def stop(process: asyncio.subprocess.Process) -> None:

@@ -58,9 +58,9 @@ class Repository:
         return shown
 
     async def close(self) -> None:
-        await self.graph.close()
+        needed = await self.graph.close()
         await self.batch.close()
-        await asyncio.to_thread(self.view.close)
+        await asyncio.to_thread(self.view.close, needed=needed)
 
 
 @dataclass(slots=True)

@@ -32,7 +32,8 @@ class View:
     directory: Path
     store: Store
     refs: Refs
-    _lock: int
+    lock: int
+    """Held as long as anybody needs the directory."""
     program: str = field(default_factory=find_git)
     memo: Memo = field(default_factory=Memo)
     objects: frozenset[tuple[str, tuple[int, int]]] | None = None
@@ -122,9 +123,11 @@ class View:
             self.memo.put(key, kept)
         return kept
 
-    def close(self) -> None:
-        shutil.rmtree(self.directory, ignore_errors=True)
-        os.close(self._lock)
+    def close(self, *, needed: bool = False) -> None:
+        """`needed` by a git that goes on: whoever comes after its end sweeps the directory away."""
+        if not needed:
+            shutil.rmtree(self.directory, ignore_errors=True)
+        os.close(self.lock)
 
     def _write(self, refs: Refs) -> None:
         config = settings.config(self.place, refs.hash_name)
