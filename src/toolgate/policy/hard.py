@@ -121,6 +121,7 @@ class MountRules:
     hidden: tuple[PathGlob, ...]
     dotfiles: Dotfiles
     hard_links: bool
+    worktree: bool
     max_bytes: int
     base: Place = ()
     named: Named = Named()
@@ -155,7 +156,7 @@ class MountRules:
         dots = Dotfiles.of(name, (*(USUAL if spec.dotfiles is None else spec.dotfiles), *spec.unblock))
         return cls(
             name, globs(writable), globs(spec.unblock), names, globs(spec.hidden), dots, spec.hard_links,
-            spec.max_bytes, place(spec.path),
+            spec.worktree, spec.max_bytes, place(spec.path),
         )  # fmt: skip
 
     def refuse(self, path: MountPath, written: bool) -> Refusal | None:

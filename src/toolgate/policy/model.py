@@ -209,6 +209,8 @@ class MountSpec(Strict):
     """Names beginning with a dot that may be used. Absent: the usual ones, such as `.gitignore`; `[]`: none."""
     hard_links: Annotated[bool, Field(strict=True)] = False
     """Whether files with several names may be read; one of the names may be outside. They are never written."""
+    worktree: Annotated[bool, Field(strict=True)] = False
+    """Whether a directory made by `git worktree` shows the history of the repository that it belongs to, outside."""
     max_bytes: Annotated[int, Field(ge=1, le=1 << 30, strict=True)] = 16 << 20
     """The largest file that is read whole or written."""
 

@@ -1,4 +1,5 @@
-"""Where a repository is in a mount. Only one that lies wholly inside counts; no parent directory is searched."""
+"""Where a repository is in a mount. Only one that lies wholly inside counts, or one that the mount's owner lets a linked
+working directory lead to; no parent directory is searched."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from pathlib import Path
 from toolgate.core.errors import CallError, NotFound, Unavailable
 from toolgate.core.paths import MountPath
 from toolgate.workspace.confine import Root, held, open_directory, open_file
+from toolgate.workspace.git.linked import Linked, Links
 from toolgate.workspace.look import read_all
 from toolgate.workspace.mounts import Mount, Mounts
 
@@ -25,6 +27,8 @@ class Place:
     top: str
     git: str
     bare: bool
+    linked: Linked | None = None
+    """The repository of a linked working directory, which is elsewhere; `git` is then the file that says so."""
 
     @property
     def work_tree(self) -> Path:
@@ -33,7 +37,13 @@ class Place:
     @property
     def git_dir(self) -> Path:
         """For git to open objects under, after they were checked; we ourselves go through the root's handle."""
-        return self.mount.directory / self.git
+        return self.linked.directory if self.linked else self.mount.directory / self.git
+
+    def open(self, name: str) -> int:
+        """A directory of the git directory, following no link."""
+        if self.linked:
+            return open_directory(self.linked.root, name, name, follow=False)
+        return open_directory(self.mount.root, f"{self.git}/{name}", name, follow=False)
 
     def mount_path(self, name: str) -> MountPath:
         """A path in the repository as the mount's rules know it."""
@@ -47,15 +57,19 @@ class Place:
 
     def read(self, name: str, limit: int) -> bytes | None:
         """A small file of the git directory, following no link."""
+        if self.linked:
+            return read_beneath(self.linked.root, self.linked.name(name), limit)
         return read_beneath(self.mount.root, f"{self.git}/{name}", limit)
 
     def status(self, name: str) -> os.stat_result | None:
+        name = self.linked.name(name) if self.linked else name
+        above, _, last = name.rpartition("/")
         try:
-            handle = open_directory(self.mount.root, self.git, self.git, follow=False)
+            handle = self.open(above or ".")
         except CallError:
             return None
         with held(handle), suppress(OSError):
-            return os.stat(name, dir_fd=handle, follow_symlinks=False)
+            return os.stat(last, dir_fd=handle, follow_symlinks=False)
         return None
 
 
@@ -68,7 +82,7 @@ def read_beneath(root: Root, name: str, limit: int) -> bytes | None:
         return read_all(handle, name, limit)
 
 
-def locate(mounts: Mounts, path: MountPath) -> Place:
+def locate(mounts: Mounts, path: MountPath, links: Links) -> Place:
     """The repository that a path belongs to: the nearest one upwards, up to the mount's root."""
     mount, relative = mounts.resolve(path)
     for top in _upwards(relative):
@@ -76,10 +90,13 @@ def locate(mounts: Mounts, path: MountPath) -> Place:
         kind = _kind(mount.root, git)
         if kind == "directory":
             return Place(mount, top, git, bare=False)
+        if kind == "file" and top == "." and mounts.rules(path).worktree:
+            return Place(mount, top, git, bare=False, linked=links.follow(mount, git))
         if kind:
             raise Unavailable(
                 f"{git} is a {kind}, which leads to a repository elsewhere",
-                "make the repository's main working directory the mount",
+                "make the repository's main working directory the mount, or, if this was made by `git worktree`, "
+                f"let a human add `worktree: true` to the mount {mount.name} in toolgate.yaml",
             )
     if all(_kind(mount.root, name) for name in _BARE):
         return Place(mount, ".", ".", bare=True)

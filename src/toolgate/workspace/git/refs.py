@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from toolgate.core.errors import CallError, Unavailable
-from toolgate.workspace.confine import held, open_directory
+from toolgate.workspace.confine import held
 from toolgate.workspace.git.locate import Place
 
 _ID = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})")
@@ -111,7 +111,7 @@ def _directories(place: Place) -> Iterator[tuple[bytes, int]]:
     while todo:
         name = todo.pop()
         try:
-            handle = open_directory(place.mount.root, f"{place.git}/{name}", name, follow=False)
+            handle = place.open(name)
         except CallError:
             continue  # gone meanwhile, or a link in its place
         with held(handle):

@@ -13,6 +13,7 @@ from toolgate.core.paths import MountPath
 from toolgate.policy.hard import MountRules
 from toolgate.workspace.git.batch import Batch
 from toolgate.workspace.git.graph import Graph
+from toolgate.workspace.git.linked import Linked, Links
 from toolgate.workspace.git.locate import Place, locate
 from toolgate.workspace.git.refs import Refs
 from toolgate.workspace.git.view import View
@@ -68,21 +69,19 @@ class Repositories:
     mounts: Mounts
     cache: Path
     rules: Callable[[], Mapping[str, MountRules]]
-    _open: dict[tuple[str, str], Repository] = field(default_factory=dict)
+    _open: dict[tuple[str, str, Linked | None], Repository] = field(default_factory=dict)
+    _links: Links = field(default_factory=Links)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def at(self, path: MountPath) -> Repository:
         """The repository that a path belongs to, as it is now."""
-        place = await asyncio.to_thread(locate, self.mounts, path)
-        key = (place.mount.name, place.git)
+        place = await asyncio.to_thread(locate, self.mounts, path, self._links)
+        key = (place.mount.name, place.git, place.linked)
         async with self._opening:
             found = self._open.pop(key, None)
             if found is None:
-                cache = (
-                    self.cache
-                    / hashlib.sha256(f"{place.mount.directory}\0{place.git}".encode()).hexdigest()[:16]
-                )
-                view = await asyncio.to_thread(View.make, place, cache)
+                name = hashlib.sha256(f"{place.mount.directory}\0{place.git_dir}".encode()).hexdigest()[:16]
+                view = await asyncio.to_thread(View.make, place, self.cache / name)
                 found = Repository(view, Batch(view), Graph(view), self.rules)
             self._open[key] = found  # last again: the one used longest ago comes first
             if len(self._open) > MOST_OPEN:
@@ -102,6 +101,7 @@ class Repositories:
         for repository in self._open.values():
             await repository.close()
         self._open = {}
+        self._links.close()
 
 
 @dataclass(frozen=True, slots=True)

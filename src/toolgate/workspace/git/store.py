@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolgate.core.errors import NotFound, Unavailable
-from toolgate.workspace.confine import held, open_directory
+from toolgate.workspace.confine import held
 from toolgate.workspace.git.locate import Place
 from toolgate.workspace.git.packs import is_pack, lay_packs, link_packs
 
@@ -58,9 +58,7 @@ class Store:
     def check(self) -> None:
         """Refuse objects that are not in the mount. Costs one status for each directory that has not changed."""
         try:
-            handle = open_directory(
-                self.place.mount.root, f"{self.place.git}/objects", "objects", follow=False
-            )
+            handle = self.place.open("objects")
         except NotFound:
             raise Unavailable(
                 "the repository has no objects", "repair it with `git init` and `git fetch`"
