@@ -159,7 +159,7 @@ def show(result: Result, code: int | None = None) -> int:
         if speech.mode.verbose or sys.stderr.isatty():
             _meta(result)
     else:
-        rendering.show(result.tool, result.data)  # what a program said before it was stopped
+        rendering.show_failed(result.tool, result.data)
         failures.tell(result.error.code.value, result.error.message, result.error.fix)
     if result.error is None:
         return failures.OK
