@@ -68,7 +68,11 @@ def show_failed(tool: str, data: Any) -> None:
         show(tool, data)
     try:
         lines = list(changes.found(data or {}))
-    except (KeyError, TypeError, AttributeError):  # shortened beyond its shape; the error names the first of them
+    except (
+        KeyError,
+        TypeError,
+        AttributeError,
+    ):  # shortened beyond its shape; the error names the first of them
         return
     for line in lines:
         speech.note("".join(piece.text for piece in line.pieces), "yellow")
