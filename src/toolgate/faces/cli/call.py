@@ -169,4 +169,8 @@ def show(result: Result, code: int | None = None) -> int:
 def _meta(result: Result) -> None:
     meta = result.meta
     parts = [meta.call_id, f"event {meta.event_id}", f"{meta.duration_ms:.1f} ms", f"≈{meta.tokens} tokens"]
-    speech.note(" · ".join(parts + (["cached"] if meta.cached else [])))
+    parts += ["cached"] if meta.cached else []
+    parts += (
+        [f"undo with: toolgate undo {meta.event_id}"] if rendering.to_undo(result.tool, result.data) else []
+    )
+    speech.note(" · ".join(parts))

@@ -16,6 +16,7 @@ from toolgate.faces.cli import speech
 from toolgate.faces.cli.drawings import Line, changes, files, history, programs, search
 
 Drawing = Callable[[Any, bool], Iterator[Line]]
+CHANGES = ("fs.write", "fs.append", "fs.edit", "fs.save", "fs.ensure_dir", "fs.move", "fs.delete")
 PROGRAMS = ("exec.python", "exec.javascript", "exec.shell")
 DRAWINGS: dict[str, Drawing] = {
     "code.search": search.draw_search,
@@ -32,10 +33,7 @@ DRAWINGS: dict[str, Drawing] = {
     "code.blame": history.draw_blame,
     "fs.patch": changes.draw_patch,
     "fs.apply": changes.draw_patch,
-    **dict.fromkeys(
-        ("fs.write", "fs.append", "fs.edit", "fs.save", "fs.ensure_dir", "fs.move", "fs.delete"),
-        changes.draw_changed,
-    ),
+    **dict.fromkeys(CHANGES, changes.draw_changed),
     **dict.fromkeys(PROGRAMS, programs.draw_run),
 }
 
@@ -59,6 +57,15 @@ def show(tool: str, data: Any) -> bool:
     if data.get("truncated") and data.get("next"):
         speech.note(f"… more: {data['next']}", "yellow")
     return True
+
+
+def to_undo(tool: str, data: Any) -> bool:
+    """Whether the call changed something that `toolgate undo` takes back."""
+    if tool not in (*CHANGES, "fs.patch", "fs.apply") or not isinstance(data, dict):
+        return False
+    if "created" not in data:
+        return True  # moved, deleted or patched
+    return bool(data["created"]) or data.get("before_hash") != data.get("new_hash")
 
 
 def show_failed(tool: str, data: Any) -> None:

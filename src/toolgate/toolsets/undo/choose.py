@@ -64,7 +64,7 @@ async def choose(
         effects = [effect for effect in await planner.effects.among(wanted) if effect.started.tool != UNDO]
     choice = await _sorted(planner, effects, named=bool(events))
     if not choice.effects:
-        raise _nothing(choice)
+        raise _nothing(choice, conversation, since)
     return choice
 
 
@@ -87,13 +87,16 @@ async def _sorted(planner: Planner, effects: Sequence[Effect], *, named: bool) -
     return choice
 
 
-def _nothing(choice: Choice) -> Conflict:
+def _nothing(choice: Choice, conversation: str, since: str) -> Conflict:
     for effect, why in choice.skipped:
         if len(choice.skipped) == 1 and not choice.cannot and why.startswith("undone already"):
             return Conflict(*undone_already(effect, int(why.rpartition(" ")[2])))
     left = [f"event {effect.event} ({effect.who}): {why}" for effect, why in choice.skipped + choice.cannot]
+    where = (f" in the conversation {conversation!r}" if conversation else "") + (
+        f" since {since}" if since else ""
+    )
     return Conflict(
-        "there is nothing to undo" + (": " + "; ".join(left[:5]) if left else ""),
+        f"there is nothing to undo{where}" + (": " + "; ".join(left[:5]) if left else ""),
         "`toolgate ledger tail` shows what was done",
         data={"left": left},
     )
