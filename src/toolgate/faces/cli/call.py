@@ -40,9 +40,7 @@ class Request:
 )
 def call(
     tool: options.ToolName,
-    args: Annotated[
-        str, typer.Argument(metavar="[JSON]", help="Arguments: JSON, @file, or - for stdin.")
-    ] = "",
+    args: Annotated[str, typer.Argument(metavar="JSON", help="Arguments: JSON, @file, or - for stdin.")] = "",
     arg: Annotated[
         list[str] | None,
         typer.Option(

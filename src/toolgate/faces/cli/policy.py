@@ -94,9 +94,7 @@ async def _test(root: Path | None) -> int:
 )
 def explain(
     tool: options.ToolName,
-    args: Annotated[
-        str, typer.Argument(metavar="[JSON]", help="Arguments: JSON, @file, or - for stdin.")
-    ] = "",
+    args: Annotated[str, typer.Argument(metavar="JSON", help="Arguments: JSON, @file, or - for stdin.")] = "",
     arg: Annotated[list[str] | None, typer.Option("--arg", "-a", help="One argument: name=value.")] = None,
     persona: options.Persona = "",
     root: options.Root = None,

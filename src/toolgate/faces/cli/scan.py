@@ -21,9 +21,7 @@ app = options.family()
 
 @app.command(epilog="Example: toolgate scan src docs/setup.md")
 def scan(
-    paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Files and directories of the mounts.")
-    ],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Files and directories of the mounts.")],
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
