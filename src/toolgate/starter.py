@@ -60,7 +60,8 @@ policy:
       reason: deployment files are edited by people
     - name: source-changes-are-reviewed
       persona: builder
-      tools: [fs.write, fs.patch, fs.apply]
+      tools: ["fs.*"]
+      effects: {writes: [project]}
       when: {path: "src/**"}
       decision: ask
       reason: source changes are reviewed

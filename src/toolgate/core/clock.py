@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import UTC, datetime
 from typing import Protocol
 
 SECOND = 1_000_000
+_SPAN = re.compile(r"(\d{1,9})\s*(s|m|min|h|d|w)")
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 class Clock(Protocol):
@@ -22,3 +25,9 @@ class SystemClock:
 
 def iso(micros: int) -> str:
     return datetime.fromtimestamp(micros / SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def span_of(text: str) -> int | None:
+    """The microseconds of `10m` or `2h`, as people write how long ago something was; None for other words."""
+    found = _SPAN.fullmatch(text.strip())
+    return int(found[1]) * _UNITS[found[2]] * SECOND if found else None

@@ -22,6 +22,7 @@ class Finding:
     line: int
     """From 1; 0 means the file's name itself, or a file that has no lines."""
     column: int
+    """From 1; 0 means too far into a line of many thousand characters to be counted."""
     excerpt: str
     """What a human needs to recognise it. It never shows a secret."""
 
@@ -32,7 +33,8 @@ class Finding:
 
     @property
     def where(self) -> str:
-        return f"{self.path.shown}:{self.line}:{self.column}" if self.line else self.path.shown
+        column = f":{self.column}" if self.column else ""
+        return f"{self.path.shown}:{self.line}{column}" if self.line else self.path.shown
 
     def described(self) -> dict[str, Any]:
         return {

@@ -76,7 +76,8 @@ def finding_in_words(one: Mapping[str, Any]) -> str:
     """What kind, by which rule, where, and what it looks like."""
     if "more" in one:
         return f"and {one['more']} more"
-    place = f"{one['path']}:{one['line']}:{one['column']}" if one["line"] else f"the name {one['path']}"
+    column = f":{one['column']}" if one["column"] else ""
+    place = f"{one['path']}:{one['line']}{column}" if one["line"] else f"the name {one['path']}"
     return f"{one['kind']}: {one['rule']} at {place}: {one['excerpt']}"
 
 

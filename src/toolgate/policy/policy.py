@@ -224,8 +224,9 @@ class Policy:
     def _stranger(self, name: str) -> Decision:
         known = self.listed()
         return Decision(
-            Verdict.DENY, f"there is no persona {name[:80]!r}; the personas are: {known}", "silence", 6
-        )
+            Verdict.DENY, f"there is no persona {name[:80]!r}; the personas are: {known}", "silence", 6,
+            fix="call as one of them, or let the owner add it to `personas` in toolgate.yaml",
+        )  # fmt: skip
 
     def _stand(self, facts: Facts, line: tuple[Persona, ...]) -> tuple[Standing, ...]:
         tool = facts.tool.name

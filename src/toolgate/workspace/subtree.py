@@ -40,7 +40,8 @@ def take_tree(mounts: Mounts, path: MountPath, take: Callable[[MountPath], Taken
         if size > MAX_BYTES:
             raise TooLarge(f"{path.shown!r} holds more than {MAX_BYTES:,} bytes", "take a part of it")
         found.append(each)
-    return found
+    # a directory before what is in it, and in an order that people read and a repeated call has again
+    return sorted(found, key=lambda file: file.path.split("/"))
 
 
 def _taken(entry: Entry, take: Callable[[MountPath], Taken | None]) -> FileChange:

@@ -90,6 +90,14 @@ def test_the_list_names_a_few_files_and_counts_the_others(cli: Cli) -> None:
     assert 'to create "page0.md", "page1.md", "page2.md", "page3.md", "page4.md" and 3 more' in shown
 
 
+def test_a_question_longer_than_a_screen_ends_with_the_files_it_is_about(cli: Cli) -> None:
+    for count, said in ((10, False), (100, True)):
+        args = json.dumps({"path": f"page{count}.md", "content": "hi\n" * count})
+        ident = cli("call", "fs.write", args, "--no-wait", "--json").data["question"]
+        shown = cli("approvals", ident).out
+        assert (f'in short       create "page{count}.md"\neffects ' in shown) is said
+
+
 def test_one_question_is_shown_in_full_with_its_diff(cli: Cli, question: str) -> None:
     shown = cli("approvals", question).out
     assert "+open" in shown

@@ -49,6 +49,15 @@ def test_arguments_without_one_meaning_are_refused(cli: Cli, args: str, says: st
     clear(cli("call", "more.echo", "-", stdin=args.encode()), 2, says)
 
 
+def test_a_single_argument_in_the_place_of_json_is_told_its_option(cli: Cli) -> None:
+    clear(cli("call", "more.echo", "text=hello"), 2, "this is not JSON", "`--arg text=…`")
+    clear(cli("call", "more.echo", "hello"), 2, "this is not JSON", "send one JSON object")
+
+
+def test_a_persona_that_is_not_there_is_told_which_are(cli: Cli) -> None:
+    clear(cli("call", "system.ping", "-p", "readr"), 3, "the personas are: ", "fix: call as one of them")
+
+
 def test_bytes_that_are_no_text_are_refused(cli: Cli, project: Path) -> None:
     clear(cli("call", "more.echo", "-", stdin=b'{"text": "\xff\xfe"}'), 2, "this is not JSON")
     raw = subprocess.run(

@@ -117,3 +117,11 @@ def test_what_was_found_is_said_in_words(cli: Cli, free: Path) -> None:
     out = cli("call", "fs.write", args).out
     assert "found: secret: aws-access-key at keys.md:1:7: " in out
     assert "{" not in out
+
+
+def test_a_refused_change_prints_no_facts_as_if_it_had_happened(cli: Cli, project: Path) -> None:
+    refused = cli("call", "fs.write", "-a", "path=.env", "-a", "content=x")
+    asked = cli("call", "fs.write", "-a", "path=a.md", "-a", f"content=key = {AWS}", "--no-wait")
+    assert (refused.code, refused.out) == (3, "")
+    assert (asked.code, asked.out) == (3, "")
+    assert "found: secret: aws-access-key at a.md:1:7: " in asked.err

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 import toolgate
 from repositories import CONFIG, Repo
@@ -93,7 +94,7 @@ async def test_each_tool_prints_what_is_kept(
         parts.append(f"$ toolgate call {tool} '{json.dumps(args)}'\n{out}")
     kept = GOLDEN / f"drawings_{'terminal' if person else 'pipe'}.txt"
     text = "\n".join(parts).replace("\x1b", "⎋")
-    if os.environ.get("TOOLGATE_GOLDEN") == "write":
+    if os.environ.get("TOOLGATE_UPDATE_GOLDEN") == "1":
         kept.write_text(text)
     assert text == kept.read_text()
 
@@ -258,6 +259,18 @@ async def test_details_that_were_asked_for_are_given_in_a_pipe_too(
         ("file", "shop.py"),
     ]
     assert lines[1][1:3] == ["6", "2025-06-15T15:06:40+00:00"]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 101, 180])
+async def test_rows_of_a_split_diff_fill_the_terminal_and_are_never_folded(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    repo.commit("Long", {"shop.py": SHOP + "\t日本語" * 40 + "\n"})
+    monkeypatch.setenv("COLUMNS", str(columns))
+    (split,) = await results(repo, [("code.diff", {"base": "HEAD~2", "view": "split"})])
+    text = re.sub(r"\x1b\[[0-9;]*m", "", shown(monkeypatch, split, person=True)[0])
+    rows = {cell_len(line) for line in text.splitlines() if "│" in line}
+    assert rows == {columns - (columns + 1) % 2}
 
 
 def test_what_lost_its_shape_is_shown_as_data() -> None:

@@ -34,6 +34,16 @@ def test_help_has_an_example(cli: Cli, command: tuple[str, ...]) -> None:
     assert f"Example: toolgate {' '.join(command)}" in " ".join(done.out.split())
 
 
+@pytest.mark.parametrize("command", [(), ("ledger",), *COMMANDS], ids=" ".join)
+def test_help_asks_for_no_value_of_a_flag_and_brackets_an_argument_once(
+    cli: Cli, command: tuple[str, ...]
+) -> None:
+    text = cli(*command, "--help").out
+    assert "<bool>" not in text
+    assert "[[" not in text
+    assert "...]" not in text.replace("[ARGS]...", "")
+
+
 @pytest.mark.parametrize("command", [("call",), ("policy", "explain")], ids=" ".join)
 def test_the_example_of_a_call_names_a_tool_and_arguments_that_are_there(
     cli: Cli, command: tuple[str, ...]

@@ -51,6 +51,9 @@ def test_tail_filters(story: Cli) -> None:
         == "builder"
     )
     assert story("ledger", "tail", "--since", "2999-01-01", "--json").data == []
+    everything = story("ledger", "tail", "--json").data
+    assert story("ledger", "tail", "--since", "1h", "--json").data == everything
+    assert story("ledger", "tail", "--since", "0s", "--json").data == []
     wrong = story("ledger", "tail", "--kind", "comitted")
     assert (wrong.code, "there are no events of kind 'comitted'" in wrong.err) == (2, True)
 

@@ -109,7 +109,10 @@ def test_tools_show_what_policy_says_of_them(cli: Cli) -> None:
     assert (told["notes.read"], told["notes.append"]) == ("allow", "ask")
     hidden = {row["name"] for row in cli("tools", "--persona", "reader", "--json").data}
     assert "notes.append" not in hidden
-    assert "notes.append" in cli("tools", "--persona", "reader", "--all").out
+    assert " more that policy refuses to this persona" in cli("tools", "--persona", "reader").err
+    shown = cli("tools", "--persona", "reader", "--all")
+    assert "notes.append" in shown.out
+    assert " more " not in shown.err
     described = cli("tools", "notes.append").out
     for part in ("Add a line to a note.", "it is reviewed", "path", "(needed)", "can be undone  yes"):
         assert part in described, part

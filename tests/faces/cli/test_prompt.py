@@ -162,7 +162,8 @@ def test_ctrl_c_at_the_prompt_ends_quietly_and_leaves_the_question_open(terminal
     screen.process.send_signal(2)
     code, rest = screen.end()
     assert (code, "Traceback" in rest) == (130, False)
-    assert len(cli("approvals", "--json").data) == 1
+    (question,) = cli("approvals", "--json").data
+    assert rest.splitlines()[-1] == f"it is still open: toolgate approvals {question['id']}"
 
 
 def test_the_rest_of_a_long_line_cannot_pass_for_a_line_of_its_own(terminal: Open) -> None:

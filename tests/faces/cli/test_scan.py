@@ -8,7 +8,7 @@ import string
 from collections.abc import Callable
 from pathlib import Path
 
-from .driving import Cli, Terminal
+from .driving import Cli, Terminal, finish, start
 from .test_patch_question import MENU, without_moments
 
 GOLDEN = Path(__file__).with_name("golden") / "scan_question.txt"
@@ -24,7 +24,7 @@ def test_files_and_directories_are_scanned_and_findings_end_with_one(cli: Cli, p
     done = cli("scan", "src", "hours.md")
     assert done.code == 1
     assert "src/a.py:2:8" in done.out
-    assert "1 findings in 2 files" in done.out
+    assert "1 finding in 2 files" in done.out
     assert AWS not in done.out
     told = cli("scan", "src", "--json")
     assert told.code == 1
@@ -52,6 +52,24 @@ def test_a_clean_file_ends_with_zero_and_what_cannot_be_read_is_said(cli: Cli, p
     assert cli("scan", "../outside").code == 3
     (project / ".env").write_text(AWS)
     assert cli("scan", ".env").code == 3
+
+
+def test_a_path_is_taken_from_where_the_person_is(cli: Cli, project: Path) -> None:
+    deep = project / "src" / "deep"
+    deep.mkdir(parents=True)
+    (project / "src" / "a.py").write_text("x = 1\n")
+    assert cli("scan", str(project.resolve() / "src" / "a.py")).out == "nothing found in 1 file\n"
+    assert finish(start("scan", "../a.py", "../../hours.md", cwd=deep)).out == "nothing found in 2 files\n"
+    assert finish(start("scan", "src/a.py", "--root", str(project), cwd=deep)).code == 0
+    assert finish(start("scan", "src/a.py", cwd=deep)).code == 1
+    assert finish(start("scan", "../../../outside", cwd=deep)).code == 3
+    assert cli("scan", "/etc/hostname").code == 3
+
+
+def test_a_place_too_far_into_a_line_is_named_without_a_column(cli: Cli, project: Path) -> None:
+    (project / "far.js").write_text("x" * 20_000 + f"\nlong = '{'y' * 20_000}'; key = '{AWS}'\n")
+    (row,) = [line.split() for line in cli("scan", "far.js").out.splitlines()[1:-1]]
+    assert row[2] == "far.js:2"
 
 
 def test_the_question_shows_what_was_found_as_the_page_prints_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,6 +62,26 @@ def test_a_file_that_moved_on_is_refused_with_its_name(project: Path, cli: Cli, 
         refused = cli("undo", *map(str, written), *more)
         assert (refused.code, "hours.md is no longer as event" in refused.err) == (1, True)
     assert (project / "hours.md").read_text() == "mine\n"
+
+
+def test_nothing_to_undo_says_where_nothing_was_found(cli: Cli, written: list[int]) -> None:
+    done = cli("undo", "--conversation", "tlak", "--since", "2h")
+    assert (done.code, done.err.splitlines()[0]) == (
+        1, "error conflict: there is nothing to undo in the conversation 'tlak' since 2h",
+    )  # fmt: skip
+
+
+def test_a_person_who_changes_something_is_told_how_to_undo_it(
+    project: Path, terminal: Callable[..., Terminal], written: list[int]
+) -> None:
+    code, shown = terminal("call", "fs.append", "-a", "path=hours.md", "-a", "text=three").end()
+    event = re.search(r"event (\d+) ", shown)
+    assert code == 0, shown
+    assert event
+    assert f"undo with: toolgate undo {event[1]}" in shown
+    (project / "there").mkdir()
+    code, shown = terminal("call", "fs.ensure_dir", "-a", "path=there").end()
+    assert (code, "undo with" in shown) == (0, False)
 
 
 def test_a_person_is_asked(project: Path, terminal: Callable[..., Terminal], written: list[int]) -> None:

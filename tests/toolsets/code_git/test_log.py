@@ -37,6 +37,19 @@ async def test_commits_come_newest_first_with_files_and_numbers(repo: Repo) -> N
         assert found["summary"] == "8 commits by 1 author"
 
 
+async def test_no_commits_says_of_what_there_are_none(repo: Repo) -> None:
+    async with history(repo.root) as gate:
+        told = [
+            (await data(gate, "code.log", **args))["summary"]
+            for args in ({"path": "f11"}, {"path": "f1", "author": "eve", "grep": "x"}, {"skip": 9})
+        ]
+        assert told == [
+            "no commits of 'f11'",
+            "no commits of 'f1' that match author and grep",
+            "no commits after the newest 9",
+        ]
+
+
 async def test_of_a_path_its_own_files_are_named_and_their_lines_counted(repo: Repo) -> None:
     async with history(repo.root) as gate:
         found = await data(gate, "code.log", path="f1")

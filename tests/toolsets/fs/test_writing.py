@@ -243,3 +243,12 @@ async def test_an_edit_that_would_be_too_large_is_refused_before_it_is_made(root
     async with world(root) as at:
         assert await at.code("edit", path="f", find="a", replace="b" * 100_000, all=True) == "too_large"
     assert time.process_time() - begun < 5, "the text would have 100 GB"
+
+
+async def test_what_is_in_a_directory_comes_in_one_order_whoever_made_it_when(root: Path) -> None:
+    names = ["d/a.md", "d/b/x.md", "d/b/y.md", "d/b.md", "d/c.md"]
+    for name in (*names[::2], *names[1::2]):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    async with world(root) as at:
+        assert (await at.data("delete", path="d"))["deleted"] == names

@@ -24,9 +24,9 @@ app = options.family()
 @app.command(epilog="Example: toolgate approvals q_01a2b3 approve --grant 3600 --path 'docs/**'")
 def approvals(
     ident: Annotated[
-        str, typer.Argument(metavar="[ID]", help="Show this question.", autocompletion=complete.questions)
+        str, typer.Argument(metavar="ID", help="Show this question.", autocompletion=complete.questions)
     ] = "",
-    answer: Annotated[str, typer.Argument(metavar="[approve|refuse]", help="Answer it.")] = "",
+    answer: Annotated[str, typer.Argument(metavar="approve|refuse", help="Answer it.")] = "",
     reason: options.Reason = "",
     grant: Annotated[float, typer.Option("--grant", help="Also allow such calls for so many seconds.")] = 0,
     path: Annotated[

@@ -28,7 +28,7 @@ class Given:
 
 def read(text: str, named: Iterable[str] = ()) -> Given:
     """`text` is JSON, `-` for stdin or `@file`; `named` adds single arguments."""
-    given = Given(wire.loads_object(_source(text)) if text else {})
+    given = Given(_object(text) if text else {})
     for item in named:
         name, equals, value = item.partition("=")
         if not equals or not name:
@@ -52,6 +52,16 @@ async def known(gate: Gate, name: str, *, ask: bool = False) -> Tool | None:
             if ask and registry.late is not None and await registry.late(name):
                 return registry.resolve(name)
     return None
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        return wire.loads_object(_source(text))
+    except InvalidArgs as error:
+        name, equals, _ = text.partition("=")
+        if not (equals and name.isidentifier()):
+            raise
+        raise InvalidArgs(error.message, f"single arguments are written `--arg {name}=…`") from None
 
 
 def _source(text: str) -> str | bytes:

@@ -40,9 +40,7 @@ class Request:
 )
 def call(
     tool: options.ToolName,
-    args: Annotated[
-        str, typer.Argument(metavar="[JSON]", help="Arguments: JSON, @file, or - for stdin.")
-    ] = "",
+    args: Annotated[str, typer.Argument(metavar="JSON", help="Arguments: JSON, @file, or - for stdin.")] = "",
     arg: Annotated[
         list[str] | None,
         typer.Option(
@@ -159,7 +157,7 @@ def show(result: Result, code: int | None = None) -> int:
         if speech.mode.verbose or sys.stderr.isatty():
             _meta(result)
     else:
-        rendering.show(result.tool, result.data)  # what a program said before it was stopped
+        rendering.show_failed(result.tool, result.data)
         failures.tell(result.error.code.value, result.error.message, result.error.fix)
     if result.error is None:
         return failures.OK
@@ -169,4 +167,8 @@ def show(result: Result, code: int | None = None) -> int:
 def _meta(result: Result) -> None:
     meta = result.meta
     parts = [meta.call_id, f"event {meta.event_id}", f"{meta.duration_ms:.1f} ms", f"≈{meta.tokens} tokens"]
-    speech.note(" · ".join(parts + (["cached"] if meta.cached else [])))
+    parts += ["cached"] if meta.cached else []
+    parts += (
+        [f"undo with: toolgate undo {meta.event_id}"] if rendering.to_undo(result.tool, result.data) else []
+    )
+    speech.note(" · ".join(parts))

@@ -17,8 +17,8 @@ app = options.family()
 
 @app.command(epilog="Example: toolgate grants revoke g_01a2b3 --reason 'the migration is done'")
 def grants(
-    action: Annotated[str, typer.Argument(metavar="[revoke]", help="revoke")] = "",
-    ident: Annotated[str, typer.Argument(metavar="[ID]", help="The grant to revoke.")] = "",
+    action: Annotated[str, typer.Argument(metavar="revoke", help="revoke")] = "",
+    ident: Annotated[str, typer.Argument(metavar="ID", help="The grant to revoke.")] = "",
     reason: options.Reason = "",
     root: options.Root = None,
     json: options.Json = False,

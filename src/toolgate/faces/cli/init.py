@@ -20,7 +20,7 @@ IGNORED = f"{config.STATE}/"
 @app.command(epilog="Example: toolgate init ~/code/shop")
 def init(
     root: Annotated[
-        Path, typer.Argument(metavar="[ROOT]", help="The project; default: this directory.")
+        Path, typer.Argument(metavar="ROOT", help="The project; default: this directory.")
     ] = Path("."),
     at: Annotated[Path | None, typer.Option("--root", help="The same, as an option.")] = None,
     json: options.Json = False,

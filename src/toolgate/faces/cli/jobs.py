@@ -19,7 +19,7 @@ app = options.family("Long work and schedules.")
 app.info.no_args_is_help = False
 Ident = Annotated[str, typer.Argument(metavar="ID", help="The job; its beginning or end is enough.")]
 Tool = Annotated[str, typer.Argument(metavar="TOOL", help="The tool to call.")]
-Args = Annotated[str, typer.Argument(metavar="[JSON]", help="Its arguments: JSON, @file, or - for stdin.")]
+Args = Annotated[str, typer.Argument(metavar="JSON", help="Its arguments: JSON, @file, or - for stdin.")]
 Attempts = Annotated[int, typer.Option("--attempts", help="How often a failure is tried.", min=1, max=100)]
 Delay = Annotated[
     float, typer.Option("--delay", help="Seconds before the second attempt; doubles each time.")

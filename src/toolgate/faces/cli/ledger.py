@@ -24,7 +24,9 @@ def tail(
     tool: Annotated[str, typer.Option("--tool", help="Only this tool.")] = "",
     kind: Annotated[list[str] | None, typer.Option("--kind", help="Only these kinds. Repeatable.")] = None,
     conversation: Annotated[str, typer.Option("--conversation", help="Only this conversation.")] = "",
-    since: Annotated[str, typer.Option("--since", help="Only from this moment on (ISO 8601).")] = "",
+    since: Annotated[
+        str, typer.Option("--since", help="Only from then on: 10m, 2h, or an ISO 8601 time.")
+    ] = "",
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:

@@ -14,7 +14,7 @@ app = options.family()
 
 @app.command(epilog="Example: toolgate mcp . --persona reviewer")
 def mcp(
-    directory: Annotated[str, typer.Argument(metavar="[ROOT]", help="The project.")] = "",
+    directory: Annotated[str, typer.Argument(metavar="ROOT", help="The project.")] = "",
     persona: options.Persona = "",
     root: options.Root = None,
     profile: Annotated[str, typer.Option("--profile", help="What is listed: minimal, code or full.")] = "",

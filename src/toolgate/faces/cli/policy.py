@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ import typer
 
 from toolgate import config as configuration
 from toolgate.config import Config
-from toolgate.core.clock import SECOND
+from toolgate.core.clock import SECOND, span_of
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import InvalidArgs, NotFound, UnknownTool
 from toolgate.facade import Gate
@@ -94,9 +95,7 @@ async def _test(root: Path | None) -> int:
 )
 def explain(
     tool: options.ToolName,
-    args: Annotated[
-        str, typer.Argument(metavar="[JSON]", help="Arguments: JSON, @file, or - for stdin.")
-    ] = "",
+    args: Annotated[str, typer.Argument(metavar="JSON", help="Arguments: JSON, @file, or - for stdin.")] = "",
     arg: Annotated[list[str] | None, typer.Option("--arg", "-a", help="One argument: name=value.")] = None,
     persona: options.Persona = "",
     root: options.Root = None,
@@ -151,7 +150,9 @@ def replay_command(
     new: Annotated[
         Path, typer.Argument(metavar="NEW.yaml", help="The policy to try.", exists=True, dir_okay=False)
     ],
-    since: Annotated[str, typer.Option("--since", help="Only calls since this moment (ISO 8601).")] = "",
+    since: Annotated[
+        str, typer.Option("--since", help="Only calls since then: 10m, 2h, or an ISO 8601 time.")
+    ] = "",
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
@@ -194,8 +195,12 @@ async def _recorded(gate: Gate, since: int) -> Any:
 def moment(text: str) -> int:
     if not text:
         return 0
+    if (span := span_of(text)) is not None:
+        return max(time.time_ns() // 1000 - span, 0)
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidArgs(f"{text!r} is not a time", "use ISO 8601, such as 2026-01-31T12:00:00Z") from None
+        raise InvalidArgs(
+            f"{text!r} is not a time", "write `10m`, `2h`, or a time such as 2026-01-31T12:00:00Z"
+        ) from None
     return round(found.timestamp() * SECOND)

@@ -17,7 +17,7 @@ CODE, ERROR = 500, 300
 
 @app.command(epilog="Example: toolgate failures 3 --conversation talk-17")
 def failures(
-    number: Annotated[int, typer.Argument(metavar="[N]", help="How many.", min=1, max=1000)] = 5,
+    number: Annotated[int, typer.Argument(metavar="N", help="How many.", min=1, max=1000)] = 5,
     conversation: Annotated[str, typer.Option("--conversation", help="Only of this conversation.")] = "",
     persona: options.Persona = "",
     root: options.Root = None,

@@ -89,6 +89,7 @@ class Terminal:
     async def _say_who(self, question: Question) -> None:
         """Another channel was first, or the call was given up; the ledger knows."""
         assert self.gate is not None
+        sys.stderr.write("\n")  # the menu still waits on its line
         with contextlib.suppress(CallError, TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 rows = await self.gate.events(Filter(ref=question.id))
@@ -96,7 +97,6 @@ class Terminal:
                 if row.kind in ("approved", "refused"):
                     body = parsed(row)
                     why = f": {body['reason']}" if body.get("reason") else ""
-                    sys.stderr.write("\n")
                     speech.note(
                         f"{row.kind} {words.by_whom(body['by'], body['channel'])}{why}", style="yellow"
                     )
@@ -104,6 +104,7 @@ class Terminal:
                 if row.kind == "expired":
                     speech.note("nobody answered in time", style="yellow")
                     return
+            speech.note(f"it is still open: toolgate approvals {question.id}", "")
 
 
 class _Conversation:

@@ -22,6 +22,8 @@ from toolgate.faces.words import change_in_words, finding_in_words, span
 
 _DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _FOLDED = "   ↪ "
+_SCREEN = 40
+"""Lines of a preview beyond which its beginning has left the screen when the answer is given."""
 
 
 def sentence(question: Question) -> str:
@@ -117,6 +119,8 @@ class Preview:
 
 
 def _facts(question: Question) -> Iterable[tuple[str, object]]:
+    if question.preview.count("\n") > _SCREEN and (files := change_in_words(question.preview)):
+        yield "in short", files
     yield "effects", question.effects.sentence()
     yield "asked because", f"{question.reason} ({question.rule})"
     if question.rationale:

@@ -16,6 +16,8 @@ from toolgate.faces.cli import speech
 from toolgate.faces.cli.drawings import Line, changes, files, history, programs, search
 
 Drawing = Callable[[Any, bool], Iterator[Line]]
+CHANGES = ("fs.write", "fs.append", "fs.edit", "fs.save", "fs.ensure_dir", "fs.move", "fs.delete")
+PROGRAMS = ("exec.python", "exec.javascript", "exec.shell")
 DRAWINGS: dict[str, Drawing] = {
     "code.search": search.draw_search,
     "fs.search": search.draw_search,
@@ -31,13 +33,8 @@ DRAWINGS: dict[str, Drawing] = {
     "code.blame": history.draw_blame,
     "fs.patch": changes.draw_patch,
     "fs.apply": changes.draw_patch,
-    **dict.fromkeys(
-        ("fs.write", "fs.append", "fs.edit", "fs.save", "fs.ensure_dir", "fs.move", "fs.delete"),
-        changes.draw_changed,
-    ),
-    "exec.python": programs.draw_run,
-    "exec.javascript": programs.draw_run,
-    "exec.shell": programs.draw_run,
+    **dict.fromkeys(CHANGES, changes.draw_changed),
+    **dict.fromkeys(PROGRAMS, programs.draw_run),
 }
 
 
@@ -60,3 +57,25 @@ def show(tool: str, data: Any) -> bool:
     if data.get("truncated") and data.get("next"):
         speech.note(f"… more: {data['next']}", "yellow")
     return True
+
+
+def to_undo(tool: str, data: Any) -> bool:
+    """Whether the call changed something that `toolgate undo` takes back."""
+    if tool not in (*CHANGES, "fs.patch", "fs.apply") or not isinstance(data, dict):
+        return False
+    if "created" not in data:
+        return True  # moved, deleted or patched
+    return bool(data["created"]) or data.get("before_hash") != data.get("new_hash")
+
+
+def show_failed(tool: str, data: Any) -> None:
+    """Of a call that failed: what a program said before it was stopped, and what the scan found. The error says the
+    rest, and on stdout a program would take facts of a refusal for those of a change."""
+    if tool in PROGRAMS:
+        show(tool, data)
+    try:
+        lines = list(changes.found(data or {}))
+    except (KeyError, TypeError, AttributeError):
+        return  # shortened beyond its shape; the error names the first of them
+    for line in lines:
+        speech.note("".join(piece.text for piece in line.pieces), "yellow")

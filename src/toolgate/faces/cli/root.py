@@ -58,7 +58,16 @@ def load(name: str) -> Any:
     module = import_module(f"toolgate.faces.cli.{COMMANDS[name].module}")
     found = typer.main.get_command(getattr(module, f"{name}_app", None) or module.app)
     found.name = name
+    for each in (found, *getattr(found, "commands", {}).values()):
+        _without_types_of_flags(each)
     return found
+
+
+def _without_types_of_flags(command: Any) -> None:
+    """A flag takes no value: `--yes <bool>`, as newer versions of Typer say, would ask for one."""
+    for option in command.get_params(typer.Context(command, help_option_names=["-h", "--help"])):
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
 
 
 class Lazy(TyperGroup):
@@ -106,4 +115,6 @@ def root(
 
 
 def command() -> Any:
-    return typer.main.get_command(app)
+    found = typer.main.get_command(app)
+    _without_types_of_flags(found)
+    return found

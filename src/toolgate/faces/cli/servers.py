@@ -24,9 +24,9 @@ ACTIONS = ("diff", "approve", "restart", "check")
 def servers(
     action: Annotated[
         str,
-        typer.Argument(metavar="[NAME|diff|approve|restart|check]", help="A server, or what to do with one."),
+        typer.Argument(metavar="NAME|diff|approve|restart|check", help="A server, or what to do with one."),
     ] = "",
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="The server.")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The server.")] = "",
     tool: Annotated[
         list[str] | None, typer.Option("--tool", help="Approve only this one; repeatable.")
     ] = None,

@@ -32,7 +32,7 @@ def tools(
 async def _ask(tool: str, args: dict[str, Any], persona: str, root: Any) -> int:
     async with project.any_gate(root) as gate:
         result = await gate.call(tool, args, persona=persona or None)
-        trusted = gate.policy.trusted
+        trusted, there = gate.policy.trusted, len(list(gate.services.registry))
     if not trusted and result.error and result.error.code is Code.UNKNOWN_TOOL:
         raise project.unknown(gate.root, args["name"])
     if speech.mode.json or not result.ok:
@@ -40,6 +40,9 @@ async def _ask(tool: str, args: dict[str, Any], persona: str, root: Any) -> int:
     (_describe if tool == "tools.help" else _list)(result)
     if not trusted:
         speech.note(project.FEW_TOOLS, "")
+    elif tool == "tools.list" and there > len(result.data):
+        more = there - len(result.data)
+        speech.note(f"{more} more that policy refuses to this persona, or that cannot work here: --all", "")
     return 0
 
 

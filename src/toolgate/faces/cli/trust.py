@@ -23,7 +23,7 @@ POWERS = ("contribute", "collaborate")
 @app.command(epilog="Example: toolgate trust ~/code/from-a-stranger")
 def trust(
     root: Annotated[
-        Path | None, typer.Argument(metavar="[ROOT]", help="The project; default: the nearest one.")
+        Path | None, typer.Argument(metavar="ROOT", help="The project; default: the nearest one.")
     ] = None,
     at: Annotated[Path | None, typer.Option("--root", help="The same, as an option.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the trust back.")] = False,

@@ -38,7 +38,7 @@ class Request:
 def undo(
     events: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[EVENT]...", help="Events or calls: see `toolgate ledger tail`."),
+        typer.Argument(metavar="EVENT", help="Events or calls: see `toolgate ledger tail`."),
     ] = None,
     conversation: Annotated[
         str, typer.Option("--conversation", help="All that was done in this conversation.")

@@ -38,7 +38,7 @@ class Asked:
 
 @app.command(epilog="Example: toolgate up ~/code/shop --port 9000")
 def up(
-    root: Annotated[Path | None, typer.Argument(metavar="[ROOT]", help="The project.")] = None,
+    root: Annotated[Path | None, typer.Argument(metavar="ROOT", help="The project.")] = None,
     port: Annotated[
         int | None, typer.Option("--port", help="Default: 8721, or any free one.", min=0, max=65535)
     ] = None,

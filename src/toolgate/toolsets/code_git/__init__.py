@@ -140,7 +140,7 @@ def _log(repositories: Repositories) -> Tool:
         room = Room(MAX_DIFF)
         commits = [commit_shape(entry.commit, entry.changed, room, include_diff) for entry in entries]
         result: dict[str, Any] = {
-            "summary": _log_summary(commits, more, skip),
+            "summary": _log_summary(commits, more, skip) if commits else _no_commits(path, wanted),
             "commits": commits,
             "total_commits": len(commits),
             "skip": skip,
@@ -158,6 +158,14 @@ def _log_summary(commits: list[dict[str, Any]], more: bool, skip: int) -> str:
     last = "the last " if more and not skip else ""
     before = f", after {skip:,} newer" if skip else ""
     return f"{last}{counted(len(commits), 'commit')} by {counted(len(authors), 'author')}{before}"
+
+
+def _no_commits(path: MountPath, wanted: Wanted) -> str:
+    """Of what there are none: a misspelt path must not read like a file without history."""
+    of = f" of {path.shown!r}" if wanted.path else ""
+    filters = [name for name in ("since", "until", "author", "grep") if getattr(wanted, name)]
+    matching = f" that match {' and '.join(filters)}" if filters else ""
+    return f"no commits{of}{matching}" + (f" after the newest {wanted.skip:,}" if wanted.skip else "")
 
 
 def _blame(repositories: Repositories) -> Tool:

@@ -6,7 +6,6 @@ back (a mail that was sent) is left out and said; and undos are left alone, beca
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,15 +13,12 @@ from typing import Any
 
 from toolgate.core import diff
 from toolgate.core.change import Change
-from toolgate.core.clock import SECOND, iso
+from toolgate.core.clock import SECOND, iso, span_of
 from toolgate.core.errors import Conflict, InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.ledger.effects import UNDO, Effect
 from toolgate.storage.port import Filter
 from toolgate.toolsets.undo.plan import Planner, undone_already
-
-_SPAN = re.compile(r"(\d{1,9})\s*(s|m|min|h|d|w)")
-_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 @dataclass
@@ -64,7 +60,7 @@ async def choose(
         effects = [effect for effect in await planner.effects.among(wanted) if effect.started.tool != UNDO]
     choice = await _sorted(planner, effects, named=bool(events))
     if not choice.effects:
-        raise _nothing(choice)
+        raise _nothing(choice, conversation, since)
     return choice
 
 
@@ -87,13 +83,16 @@ async def _sorted(planner: Planner, effects: Sequence[Effect], *, named: bool) -
     return choice
 
 
-def _nothing(choice: Choice) -> Conflict:
+def _nothing(choice: Choice, conversation: str, since: str) -> Conflict:
     for effect, why in choice.skipped:
         if len(choice.skipped) == 1 and not choice.cannot and why.startswith("undone already"):
             return Conflict(*undone_already(effect, int(why.rpartition(" ")[2])))
     left = [f"event {effect.event} ({effect.who}): {why}" for effect, why in choice.skipped + choice.cannot]
+    where = (f" in the conversation {conversation!r}" if conversation else "") + (
+        f" since {since}" if since else ""
+    )
     return Conflict(
-        "there is nothing to undo" + (": " + "; ".join(left[:5]) if left else ""),
+        f"there is nothing to undo{where}" + (": " + "; ".join(left[:5]) if left else ""),
         "`toolgate ledger tail` shows what was done",
         data={"left": left},
     )
@@ -103,9 +102,8 @@ async def _window(planner: Planner, since: str, now: int) -> Filter:
     """`10m`, an ISO time, or the event or call with which it begins."""
     if not since:
         return Filter()
-    span = _SPAN.fullmatch(since.strip())
-    if span:
-        return Filter(since=now - int(span[1]) * _UNITS[span[2]] * SECOND)
+    if (span := span_of(since)) is not None:
+        return Filter(since=now - span)
     if since.isdigit() or since.startswith("c_"):
         return Filter(after=(await planner.effects.first(since)) - 1)
     try:

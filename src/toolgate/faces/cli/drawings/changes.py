@@ -28,7 +28,7 @@ def draw_patch(data: Any, person: bool) -> Iterator[Line]:
             )
         else:
             yield paint("\t".join((file["op"], plus, minus, name)))
-    yield from _found(data)
+    yield from found(data)
     if person:
         yield paint(_summary(data), "dim")
 
@@ -41,7 +41,7 @@ def draw_changed(data: Any, person: bool) -> Iterator[Line]:
     for name, value in facts:
         shown = {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
         yield paint(f"{name:<{width}}  ", "bold").append(shown)
-    yield from _found(data)
+    yield from found(data)
 
 
 def _counts(file: Any, person: bool) -> tuple[str, str]:
@@ -56,8 +56,8 @@ def _name(path: str) -> str:
     return path.removeprefix("project:")
 
 
-def _found(data: Any) -> Iterator[Line]:
-    for one in data.get("findings", ()):
+def found(data: Any) -> Iterator[Line]:
+    for one in data.get("findings") or ():
         yield paint(f"found: {finding_in_words(one)}", "yellow")
 
 

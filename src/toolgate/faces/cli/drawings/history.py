@@ -8,15 +8,17 @@ from typing import Any
 from rich.text import Text
 
 from toolgate.core.display import legible
+from toolgate.faces.cli import speech
 from toolgate.faces.cli.drawings import Line, content, paint
 
 _MARKS = {"context": (" ", ""), "addition": ("+", "green"), "deletion": ("-", "red")}
-_HALF = 60
+_HALF, _NUMBER, _MIDDLE = 60, 7, 3
+"""Columns of a row: of the text in one half where there is no terminal, of its number and mark, and between the halves."""
 
 
 def draw_diff(data: Any, person: bool) -> Iterator[Line]:
     for diff in data["diffs"]:
-        yield from _file(diff)
+        yield from _file(diff, _half(person))
     if person:
         if data["diffs"]:
             yield Line()
@@ -61,7 +63,14 @@ def _commit(commit: Any) -> Iterator[Line]:
         yield paint(f"… {commit['cut']}", "yellow")
 
 
-def _file(diff: Any) -> Iterator[Line]:
+def _half(person: bool) -> int:
+    """How wide a half of a row is: two of them fill the terminal, so that none is folded."""
+    if not person:
+        return _HALF + _NUMBER
+    return max((speech.out().width - _MIDDLE) // 2, _NUMBER + 1)
+
+
+def _file(diff: Any, half: int = _HALF + _NUMBER) -> Iterator[Line]:
     new, old = diff["path"], diff.get("old_path") or diff["path"]
     yield paint(f"diff --git a/{old} b/{new}", "bold")
     if diff["status"] in ("added", "deleted"):
@@ -81,12 +90,12 @@ def _file(diff: Any) -> Iterator[Line]:
         yield paint(f"--- {before}", "bold")
         yield paint(f"+++ {after}", "bold")
     for hunk in diff["hunks"]:
-        yield from _hunk(hunk)
+        yield from _hunk(hunk, half)
     if "cut" in diff:
         yield paint(f"… {diff['cut']}", "yellow")
 
 
-def _hunk(hunk: Any) -> Iterator[Line]:
+def _hunk(hunk: Any, half: int) -> Iterator[Line]:
     old, new = (
         f"{hunk[f'{side}_start']}" + (f",{hunk[f'{side}_lines']}" if hunk[f"{side}_lines"] != 1 else "")
         for side in ("old", "new")
@@ -99,19 +108,19 @@ def _hunk(hunk: Any) -> Iterator[Line]:
         if line.get("no_newline"):
             yield paint("\\ No newline at end of file", "dim")
     for row in hunk.get("rows", ()):
-        yield _side(row["left"]).append(" │ ", "dim").append_line(_side(row["right"]))
+        yield _side(row["left"], half).append(" │ ", "dim").append_line(_side(row["right"], half))
     if "cut" in hunk:
         yield paint(f"… {hunk['cut']}", "yellow")
 
 
-def _side(line: Any) -> Line:
+def _side(line: Any, half: int) -> Line:
     """One half of a row, always as wide."""
     if line is None:
-        return paint(" " * (_HALF + 7))
+        return paint(" " * half)
     mark, style = _MARKS[line["type"]]
     text = Text(legible(f"{line['line_number']:>5} {mark}{line['content']}"), tab_size=8)
     text.expand_tabs(8)
-    text.truncate(_HALF + 7, overflow="ellipsis", pad=True)
+    text.truncate(half, overflow="ellipsis", pad=True)
     return paint(text.plain, style)
 
 
