@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,6 +49,7 @@ class Entry:
 
 
 Enter = Callable[[Entry], bool]
+Unread = Callable[[Entry], None]
 
 
 def walk_tree(
@@ -58,18 +59,19 @@ def walk_tree(
     depth: int = MAX_DEPTH,
     enter: Enter | None = None,
     everything: bool = False,
+    unread: Unread | None = None,
 ) -> Iterator[Entry]:
     """What is below `base`, directories before what is in them.
 
     `enter` may keep the walk out of directories; `everything` also shows what rules keep shut, for whoever must
-    know that it is there.
+    know that it is there. `unread` is told of a directory that could not be read, or not to its end, or is too deep.
     """
     handle, real = open_to_list(mounts, base)
     rules = None if everything else mounts.rules(base)
     with ExitStack() as open_:
         open_.callback(os.close, handle)
         note_tree(mounts, base, handle, real, _entered(rules, real, depth))
-        yield from _Walk(rules, min(depth, MAX_DEPTH), enter, base, real).directory(handle, "", 1)
+        yield from _Walk(rules, min(depth, MAX_DEPTH), enter, base, real, unread).directory(handle, "", 1)
 
 
 def _entered(rules: MountRules | None, real: MountPath, depth: int) -> Enters:
@@ -88,6 +90,7 @@ class _Walk:
     base: MountPath
     real: MountPath
     """Where `base` really is; links on the way to it are allowed, and rules judge the real names."""
+    unread: Unread | None
 
     def directory(self, handle: int, below: str, depth: int) -> Iterator[Entry]:
         open_way = not any(map(hidden, _joined(self.real, below).relative.split("/")[:-1]))
@@ -97,16 +100,22 @@ class _Walk:
                 if entry is None:
                     continue
                 yield entry
-                if entry.kind == "directory" and depth < self.depth and (not self.enter or self.enter(entry)):
+                if entry.kind == "directory" and (not self.enter or self.enter(entry)):
                     yield from self._below(handle, entry)
 
     def _below(self, parent: int, entry: Entry) -> Iterator[Entry]:
-        with suppress(OSError):  # gone, swapped for a link, or not ours to read
-            handle = os.open(entry.item.name, _DIRECTORY, dir_fd=parent)
-            try:
-                yield from self.directory(handle, entry.relative + "/", entry.depth + 1)
-            finally:
-                os.close(handle)
+        try:
+            if entry.depth < self.depth:
+                handle = os.open(entry.item.name, _DIRECTORY, dir_fd=parent)
+                try:
+                    yield from self.directory(handle, entry.relative + "/", entry.depth + 1)
+                finally:
+                    os.close(handle)
+                return
+        except OSError:  # gone, swapped for a link, or not ours to read
+            pass
+        if self.unread is not None:
+            self.unread(entry)
 
     def _entry(self, item: os.DirEntry[str], below: str, depth: int, open_way: bool) -> Entry | None:
         """Below a hidden name, every path is judged; elsewhere a plain name is shown without."""
