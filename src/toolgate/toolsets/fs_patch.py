@@ -24,6 +24,8 @@ from toolgate.workspace.patch import Applied, FilePatch, Patched, apply, parse, 
 from toolgate.workspace.patch.modes import with_modes
 
 MAX_FILES = 1000
+SHORT = 64 << 10
+"""Characters that are parsed where we stand; more would hold up everybody else."""
 Diff = Annotated[str, Field(description="A unified diff of one or many files, git's or plain.")]
 OnlyFile = Annotated[MountPath | None, Field(description="The only file; its diff may then be hunks alone.")]
 SameDiff = Annotated[str, Field(description="Another name for `diff`: give one of them.")]
@@ -64,7 +66,8 @@ def toolset(files: WorkspaceFiles) -> list[Tool]:
         diff_text: SameDiff = "",
     ) -> Change:
         """Apply a unified diff: all of it, or nothing. Context must match exactly; hunks may have moved."""
-        patches = _parsed(_text(diff, diff_text), path)
+        text = _text(diff, diff_text)
+        patches = _parsed(text, path) if len(text) <= SHORT else await asyncio.to_thread(_parsed, text, path)
         paths = dict.fromkeys(found for patch in patches for found in patch.paths)
         found = {each: await files.take(each) for each in paths}
         contents = {each: None if file is None else file.content for each, file in found.items()}
