@@ -6,6 +6,7 @@ Links to directories are shown and not followed; what rules keep shut is not sho
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -23,6 +24,7 @@ from toolgate.workspace.watch import Enters
 EntryKind = Literal["file", "directory", "link", "other"]
 MAX_DEPTH = 128
 """One handle is open for each level."""
+_SHORT_OF = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -112,8 +114,9 @@ class _Walk:
                 finally:
                     os.close(handle)
                 return
-        except OSError:  # gone, swapped for a link, or not ours to read
-            pass
+        except OSError as error:  # gone, swapped for a link, or not ours to read
+            if error.errno in _SHORT_OF:  # it is there, and a listing without it would be a lie
+                raise
         if self.unread is not None:
             self.unread(entry)
 
