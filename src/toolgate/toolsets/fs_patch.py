@@ -72,6 +72,7 @@ def toolset(files: WorkspaceFiles) -> list[Tool]:
         found = {each: await files.take(each) for each in paths}
         contents = {each: None if file is None else file.content for each, file in found.items()}
         applied = await asyncio.to_thread(apply, patches, contents.__getitem__)
+        _one.cache_clear()
         parents = await files.to_make([file.path for file in applied.files if file.after is not None])
         changed = (*parents, *with_modes(applied, found))
         return Change(changed, _summary(applied), report={"result": _report(applied, contents)})
@@ -113,8 +114,12 @@ def _effects_of(args: Mapping[str, Any]) -> Effects:
     return Effects.of(words, words)
 
 
-@lru_cache(maxsize=4)  # a call is parsed for policy, for its plan, and again after the answer
 def _parsed(text: str, path: MountPath | None) -> tuple[FilePatch, ...]:
+    """A call is parsed for policy, for its plan, and again after the answer. Of a long one twenty times its size is kept."""
+    return _few(text, path) if len(text) <= SHORT else _one(text, path)
+
+
+def _checked(text: str, path: MountPath | None) -> tuple[FilePatch, ...]:
     patches = (parse_one(path, text),) if path is not None else parse(text)
     if len(patches) > MAX_FILES:
         raise TooLarge(f"the diff has {len(patches):,} files, the limit is {MAX_FILES:,}", "split it")
@@ -124,6 +129,9 @@ def _parsed(text: str, path: MountPath | None) -> tuple[FilePatch, ...]:
                 f"line {patch.line} of the diff: nothing in the garden is deleted or moved", "edit it instead"
             )
     return patches
+
+
+_few, _one = lru_cache(maxsize=4)(_checked), lru_cache(maxsize=1)(_checked)
 
 
 def _summary(applied: Applied) -> str:
