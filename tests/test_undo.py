@@ -90,3 +90,15 @@ async def test_a_tool_that_can_take_back_its_own_effect_is_asked_to(tmp_path: Pa
         assert sent.meta.event_id is not None
         assert (await gate.undo(sent.meta.event_id)).ok
         assert taken_back == ["ada"]
+
+
+async def test_undo_and_redo_of_a_new_file_keep_the_bits_that_somebody_gave_it(tmp_path: Path) -> None:
+    async with toolgate.open(tmp_path, CONFIG, "memory", plugins=[plugin]) as gate:
+        written = await gate.call("note.write", {"path": "a.txt", "text": "new\n"})
+        (tmp_path / "a.txt").chmod(0o600)
+        assert written.meta.event_id is not None
+        undone = await gate.undo(written.meta.event_id)
+        assert undone.meta.event_id is not None
+        assert not (tmp_path / "a.txt").exists()
+        assert (await gate.undo(undone.meta.event_id)).ok
+        assert (tmp_path / "a.txt").stat().st_mode & 0o777 == 0o600

@@ -85,6 +85,29 @@ def test_no_two_texts_take_long(count: int) -> None:
         assert patched(before, diff) == after
 
 
+def test_many_files_take_no_longer_than_a_few() -> None:
+    """Each of them would be worth the search by itself."""
+    before, after = (
+        "".join(f"{sign * at if at % 9 == 0 else at}\n" for at in range(5000)).encode() for sign in (1, -1)
+    )
+    files = [FileChange(MountPath(f"project:{at}"), before, after) for at in range(200)]
+    started = time.perf_counter()
+    shown_all = render(Change(tuple(files)))
+    assert time.perf_counter() - started < 15
+    assert shown_all.count("-4995\n") >= 200
+
+
+def test_files_that_come_and_go_are_compared_as_far_as_that_is_quick() -> None:
+    body = b"".join(b"%x\n" % (at * 7919) for at in range(30_000))
+    gone = [FileChange(MountPath(f"project:old/{at}"), body + b"%d\n" % at, None) for at in range(20)]
+    come = [FileChange(MountPath(f"project:new/{at}"), None, b"%d\n" % -at + body) for at in range(20)]
+    started = time.perf_counter()
+    shown_all = render(Change((*gone, *come)))
+    assert time.perf_counter() - started < 10
+    assert "rename" not in shown_all
+    assert "rename from" in render(Change((gone[0], come[0])))
+
+
 def test_small_edits_of_a_file_are_shown_as_small_hunks() -> None:
     before = [f"{number}\n" for number in range(1000)]
     after = [*before[:10], "new\n", *before[10:500], *before[501:]]

@@ -71,6 +71,23 @@ def test_an_encoding_hides_nothing(encoding: str) -> None:
     assert [one.rule for one in found(f"grün {corpus.GITHUB}".encode(encoding))] == ["github-token"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_text_of_wide_letters_is_read_without_a_byte_order_mark_too(encoding: str) -> None:
+    assert [one.rule for one in found(f"a = '{corpus.GITHUB}'\n".encode(encoding))] == ["github-token"]
+    assert [one.rule for one in found(corpus.PAYLOADS["reverse-shell"][0].encode(encoding))] == [
+        "reverse-shell"
+    ]
+
+
+def test_neither_zeros_nor_a_false_byte_order_mark_hide_a_text() -> None:
+    text = f"line\n{corpus.GITHUB}\n".encode()
+    for hidden in (text + bytes(500), bytes(500) + text, text.replace(b"\n", b"\n\0"), b"\xff\xfe" + text):
+        assert [one.rule for one in found(hidden)] == ["github-token"]
+    assert [one.rule for one in found(b"\xff\xfe\n" + corpus.PAYLOADS["reverse-shell"][0].encode())] == [
+        "reverse-shell"
+    ]
+
+
 def test_a_few_zeros_do_not_make_a_text_binary_and_a_web_shell_is_found_in_an_image() -> None:
     assert [one.rule for one in found(f"a\0b {corpus.GITHUB}")] == ["github-token"]
     image = b"\x89PNG\r\n" + bytes(range(32)) * 50

@@ -13,6 +13,7 @@ import toolgate
 from toolgate.core.change import content_hash
 from toolgate.core.ports import Question
 from toolgate.testing import FixedClock
+from toolgate.toolsets import fs_patch
 
 CONFIG: dict[str, Any] = {
     "version": 1,
@@ -263,3 +264,13 @@ async def test_a_patch_in_scratch_needs_no_question_where_scratch_saves_need_non
         )
         assert both.error is not None
         assert both.error.code == "pending"
+
+
+async def test_of_a_long_diff_nothing_is_kept_in_memory_once_it_is_planned(project: Path) -> None:
+    lines = "".join(f"+{number}\n" for number in range(50_000))
+    async with toolgate.open(project, CONFIG, "memory") as gate:
+        result = await gate.call(
+            "fs.patch", {"diff": f"--- /dev/null\n+++ b/long\n@@ -0,0 +1,50000 @@\n{lines}"}
+        )
+        assert result.ok, result.error
+    assert fs_patch._one.cache_info().currsize == 0

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import struct
 import threading
 from pathlib import Path
 
@@ -82,6 +83,49 @@ async def test_mode_is_kept_and_a_private_file_stays_private(files: WorkspaceFil
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def access_list(*entries: tuple[int, int, int]) -> bytes:
+    """As the kernel reads it: tag, bits, who."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+USER, SOMEBODY, GROUP, MASK, OTHERS, NOBODY = 0x01, 0x02, 0x04, 0x10, 0x20, 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("mode", [None, 0o750])
+async def test_an_access_list_is_kept_so_that_its_mask_lets_nobody_else_in(
+    files: WorkspaceFiles, project: Path, mode: int | None
+) -> None:
+    put(project, {"a": b"1"})
+    file = project / "a"
+    kept = access_list((USER, 6, NOBODY), (SOMEBODY, 4, 1234), (GROUP, 0, NOBODY), (MASK, 4, NOBODY), (OTHERS, 0, NOBODY))  # fmt: skip
+    set_attribute(file, "system.posix_acl_access", kept)
+    set_attribute(file, "user.note", b"mine")
+    await files.apply(Change((FileChange(at("a"), b"1", b"2", None, mode),)))
+    group = os.getxattr(file, "system.posix_acl_access")[4 + 2 * 8 :][:4]
+    assert struct.unpack("<HH", group) == (GROUP, 0)
+    assert os.getxattr(file, "user.note") == b"mine"
+    assert file.stat().st_mode & 0o777 == (0o640 if mode is None else mode)
+
+
+async def test_a_private_file_gets_no_access_list_from_its_directory(
+    files: WorkspaceFiles, project: Path
+) -> None:
+    put(project, {"a": b"1"})
+    (project / "a").chmod(0o640)
+    given = access_list((USER, 7, NOBODY), (SOMEBODY, 7, 1234), (GROUP, 5, NOBODY), (MASK, 7, NOBODY), (OTHERS, 5, NOBODY))  # fmt: skip
+    set_attribute(project, "system.posix_acl_default", given)
+    await files.apply(change(a=(b"1", b"2")))
+    assert "system.posix_acl_access" not in os.listxattr(project / "a")
+    assert (project / "a").stat().st_mode & 0o777 == 0o640
+
+
+def set_attribute(path: Path, name: str, value: bytes) -> None:
+    try:
+        os.setxattr(path, name, value)
+    except OSError:
+        pytest.skip(f"this file system has no {name}")
+
+
 async def test_the_owner_of_a_replaced_file_is_kept(files: WorkspaceFiles, project: Path) -> None:
     put(project, {"theirs": b"1"})
     os.chown(project / "theirs", 12345, 23456)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,27 @@ async def test_a_kept_change_loads_from_its_manifest(files: WorkspaceFiles) -> N
 async def test_a_change_without_its_images_does_not_load(files: WorkspaceFiles) -> None:
     with pytest.raises(NotFound):
         await files.load(change(a=(b"1", b"2")).manifest)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "device", "huge", "directory"])
+def test_what_stands_in_the_place_of_an_image_is_neither_waited_for_nor_followed(
+    tmp_path: Path, kind: str
+) -> None:
+    images = Images(tmp_path / "images")
+    images.put([b"content"])
+    digest = hash_of(b"content")
+    file = tmp_path / "images" / digest[7:9] / digest[9:]
+    file.unlink()
+    (tmp_path / "elsewhere").write_bytes(b"content")
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "directory":
+        file.mkdir()
+    elif kind == "huge":
+        with file.open("wb") as stream:
+            stream.truncate(1 << 40)
+    else:
+        file.symlink_to(tmp_path / "elsewhere" if kind == "link" else "/dev/zero")
+    with pytest.raises(Failed, match="damaged"):
+        images.get(digest)
+    assert not images.has(digest)

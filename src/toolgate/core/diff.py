@@ -2,6 +2,7 @@
 
 The work is bounded, because an agent chooses both sides: what is equal at both ends is left out, and a middle that
 is too different for its length is shown as one block replaced by another. The longer it is, the fewer edits are found.
+Many files share one bound: where it is used up, the rest are shown as blocks too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ CONTEXT = 3
 MAX_EDITS = 500
 MAX_WORK = 3_000_000
 """Lines times edits."""
+MAX_EFFORT = 10_000_000
+"""Steps of the search for the fewest edits, in all files of a Change together; one diagonal counts as four."""
 _CONTROLS = frozenset({*range(0x20), *range(0x7F, 0xA0)}) - frozenset(b"\t\n\f\r")
 """Bytes that no Latin-1 text has; what has them is shown as binary."""
 
@@ -30,8 +33,16 @@ class Edit(NamedTuple):
     new_end: int
 
 
+class _Effort:
+    """What may still be spent on finding the fewest edits."""
+
+    def __init__(self) -> None:
+        self.left = MAX_EFFORT
+
+
 def render(change: Change) -> str:
-    return "\n".join(_render_file(file) for file in moved(change.files))
+    effort = _Effort()
+    return "\n".join(_render_file(file, effort) for file in moved(change.files))
 
 
 def is_all_text(change: Change) -> bool:
@@ -40,14 +51,14 @@ def is_all_text(change: Change) -> bool:
     return all(_text(content, name) != (None, "") and not _text(content, name)[1] for content, name in sides)
 
 
-def _render_file(each: Moved) -> str:
+def _render_file(each: Moved, effort: _Effort) -> str:
     file = each.file
     if each.old_path is not None:
         names = f"rename from {each.old_path.shown}\nrename to {file.path.shown}\n"
-        return names + _mode(file) + _render_content(file, each.old_path)
+        return names + _mode(file) + _render_content(file, each.old_path, effort)
     if file.kind == "directory":
         return f"{'remove' if file.after is None else 'create'} directory {file.path.shown}/"
-    return _mode(file) + _render_content(file)
+    return _mode(file) + _render_content(file, None, effort)
 
 
 def _mode(file: FileChange) -> str:
@@ -60,13 +71,13 @@ def _mode(file: FileChange) -> str:
     return f"old mode {old:o}\nnew mode {new:o}\n" if old is not None else f"new mode {new:o}\n"
 
 
-def _render_content(file: FileChange, old_path: MountPath | None = None) -> str:
+def _render_content(file: FileChange, old_path: MountPath | None, effort: _Effort) -> str:
     old = "/dev/null" if file.before is None else f"a/{(old_path or file.path).shown}"
     new = "/dev/null" if file.after is None else f"b/{file.path.shown}"
-    return f"--- {old}\n+++ {new}\n" + "\n".join(_body(file, old_path)).rstrip("\n")
+    return f"--- {old}\n+++ {new}\n" + "\n".join(_body(file, old_path, effort)).rstrip("\n")
 
 
-def _body(file: FileChange, old_path: MountPath | None) -> Iterator[str]:
+def _body(file: FileChange, old_path: MountPath | None, effort: _Effort) -> Iterator[str]:
     if old_path is not None and file.before == file.after:
         yield f"(content unchanged, {_size(file.after)})"
         return
@@ -80,7 +91,7 @@ def _body(file: FileChange, old_path: MountPath | None) -> Iterator[str]:
         yield f"before is binary: {_size(file.before)}, {file.before_hash}"
     if after is None:
         yield f"after is binary: {_size(file.after)}, {file.after_hash}"
-    hunks = "".join(_hunks(_lines(before or ""), _lines(after or "")))
+    hunks = "".join(_hunks(_lines(before or ""), _lines(after or ""), effort))
     if hunks:
         yield hunks
     elif file.before == file.after:
@@ -107,9 +118,9 @@ def _lines(text: str) -> list[str]:
     return [line + "\n" for line in whole] + ([rest] if rest else [])
 
 
-def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
+def _hunks(old: list[str], new: list[str], effort: _Effort) -> Iterator[str]:
     group: list[Edit] = []
-    for edit in _edits(old, new):
+    for edit in _edits(old, new, effort):
         if group and edit.old - group[-1].old_end > 2 * CONTEXT:
             yield from _hunk(old, new, group)
             group = []
@@ -142,7 +153,7 @@ def _line(mark: str, line: str) -> str:
     return mark + line if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
 
 
-def _edits(old: list[str], new: list[str]) -> list[Edit]:
+def _edits(old: list[str], new: list[str], effort: _Effort) -> list[Edit]:
     shorter = min(len(old), len(new))
     head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
     rest = shorter - head
@@ -153,25 +164,30 @@ def _edits(old: list[str], new: list[str]) -> list[Edit]:
     whole = Edit(head, head + len(left), head, head + len(right))
     if not left or not right:
         return [whole]
-    steps = _steps(left, right)
+    steps = _steps(left, right, effort)
     return [whole] if steps is None else _joined(steps, head)
 
 
-def _steps(old: list[str], new: list[str]) -> list[tuple[int, int, bool]] | None:
+def _steps(old: list[str], new: list[str], effort: _Effort) -> list[tuple[int, int, bool]] | None:
     """The fewest lines to remove and insert (Myers), last first: where, and whether it inserts.
 
-    None beyond MAX_EDITS or MAX_WORK, which bounds the time whatever the lines are.
+    None beyond MAX_EDITS, MAX_WORK or what is left of MAX_EFFORT, which bounds the time whatever the lines are.
     """
     most = min(len(old) + len(new), MAX_EDITS, MAX_WORK // max(len(old), len(new)))
     reach = {1: 0}
     """How far into `old` each diagonal has come."""
     trace: list[dict[int, int]] = []
     for edits in range(most + 1):
+        effort.left -= 4 * (edits + 1)
+        if effort.left < 0:
+            return None
         trace.append(reach.copy())
         for diagonal in range(-edits, edits + 1, 2):
             x = reach[diagonal + 1] if _goes_down(reach, diagonal, edits) else reach[diagonal - 1] + 1
+            start = x
             while x < len(old) and 0 <= x - diagonal < len(new) and old[x] == new[x - diagonal]:
                 x += 1
+            effort.left -= x - start
             reach[diagonal] = x
             if x >= len(old) and x - diagonal >= len(new):
                 return _back(trace, len(old), len(new))

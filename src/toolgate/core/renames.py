@@ -16,6 +16,8 @@ SIMILAR = 0.5
 """The share of bytes in equal lines, as git has it."""
 MAX_PAIRS = 400
 MAX_BYTES = 1 << 20
+MAX_COMPARED = 32 << 20
+"""Bytes, counted once for each comparison that they are part of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,9 @@ def _similar(gone: Sequence[FileChange], come: Sequence[FileChange]) -> dict[Mou
     """The most alike first. Where there are too many to compare, nothing is said to have moved."""
     if not gone or not come or len(gone) * len(come) > MAX_PAIRS:
         return {}
+    compared = sum(_counted(file.before) for file in gone) * len(come)
+    if compared + sum(_counted(file.after) for file in come) * len(gone) > MAX_COMPARED:
+        return {}
     before = {file.path: _lines(file.before or b"") for file in gone}
     after = {file.path: _lines(file.after or b"") for file in come}
     found = [(_alike(before[old.path], after[new.path]), old, new) for old in gone for new in come]
@@ -67,6 +72,10 @@ def _similar(gone: Sequence[FileChange], come: Sequence[FileChange]) -> dict[Mou
             pairs[new.path] = old
             taken.add(old.path)
     return pairs
+
+
+def _counted(content: bytes | None) -> int:
+    return len(content) if content is not None and len(content) <= MAX_BYTES else 0
 
 
 def _lines(content: bytes) -> Counter[bytes]:

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from pydantic import BaseModel
 
 from toolgate.consent.desk import Desk
 from toolgate.core.call import Call
+from toolgate.core.change import Change
 from toolgate.core.context import Context, Trail
 from toolgate.core.decision import Decision
 from toolgate.core.display import encodable
@@ -33,6 +34,7 @@ from toolgate.secrets.scan import ContentScanner
 from toolgate.storage.port import Row
 
 log = logging.getLogger("toolgate.gate")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +258,16 @@ def large(value: Any) -> bool:
         if left < 0:
             return True
     return False
+
+
+SMALL = 16 << 10
+"""Bytes of files that are compared and scanned where we stand; more would hold up everybody else."""
+
+
+async def aside(change: Change, work: Callable[[], T]) -> T:
+    """In a thread if the contents are large; they are ours to look at, and other calls go on."""
+    size = sum(len(side) for file in change.files for side in (file.before, file.after) if side)
+    return work() if size <= SMALL else await asyncio.to_thread(work)
 
 
 def arguments(args: BaseModel) -> dict[str, Any]:

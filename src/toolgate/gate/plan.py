@@ -12,7 +12,7 @@ from toolgate.core.errors import CallError, Failed, NotAllowed, TimedOut
 from toolgate.core.ports import Facts
 from toolgate.gate.authorize import refused, with_paths
 from toolgate.gate.deadline import Deadline, Late
-from toolgate.gate.flow import Flow, Services, arguments, invoke, tell
+from toolgate.gate.flow import Flow, Services, arguments, aside, invoke, tell
 from toolgate.gate.redact import clean_change
 from toolgate.gate.stored import stored_result
 
@@ -42,8 +42,8 @@ async def _plan(services: Services, flow: Flow) -> None:
         if services.files is not None:
             services.files.check(change)  # what a human is asked about can be undone, or it is not asked
         flow.call = call.planned(change)
-        flow.preview = _shown(services, flow, change) if asks else ""
-        _recheck(services, flow, change)
+        flow.preview = await _shown(services, flow, change) if asks else ""
+        await _recheck(services, flow, change)
     elif tool.preview is not None and asks:
         flow.preview = str(
             services.redactor.redact(str(await _run(services, flow, tool.preview)), flow.hidden)
@@ -51,12 +51,15 @@ async def _plan(services: Services, flow: Flow) -> None:
         flow.call = call.planned(preview=flow.preview)  # what was shown is part of what is approved
 
 
-def _shown(services: Services, flow: Flow, change: Change) -> str:
-    shown = diff.render(clean_change(services.redactor, change, flow.hidden))
-    return str(services.redactor.redact(shown, flow.hidden))
+async def _shown(services: Services, flow: Flow, change: Change) -> str:
+    def work() -> str:
+        shown = diff.render(clean_change(services.redactor, change, flow.hidden))
+        return str(services.redactor.redact(shown, flow.hidden))
+
+    return await aside(change, work)
 
 
-def _recheck(services: Services, flow: Flow, change: Change) -> None:
+async def _recheck(services: Services, flow: Flow, change: Change) -> None:
     """The plan may touch files that no argument names: policy must have seen them too."""
     assert flow.facts is not None
     _check_effects(flow.facts, change)
@@ -69,7 +72,7 @@ def _recheck(services: Services, flow: Flow, change: Change) -> None:
     if flow.decision.verdict is Verdict.DENY:
         raise refused(flow, facts, flow.decision)
     if flow.decision.verdict is Verdict.ASK and not flow.preview:
-        flow.preview = _shown(services, flow, change)
+        flow.preview = await _shown(services, flow, change)
 
 
 def _check_effects(facts: Facts, change: Change) -> None:

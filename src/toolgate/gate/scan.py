@@ -6,11 +6,10 @@ with exactly these findings. Secrets are masked in all that is recorded and show
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from toolgate.core import diff
 from toolgate.core.call import Call
@@ -19,15 +18,12 @@ from toolgate.core.decision import Verdict
 from toolgate.core.errors import BlockedContent
 from toolgate.core.ports import Scan, Scanner
 from toolgate.gate.authorize import refused
-from toolgate.gate.flow import Flow, Services
+from toolgate.gate.flow import Flow, Services, aside
 from toolgate.gate.markers import check_args, check_change
 from toolgate.gate.redact import clean_change
 from toolgate.secrets.mask import MASK
 
 log = logging.getLogger("toolgate.gate")
-T = TypeVar("T")
-SMALL = 16 << 10
-"""Bytes that are scanned where we stand; more would hold up everybody else."""
 SHORT = 8
 """Where all texts are left out: what is too short to hold a secret."""
 
@@ -46,12 +42,12 @@ async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> N
     assert tool is not None
     assert facts is not None
     check_change(services.redactor, change)
-    found = flow.scan = await _aside(change, lambda: _scanned(services.scanner, change))
+    found = flow.scan = await aside(change, lambda: _scanned(services.scanner, change))
     if found.findings or change.findings:  # a plan's own word about findings does not count
         change = replace(change, findings=found.findings)
         flow.call = call.planned(change)
     args = services.redactor.mask(tool, call.args)
-    flow.masked = await _aside(change, lambda: masked(args, found)) if found.values or found.opaque else None
+    flow.masked = await aside(change, lambda: masked(args, found)) if found.values or found.opaque else None
     if found.findings != facts.findings:
         flow.facts = replace(facts, findings=found.findings)
         flow.rules = services.rules()
@@ -59,16 +55,12 @@ async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> N
         if flow.decision.verdict is Verdict.DENY:
             raise refused(flow, flow.facts, flow.decision)
     if flow.decision is not None and flow.decision.verdict is Verdict.ASK:
-        shown = flow.preview or diff.render(clean_change(services.redactor, change, flow.hidden))
-        flow.preview = await _aside(
-            change, lambda: masked(services.redactor.redact(shown, flow.hidden), found)
-        )
 
+        def work() -> str:
+            shown = flow.preview or diff.render(clean_change(services.redactor, change, flow.hidden))
+            return str(masked(services.redactor.redact(shown, flow.hidden), found))
 
-async def _aside(change: Change, work: Callable[[], T]) -> T:
-    """In a thread if the contents are large; they are ours to look at, and other calls go on."""
-    size = sum(len(side) for file in change.files for side in (file.before, file.after) if side)
-    return work() if size <= SMALL else await asyncio.to_thread(work)
+        flow.preview = await aside(change, work)
 
 
 def _scanned(scanner: Scanner, change: Change) -> Scan:

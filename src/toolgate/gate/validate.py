@@ -38,17 +38,25 @@ def validate(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None
     args: dict[str, Any] = tool.args.__pydantic_serializer__.to_python(flow.args, mode="json")
     if tool.has_secrets:  # they count for the digest; the journal gets them masked
         args = {name: _revealed(getattr(flow.args, name), item) for name, item in args.items()}
-    if services.redactor.searches and large(args):
-        return _sealed_aside(services, flow, args, nested)
+    if (services.redactor.searches or tool.paths_of is not None) and large(args):
+        return _aside(services, flow, args, nested)
     _identify(services, flow, args, nested, services.redactor.seal(tool, args))
+    _judge_by(flow, args, _named(flow))
     return None
 
 
-async def _sealed_aside(services: Services, flow: Flow, args: dict[str, Any], nested: bool) -> None:
-    """Looking for secrets in megabytes takes seconds, which nobody else shall wait for."""
+async def _aside(services: Services, flow: Flow, args: dict[str, Any], nested: bool) -> None:
+    """Looking for secrets in megabytes, or for the paths in them, takes seconds, which nobody else shall wait for."""
+    tool = flow.tool
+    assert tool is not None
+    _identify(services, flow, args, nested, await asyncio.to_thread(services.redactor.seal, tool, args))
+    _judge_by(flow, args, await asyncio.to_thread(_named, flow))
+
+
+def _named(flow: Flow) -> tuple[MountPath, ...]:
     assert flow.tool is not None
-    sealed = await asyncio.to_thread(services.redactor.seal, flow.tool, args)
-    _identify(services, flow, args, nested, sealed)
+    assert flow.args is not None
+    return () if flow.tool.paths_of is None else tuple(flow.tool.paths_of(flow.args))
 
 
 def _identify(
@@ -71,6 +79,13 @@ def _identify(
         )
     if "\\u0000" in spelled:
         _refuse_nul(args)
+
+
+def _judge_by(flow: Flow, args: dict[str, Any], named: tuple[MountPath, ...]) -> None:
+    """What policy is told: the paths among the arguments, and those that the tool says are in them."""
+    tool = flow.tool
+    assert tool is not None
+    assert flow.args is not None
     values = flow.args.__dict__.values()
     paths: tuple[MountPath, ...] = ()
     if not _FLAT.issuperset(map(type, values)):
@@ -80,10 +95,8 @@ def _identify(
             if type(value) not in _FLAT and not is_words(value)
             for path in paths_in(value)
         )
-    if tool.paths_of is not None:
-        paths += tuple(tool.paths_of(flow.args))
     effects = tool.effects_for(args)
-    flow.facts, flow.effectful = Facts(flow.persona, tool, args, effects, paths), effects.effectful
+    flow.facts, flow.effectful = Facts(flow.persona, tool, args, effects, paths + named), effects.effectful
 
 
 def _revealed(value: Any, dumped: Any) -> Any:

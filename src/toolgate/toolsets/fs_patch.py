@@ -24,6 +24,8 @@ from toolgate.workspace.patch import Applied, FilePatch, Patched, apply, parse, 
 from toolgate.workspace.patch.modes import with_modes
 
 MAX_FILES = 1000
+SHORT = 64 << 10
+"""Characters that are parsed where we stand; more would hold up everybody else."""
 Diff = Annotated[str, Field(description="A unified diff of one or many files, git's or plain.")]
 OnlyFile = Annotated[MountPath | None, Field(description="The only file; its diff may then be hunks alone.")]
 SameDiff = Annotated[str, Field(description="Another name for `diff`: give one of them.")]
@@ -64,11 +66,13 @@ def toolset(files: WorkspaceFiles) -> list[Tool]:
         diff_text: SameDiff = "",
     ) -> Change:
         """Apply a unified diff: all of it, or nothing. Context must match exactly; hunks may have moved."""
-        patches = _parsed(_text(diff, diff_text), path)
+        text = _text(diff, diff_text)
+        patches = _parsed(text, path) if len(text) <= SHORT else await asyncio.to_thread(_parsed, text, path)
         paths = dict.fromkeys(found for patch in patches for found in patch.paths)
         found = {each: await files.take(each) for each in paths}
         contents = {each: None if file is None else file.content for each, file in found.items()}
         applied = await asyncio.to_thread(apply, patches, contents.__getitem__)
+        _one.cache_clear()
         parents = await files.to_make([file.path for file in applied.files if file.after is not None])
         changed = (*parents, *with_modes(applied, found))
         return Change(changed, _summary(applied), report={"result": _report(applied, contents)})
@@ -110,8 +114,12 @@ def _effects_of(args: Mapping[str, Any]) -> Effects:
     return Effects.of(words, words)
 
 
-@lru_cache(maxsize=4)  # a call is parsed for policy, for its plan, and again after the answer
 def _parsed(text: str, path: MountPath | None) -> tuple[FilePatch, ...]:
+    """A call is parsed for policy, for its plan, and again after the answer. Of a long one twenty times its size is kept."""
+    return _few(text, path) if len(text) <= SHORT else _one(text, path)
+
+
+def _checked(text: str, path: MountPath | None) -> tuple[FilePatch, ...]:
     patches = (parse_one(path, text),) if path is not None else parse(text)
     if len(patches) > MAX_FILES:
         raise TooLarge(f"the diff has {len(patches):,} files, the limit is {MAX_FILES:,}", "split it")
@@ -121,6 +129,9 @@ def _parsed(text: str, path: MountPath | None) -> tuple[FilePatch, ...]:
                 f"line {patch.line} of the diff: nothing in the garden is deleted or moved", "edit it instead"
             )
     return patches
+
+
+_few, _one = lru_cache(maxsize=4)(_checked), lru_cache(maxsize=1)(_checked)
 
 
 def _summary(applied: Applied) -> str:

@@ -170,10 +170,17 @@ class WorkspaceFiles(Files):
             before, after = (None if entry[side] is None else b"" for side in ("before", "after"))
             if before is not None and after is not None and modes[1] is None:
                 # gone and made again: its bits are what they are now
-                found = status_of(self.mounts, path)
-                modes = modes[0], None if found is None else stat.S_IMODE(found.st_mode) & 0o777
+                modes = modes[0], self._mode_now(path)
             return FileChange(path, before, after, *modes, kind="directory")
+        if (
+            entry["before"] is None and modes[1] is None
+        ):  # it came with bits that nobody noted, and may have others now
+            modes = None, self._mode_now(path)
         return FileChange(path, self._image(entry["before"]), self._image(entry["after"]), *modes)
+
+    def _mode_now(self, path: MountPath) -> int | None:
+        found = status_of(self.mounts, path)
+        return None if found is None else stat.S_IMODE(found.st_mode) & 0o777
 
     def _image(self, digest: str | None) -> bytes | None:
         return None if digest is None else self.images.get(digest)

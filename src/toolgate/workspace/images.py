@@ -9,9 +9,11 @@ that is held belongs to calls that the journal knows, or was left half written b
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -69,13 +71,13 @@ class Images:
 
     def get(self, digest: str) -> bytes:
         try:
-            content = self._file(digest).read_bytes()
+            content = _read(self._file(digest), self.change)
         except FileNotFoundError:
             raise NotFound(
                 f"the image {digest[:19]}… is not kept any more",
                 "restore the file from git or a backup; `images` in toolgate.yaml says how much is kept",
             ) from None
-        if content_hash(content) != digest:
+        if content is None or content_hash(content) != digest:
             raise Failed(f"the kept image {digest[:19]}… is damaged", "restore it from a backup of .toolgate")
         return content
 
@@ -155,6 +157,22 @@ def contents_of(change: Change) -> list[bytes]:
     """What must be kept of a change, each content once."""
     sides = (side for file in change.files if file.kind == "file" for side in (file.before, file.after))
     return list(dict.fromkeys(side for side in sides if side is not None))
+
+
+def _read(file: Path, limit: int) -> bytes | None:
+    """None for what cannot be an image, because we never make such: a link, a pipe, a device, more than a change has."""
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            return None
+        raise
+    with held(handle):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > max(limit, CHANGE):
+            return None
+        with os.fdopen(handle, "rb", closefd=False) as stream:
+            return stream.read()
 
 
 def _write(file: Path, content: bytes) -> None:

@@ -16,10 +16,13 @@ from dataclasses import dataclass
 from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import CallError, Conflict, NotFound
 from toolgate.core.paths import MountPath
+from toolgate.workspace.confine import held
 from toolgate.workspace.look import Seen, status_in
 from toolgate.workspace.mounts import Mounts
 
 TEMPORARY = ".toolgate-tmp-"
+_ACCESS = "system.posix_acl_access"
+_LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ def prepare(mounts: Mounts, move: Move, seen: Seen) -> Staged:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(content)
                 stream.flush()
+                if seen.status is not None:
+                    _keep_attributes(handle, parent, name)
                 _resemble(handle, seen.status)
                 if move.mode is not None:
                     os.fchmod(handle, move.mode & 0o777)
@@ -130,3 +135,26 @@ def _resemble(handle: int, status: os.stat_result | None) -> None:
         with suppress(PermissionError):
             os.fchown(handle, status.st_uid, status.st_gid)
     os.fchmod(handle, stat.S_IMODE(status.st_mode) & 0o777)
+
+
+def _keep_attributes(handle: int, parent: int, name: str) -> None:
+    """The access list and the user's attributes of the file about to be replaced.
+
+    With a list, the bits of the group are its mask: without it they would let the group in. And a directory may give
+    every new file a list that this file never had.
+    """
+    if not hasattr(os, "listxattr"):  # Linux has it
+        return
+    with suppress(FileNotFoundError), held(os.open(name, _LOOK, dir_fd=parent)) as old:
+        try:
+            known = os.listxattr(old)
+        except OSError:  # a file system without attributes
+            return
+        if _ACCESS not in known and _ACCESS in os.listxattr(handle):
+            os.removexattr(handle, _ACCESS)
+        if _ACCESS in known:
+            os.setxattr(handle, _ACCESS, os.getxattr(old, _ACCESS))
+        for key in known:
+            if key.startswith("user."):
+                with suppress(OSError):
+                    os.setxattr(handle, key, os.getxattr(old, key))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from toolgate.core.change import FileChange
-from toolgate.core.errors import BlockedPath, Conflict, TooLarge
+from toolgate.core.errors import BlockedPath, Conflict, OutsideMount, TooLarge
 from toolgate.core.paths import MountPath
 from toolgate.workspace.look import status_of
 from toolgate.workspace.mounts import Mounts
@@ -30,10 +30,10 @@ def take_tree(mounts: Mounts, path: MountPath, take: Callable[[MountPath], Taken
     """Refuses, rather than leave something out: links, special files, and what the mount's rules keep shut."""
     found = [_directory(path, _mode(status_of(mounts, path), path))]
     rules, size = mounts.rules(path), 0
-    for entry in walk_tree(mounts, path, everything=True):
+    for entry in walk_tree(mounts, path, everything=True, unread=refuse_unread):
         if len(found) > MAX_ENTRIES:
             raise TooLarge(f"{path.shown!r} holds more than {MAX_ENTRIES:,} entries", "take a part of it")
-        if rules.refuse(entry.path, written=True) is not None or MountPath.parse(entry.path) != entry.path:
+        if rules.refuse(entry.path, written=True) is not None or not _speakable(entry.path):
             raise BlockedPath(f"{path.shown!r} holds something that is kept shut", "leave it, or take a part")
         each = _taken(entry, take)
         size += len(each.before or b"")
@@ -42,6 +42,22 @@ def take_tree(mounts: Mounts, path: MountPath, take: Callable[[MountPath], Taken
         found.append(each)
     # a directory before what is in it, and in an order that people read and a repeated call has again
     return sorted(found, key=lambda file: file.path.split("/"))
+
+
+def refuse_unread(entry: Entry) -> None:
+    """What cannot be seen can be neither shown nor kept."""
+    raise BlockedPath(
+        f"{entry.path.shown[:200]!r} cannot be read, or lies too deep", "take it away by hand, or take a part"
+    )
+
+
+def _speakable(path: MountPath) -> bool:
+    """Whether it is a path that a caller could give and the journal can hold."""
+    try:
+        path.encode()
+        return MountPath.parse(path) == path
+    except (UnicodeEncodeError, OutsideMount):
+        return False
 
 
 def _taken(entry: Entry, take: Callable[[MountPath], Taken | None]) -> FileChange:

@@ -6,9 +6,10 @@ Links to directories are shown and not followed; what rules keep shut is not sho
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +24,7 @@ from toolgate.workspace.watch import Enters
 EntryKind = Literal["file", "directory", "link", "other"]
 MAX_DEPTH = 128
 """One handle is open for each level."""
+_SHORT_OF = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -49,6 +51,7 @@ class Entry:
 
 
 Enter = Callable[[Entry], bool]
+Unread = Callable[[Entry], None]
 
 
 def walk_tree(
@@ -58,18 +61,19 @@ def walk_tree(
     depth: int = MAX_DEPTH,
     enter: Enter | None = None,
     everything: bool = False,
+    unread: Unread | None = None,
 ) -> Iterator[Entry]:
     """What is below `base`, directories before what is in them.
 
     `enter` may keep the walk out of directories; `everything` also shows what rules keep shut, for whoever must
-    know that it is there.
+    know that it is there. `unread` is told of a directory that could not be read, or not to its end, or is too deep.
     """
     handle, real = open_to_list(mounts, base)
     rules = None if everything else mounts.rules(base)
     with ExitStack() as open_:
         open_.callback(os.close, handle)
         note_tree(mounts, base, handle, real, _entered(rules, real, depth))
-        yield from _Walk(rules, min(depth, MAX_DEPTH), enter, base, real).directory(handle, "", 1)
+        yield from _Walk(rules, min(depth, MAX_DEPTH), enter, base, real, unread).directory(handle, "", 1)
 
 
 def _entered(rules: MountRules | None, real: MountPath, depth: int) -> Enters:
@@ -88,6 +92,7 @@ class _Walk:
     base: MountPath
     real: MountPath
     """Where `base` really is; links on the way to it are allowed, and rules judge the real names."""
+    unread: Unread | None
 
     def directory(self, handle: int, below: str, depth: int) -> Iterator[Entry]:
         open_way = not any(map(hidden, _joined(self.real, below).relative.split("/")[:-1]))
@@ -97,16 +102,23 @@ class _Walk:
                 if entry is None:
                     continue
                 yield entry
-                if entry.kind == "directory" and depth < self.depth and (not self.enter or self.enter(entry)):
+                if entry.kind == "directory" and (not self.enter or self.enter(entry)):
                     yield from self._below(handle, entry)
 
     def _below(self, parent: int, entry: Entry) -> Iterator[Entry]:
-        with suppress(OSError):  # gone, swapped for a link, or not ours to read
-            handle = os.open(entry.item.name, _DIRECTORY, dir_fd=parent)
-            try:
-                yield from self.directory(handle, entry.relative + "/", entry.depth + 1)
-            finally:
-                os.close(handle)
+        try:
+            if entry.depth < self.depth:
+                handle = os.open(entry.item.name, _DIRECTORY, dir_fd=parent)
+                try:
+                    yield from self.directory(handle, entry.relative + "/", entry.depth + 1)
+                finally:
+                    os.close(handle)
+                return
+        except OSError as error:  # gone, swapped for a link, or not ours to read
+            if error.errno in _SHORT_OF:  # it is there, and a listing without it would be a lie
+                raise
+        if self.unread is not None:
+            self.unread(entry)
 
     def _entry(self, item: os.DirEntry[str], below: str, depth: int, open_way: bool) -> Entry | None:
         """Below a hidden name, every path is judged; elsewhere a plain name is shown without."""

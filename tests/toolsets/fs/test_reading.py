@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -263,3 +266,22 @@ async def test_a_line_too_long_for_any_answer_is_not_asked_for_again(root: Path)
             assert found["next"].endswith("; go on with ranges [[2, 2]]")
         for args in ({}, {"ranges": [[1, 1]]}):
             assert "go on" not in (await at.data("read", path="one", **args))["next"]
+
+
+@pytest.mark.parametrize("verb", ["list", "find"])
+async def test_a_listing_for_which_there_are_too_few_handles_fails_instead_of_leaving_something_out(
+    root: Path, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "below").mkdir()
+    (root / "below/a.txt").write_text("x")
+    real = os.open
+
+    def refusing(path: str, *rest: Any, **more: Any) -> int:
+        if path == "below":
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(path, *rest, **more)
+
+    async with world(root) as at:
+        monkeypatch.setattr(os, "open", refusing)
+        args = {"glob": "**"} if verb == "list" else {"base": ".", "pattern": "*"}
+        assert await at.code(verb, **args) == "failed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -252,3 +253,40 @@ async def test_what_is_in_a_directory_comes_in_one_order_whoever_made_it_when(ro
         (root / name).write_text(name)
     async with world(root) as at:
         assert (await at.data("delete", path="d"))["deleted"] == names
+
+
+@pytest.mark.parametrize("kind", ["too deep", "not readable"])
+@pytest.mark.parametrize("verb", ["delete", "move"])
+async def test_a_directory_of_which_a_part_cannot_be_seen_stays_whole(
+    root: Path, verb: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    within = root / "d" / ("shut" if kind == "not readable" else "/".join("e" * 140))
+    within.mkdir(parents=True)
+    (within / "below.txt").write_text("not to be lost sight of")
+    (root / "d/beside.txt").write_text("goes with it or stays with it")
+    real = os.open
+
+    def refusing(path: str, *rest: Any, **more: Any) -> int:
+        if path == "shut":
+            raise PermissionError(13, "Permission denied")
+        return real(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", refusing)
+    async with world(root) as at:
+        start = tree(root)
+        result = await at.call(verb, path="d", **({"new_path": "n"} if verb == "move" else {}))
+        assert result.error is not None
+        assert result.error.code == "blocked_path"
+        assert tree(root) == start
+
+
+async def test_a_name_that_the_journal_cannot_hold_keeps_its_directory(root: Path) -> None:
+    (root / "d").mkdir()
+    (root / "d/plain").write_text("x")
+    for name in (b"\xff", b"a\nb", b"a:b"):
+        odd = os.fsencode(root / "d") + b"/" + name
+        os.close(os.open(odd, os.O_CREAT | os.O_WRONLY))
+        async with world(root) as at:
+            assert await at.code("delete", path="d") == "blocked_path"
+        assert (root / "d/plain").exists()
+        os.unlink(odd)

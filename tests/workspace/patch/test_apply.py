@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from toolgate.core.errors import Conflict
+from toolgate.core.errors import Conflict, TooLarge
 from toolgate.workspace.patch import Applied, apply, parse
 
 Files = dict[str, bytes]
@@ -167,3 +169,33 @@ def test_a_long_file_of_equal_lines_is_searched_in_time_that_grows_with_its_size
     lines = " a\n" * 20_000
     diff = f"--- a/x\n+++ b/x\n@@ -9,20002 +9,20002 @@\n{lines}-b\n+B\n c\n"
     assert "nowhere else fits" in reject(diff, x=b"a\n" * size).message
+
+
+def test_no_hunk_takes_long_to_be_found_nowhere() -> None:
+    """Long, and unlike the file only at its beginning: looked for backwards, each place would cost its whole length."""
+    lines = 100_000
+    hunk = " a\n-bbb\n" + " a\n" * lines
+    diff = f"--- a/x\n+++ b/x\n@@ -{lines},{lines + 2} +{lines},{lines + 1} @@\n{hunk}"
+    started = time.perf_counter()
+    assert "nowhere else fits" in reject(diff, x=b"a\n" * (4 * lines)).message
+    assert time.perf_counter() - started < 10
+
+
+def test_many_hunks_take_no_longer_than_they_are_long() -> None:
+    count = 20_000
+    parts = [f"@@ -{3 * at + 1},3 +{3 * at + 1},3 @@\n {at}\n-b\n+B\n c\n" for at in range(count)]
+    before, expected = (
+        b"".join(b"%d\n%s\nc\n" % (at, letter) for at in range(count)) for letter in (b"b", b"B")
+    )
+    patches = parse("--- a/x\n+++ b/x\n" + "".join(parts))
+    started = time.perf_counter()
+    assert apply(patches, lambda _: before).files[0].after == expected
+    assert time.perf_counter() - started < 5
+
+
+def test_hunks_that_are_all_far_from_their_places_are_too_much() -> None:
+    away, count = 400_000, 200
+    parts = [f"@@ -{3 * at + 2},3 +{3 * at + 2},3 @@\n {at}\n-b\n+B\n c\n" for at in range(count)]
+    before = b"0\n" * away + b"".join(b"%d\nb\nc\n" % at for at in range(count)) + b"end\n"
+    with pytest.raises(TooLarge, match="too far from where their headers put them"):
+        run("--- a/x\n+++ b/x\n" + "".join(parts), x=before)

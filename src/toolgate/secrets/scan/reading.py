@@ -13,13 +13,13 @@ from toolgate.secrets.scan.payloads import magic, payloads
 from toolgate.secrets.scan.rules import MANY, Hit, Seen, Source, plain
 from toolgate.secrets.scan.tokens import TOKENS
 
-_CONTROLS = bytes({*range(7), *range(14, 27), *range(28, 32), 127})
+_CONTROLS = bytes({*range(1, 7), *range(14, 27), *range(28, 32), 127})
 _SAMPLE = 64 << 10
 _MANY_CONTROLS = 0.02
 
 
 def binary(content: bytes) -> bool:
-    """No text: many control characters among its first bytes. A few NULs do not hide a text from the scan."""
+    """No text: NULs, and many other control characters among its first bytes. NULs alone do not hide a text."""
     head = content[:_SAMPLE]
     if b"\0" not in head:
         return False

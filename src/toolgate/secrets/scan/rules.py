@@ -27,14 +27,39 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_WIDE = (
+    ("utf-16-le", (0, 2), (1, 3)),
+    ("utf-16-be", (1, 3), (0, 2)),
+    ("utf-32-le", (0,), (1, 2, 3)),
+    ("utf-32-be", (3,), (0, 1, 2)),
+)
+"""Which of four bytes are letters, and which are NULs."""
+_WIDE_SAMPLE = 4 << 10
 
 
 def plain(content: bytes) -> bytes:
-    """The text as UTF-8, where a byte order mark says that it is something else."""
+    """The text as UTF-8, where a byte order mark or every other NUL says that it is something else.
+
+    A mark before a text without any NUL says nothing true of it.
+    """
+    if b"\0" not in content:
+        return content.removeprefix(codecs.BOM_UTF8)
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             return content[len(mark) :].decode(encoding, "replace").encode()
-    return content.removeprefix(codecs.BOM_UTF8)
+    wide = _without_mark(content[:_WIDE_SAMPLE])
+    return content.decode(wide, "replace").encode() if wide else content.removeprefix(codecs.BOM_UTF8)
+
+
+def _without_mark(head: bytes) -> str:
+    """UTF-16 or UTF-32 whose letters are mostly ASCII, told by where its NULs stand."""
+    if len(head) < 8:
+        return ""
+    nul = [head[at::4].count(0) * 4 / len(head) for at in range(4)]
+    for encoding, filled, empty in _WIDE:
+        if all(nul[at] < 0.1 for at in filled) and all(nul[at] > 0.6 for at in empty):
+            return encoding
+    return ""
 
 
 class Source(NamedTuple):

@@ -45,8 +45,14 @@ def look_over(mounts: Mounts) -> Seen:
     def enter(entry: Entry) -> bool:
         return entry.relative in seen.directories
 
+    def unread(entry: Entry) -> None:
+        """Its names could not be judged, so none of them is shown."""
+        if entry.relative in seen.directories:
+            seen.directories.remove(entry.relative)
+            seen.hidden.append(entry.relative)
+
     started = time.time_ns()
-    for count, entry in enumerate(walk_tree(mounts, _ROOT, enter=enter, everything=True), 1):
+    for count, entry in enumerate(walk_tree(mounts, _ROOT, enter=enter, everything=True, unread=unread), 1):
         if count > MAX_ENTRIES or len(seen.hidden) > MAX_HIDDEN:
             raise TooLarge(
                 f"the project has more than {MAX_ENTRIES:,} names or {MAX_HIDDEN:,} hidden ones",

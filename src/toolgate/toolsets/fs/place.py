@@ -14,6 +14,7 @@ from toolgate.toolsets.fs.arguments import NewPath
 from toolgate.toolsets.fs.effects import by_mount
 from toolgate.toolsets.fs.read import missing
 from toolgate.workspace.files import WorkspaceFiles
+from toolgate.workspace.subtree import refuse_unread
 from toolgate.workspace.tree import walk_tree
 
 
@@ -124,7 +125,7 @@ async def _still_whole(files: WorkspaceFiles, change: Change) -> None:
     known = {str(file.path) for file in change.files if file.after is None}
 
     def work() -> None:
-        for entry in walk_tree(files.mounts, tops[0].path, everything=True):
+        for entry in walk_tree(files.mounts, tops[0].path, everything=True, unread=refuse_unread):
             if str(entry.path) not in known:
                 raise Conflict(f"{entry.path.shown!r} has come since the change was planned", "plan again")
 

@@ -6,6 +6,11 @@ back (a mail that was sent) is left out and said; and undos are left alone, beca
 
 from __future__ import annotations
 
+<<<<<<< HEAD
+=======
+import asyncio
+import re
+>>>>>>> bc57ea80541be38c4dd938ad7025f83665e9e7ea
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -121,7 +126,7 @@ async def preview(planner: Planner, choice: Choice) -> dict[str, Any]:
         "events": [effect.event for effect in choice.effects],
         "calls": [_call(effect) for effect in choice.effects],
         "files": [{"path": str(file.path), "op": file.op, "kind": file.kind} for file in change.files],
-        "diff": diff.render(change),
+        "diff": await asyncio.to_thread(diff.render, change),
         "skipped": [_left(*each) for each in choice.skipped],
         "cannot": [_left(*each) for each in choice.cannot],
     }

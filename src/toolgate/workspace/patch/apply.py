@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from toolgate.core.change import FileChange
 from toolgate.core.errors import Conflict
 from toolgate.core.paths import MountPath
-from toolgate.workspace.patch.find import Region, expected_line, find
+from toolgate.workspace.patch.find import Region, Work, expected_line, find
 from toolgate.workspace.patch.model import FilePatch, Hunk, Op, shown
 
 Read = Callable[[MountPath], bytes | None]
@@ -55,6 +55,7 @@ class _Tree:
     seen: dict[MountPath, bytes | None] = field(default_factory=dict)
     edited: set[MountPath] = field(default_factory=set)
     removed: set[MountPath] = field(default_factory=set)
+    work: Work = field(default_factory=Work)
 
     def original(self, path: MountPath) -> bytes | None:
         if path not in self.seen:
@@ -77,7 +78,7 @@ def _touched(patch: FilePatch) -> tuple[MountPath, ...]:
 
 def _apply_file(tree: _Tree, patch: FilePatch) -> Patched:
     before = _start(tree, patch)
-    after, offsets = _apply_hunks(patch, before)
+    after, offsets = _apply_hunks(patch, before, tree.work)
     if patch.op == "delete" and after:
         raise rejected(patch, None, "it deletes the file, but some of its content is not in the diff")
     if patch.op in ("delete", "rename"):
@@ -120,18 +121,20 @@ def _check_free(tree: _Tree, patch: FilePatch) -> None:
         raise rejected(patch, None, f"{patch.new.shown!r} exists already")
 
 
-def _apply_hunks(patch: FilePatch, before: bytes) -> tuple[bytes, tuple[int, ...]]:
+def _apply_hunks(patch: FilePatch, before: bytes, work: Work) -> tuple[bytes, tuple[int, ...]]:
     if not patch.hunks:
         return before, ()
     image = io.BytesIO(before).readlines()
     taken: list[Region] = []
     offsets: list[int] = []
     for hunk in patch.hunks:
-        at = find(image, hunk, taken)
+        at = find(image, hunk, taken, work)
         if at is None:
             raise rejected(patch, hunk, _why(image, hunk))
         if taken and at < taken[-1][1]:
             raise rejected(patch, hunk, f"its lines are at line {at + 1}, before those of the hunk above it")
+        if len(hunk.old) != len(hunk.new):
+            work.move(len(image) - at)
         image[at : at + len(hunk.old)] = hunk.new
         taken.append((at, at + len(hunk.new)))
         offsets.append(at - expected_line(hunk))
