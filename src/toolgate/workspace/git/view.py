@@ -113,12 +113,12 @@ class View:
         cwd = self.place.work_tree if env is not None and "GIT_WORK_TREE" in env else self.cwd
         return await run(argv, env or self.env(), cwd, seconds=seconds, cap=cap, stdin=stdin)
 
-    async def recall(self, *args: str, seconds: float, cap: int) -> Output:
+    async def recall(self, *args: str, seconds: float, cap: int, stdin: bytes | None = None) -> Output:
         """The same, kept: for commands that depend on nothing but object ids and where history was cut off."""
-        key = (args, cap, self.refs.shallow)
+        key = (args, stdin, cap, self.refs.shallow)
         kept = self.memo.get(key)
         if kept is None:
-            kept = await self.git(*args, seconds=seconds, cap=cap)
+            kept = await self.git(*args, seconds=seconds, cap=cap, stdin=stdin)
             self.memo.put(key, kept)
         return kept
 
