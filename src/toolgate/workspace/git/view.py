@@ -40,6 +40,7 @@ class View:
     turns: int = 0
     """How often the refs were found changed."""
     tracked: Tracked = field(init=False)
+    _config: bytes = b""
     _settled: bool = False
     _refreshing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -81,6 +82,8 @@ class View:
         self._settled = newest(refs.stamp) < time.time_ns() - SETTLED_NS
         if refs != self.refs:
             self.turns += 1
+            self._write(refs)
+        elif settings.config(self.place, refs.hash_name) != self._config:
             self._write(refs)
         self.refs = refs
 
@@ -127,9 +130,9 @@ class View:
         os.close(self._lock)
 
     def _write(self, refs: Refs) -> None:
-        config = settings.config(self.place, refs.hash_name)
+        self._config = settings.config(self.place, refs.hash_name)
         for name, content in (
-            ("config", config),
+            ("config", self._config),
             ("packed-refs", refs.packed()),
             ("HEAD", refs.head_file()),
             ("shallow", refs.shallow),
