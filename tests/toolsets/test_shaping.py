@@ -142,6 +142,61 @@ async def test_whoever_follows_next_reads_the_whole_file(repo: Repo, tokens: int
         assert "".join(parts) == expected
 
 
+@pytest.fixture(scope="module")
+def uneven(tmp_path_factory: pytest.TempPathFactory) -> Repo:
+    """Lines, messages and diffs of which one alone is more than a budget."""
+    repo = Repo(tmp_path_factory.mktemp("uneven") / "project")
+    short = "".join(f"def f{number}(): return {number}\n" for number in range(1200))
+    repo.commit(
+        "first", {"long.txt": "a\n" + "é" * 200_000 + "\nb\n" + "x" * 200_000 + "\nc\n", "short.py": short}
+    )
+    repo.commit("w" * 3900, {"short.py": short.replace("return", "yield")})
+    repo.commit("last", {"short.py": short})
+    return repo
+
+
+@pytest.mark.parametrize("tokens", [400, 1000, 3000, 25_000])
+@pytest.mark.parametrize(
+    ("name", "path", "word"),
+    [
+        ("code.read", "long.txt", "start_line"),
+        ("code.read", "short.py", "start_line"),
+        ("code.blame", "long.txt", "start_line"),
+        ("code.log", "short.py", "skip"),
+    ],
+)
+async def test_next_leads_on_also_from_what_is_too_long_for_any_answer(
+    uneven: Repo, tokens: int, name: str, path: str, word: str
+) -> None:
+    async with toolgate.open(uneven.root, CONFIG | {"budget": {"tokens": tokens}}, "memory") as gate:
+        seen: list[Any] = []
+        at = 0 if word == "skip" else 1
+        while True:
+            result = await gate.call(name, {"path": path, word: at})
+            assert result.meta.tokens <= tokens
+            data = result.data
+            if name == "code.read":
+                seen += range(at, int(data["line_range"].rpartition("-")[2]) + 1)
+            else:
+                seen += [_known(each) for each in data["commits" if word == "skip" else "lines"]]
+            on = re.search(rf"{word}=(\d+)", data.get("next", ""))
+            if on is None:
+                break
+            assert int(on[1]) > at, data["next"]
+            at = int(on[1])
+        whole = {"long.txt": 5, "short.py": 1200}[path] if word != "skip" else 3
+        assert len(seen) == whole
+
+
+async def test_a_log_says_how_to_get_the_diffs_that_had_no_room(uneven: Repo) -> None:
+    async with toolgate.open(uneven.root, CONFIG, "memory") as gate:
+        data = (await gate.call("code.log", {"include_diff": True})).data
+        assert (data["truncated"], data["next"]) == (
+            True,
+            "not all diffs are here: ask code.show for one commit",
+        )
+
+
 async def test_a_small_result_is_left_as_it_is(gate: toolgate.Gate, repo: Repo) -> None:
     (repo.root / "small.txt").write_text("value\n")
     try:

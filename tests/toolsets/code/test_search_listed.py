@@ -12,7 +12,7 @@ from toolgate.policy.hard import MountRules, Named
 from toolgate.policy.model import MountSpec
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import known
-from toolgate.workspace.search.query import Query
+from toolgate.workspace.search.query import EXCLUDED, Query
 from toolgate.workspace.search.search import search
 
 FOLDERS = ["", "a", "conf", ".d", ".github", ".ab", "a/.d", "conf/.x", ".ab/.d", ".d/.ab/b", "a/conf"]
@@ -118,4 +118,26 @@ def test_dotfiles_that_are_listed_and_chosen_are_found(
         wanted = search(mounts, Query("hit"), files=files, engine="local").matches
         for _ in range(3):  # by patterns twice, then by names that are known
             assert search(mounts, Query("hit"), files=files, engine="rg").matches == wanted
+            known.learned(mounts)
+
+
+@pytest.mark.parametrize(
+    "excluded", [EXCLUDED, (*EXCLUDED, "??"), (*EXCLUDED, "[!a][!a]"), (*EXCLUDED, "??/")]
+)
+@pytest.mark.parametrize(
+    "files", ["", "?", "?.py", "[!a]", "[é]", "[a-é]*", "é/?", "?/**", "*?", "{?,??}.py"]
+)
+def test_a_place_for_one_character_is_for_any_character_whichever_engine_runs(
+    project: Path, files: str, excluded: tuple[str, ...]
+) -> None:
+    """In rg's globs it is for one byte."""
+    for name in ("a", "é", "ab", "é.py", "日本.py", "é/ü", "é/ab", "éé/é.py", "日/b", "?", "[!"):
+        place = project / (name if "/" in name or "." in name else f"top/{name}")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("hit\n")
+    with Mounts({"project": project}) as mounts:
+        wanted = search(mounts, Query("hit"), files=files, excluded=excluded, engine="local").matches
+        for _ in range(3):  # by patterns twice, then by names that are known
+            found = search(mounts, Query("hit"), files=files, excluded=excluded, engine="rg").matches
+            assert found == wanted
             known.learned(mounts)

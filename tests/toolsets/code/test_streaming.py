@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ import pytest
 import toolgate
 from toolgate.core.result import Result
 from toolgate.workspace.search import search as engine
+
+from .planted import Script
 
 CONFIG: dict[str, Any] = {
     "version": 1,
@@ -72,3 +76,21 @@ async def test_whoever_stops_listening_ends_the_call(project: Path) -> None:
                 break
         assert (await gate.call("system.ping")).ok
         assert (await gate.verify()).ok
+
+
+async def test_a_call_that_is_cancelled_ends_its_rg(
+    tmp_path: Path, rg_that: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a few of them would keep all others waiting."""
+    said = tmp_path / "said"
+    rg_that(f"echo $$ > {said}.new; mv {said}.new {said}; exec sleep 60")
+    monkeypatch.setattr(engine, "_known_large", lambda starts: True)
+    (tmp_path / "project").mkdir()
+    async with toolgate.open(tmp_path / "project", CONFIG, "memory") as gate, asyncio.timeout(9):
+        call = asyncio.ensure_future(gate.call("code.search", {"pattern": "hit"}))
+        while not said.exists():
+            await asyncio.sleep(0.01)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        while os.path.exists(f"/proc/{said.read_text().strip()}"):
+            await asyncio.sleep(0.01)

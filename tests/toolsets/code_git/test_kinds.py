@@ -174,3 +174,23 @@ def test_only_an_absolute_place_is_searched_for_git(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f".::{Path('/usr/bin')}")
     assert program.find_git() == "/usr/bin/git"
+
+
+async def test_a_shallow_clone_that_is_fetched_whole_is_seen_at_once(origin: Repo, tmp_path: Path) -> None:
+    shallow = tmp_path / "shallow"
+    origin.git("clone", "-q", "--depth=1", f"file://{origin.root}", str(shallow))
+    async with history(shallow) as gate:
+        assert (await gate.call("code.show", {"commit": "HEAD~1"})).error
+        origin.git("-C", str(shallow), "fetch", "-q", "--unshallow")
+        found = await data(gate, "code.show", commit="HEAD~1")
+        assert found["commit"]["hash"] == origin.git("rev-parse", "HEAD~1").strip()
+
+
+async def test_a_setting_of_form_that_changes_is_seen_at_once(tmp_path: Path) -> None:
+    repo = Repo(tmp_path / "project")
+    repo.commit("one", {"a.txt": "a\n"})
+    (repo.root / "a.txt").chmod(0o755)
+    async with history(repo.root) as gate:
+        for value, files in (("true", ["a.txt"]), ("false", []), ("true", ["a.txt"])):
+            repo.git("config", "core.filemode", value)
+            assert [file["path"] for file in (await data(gate, "code.diff"))["files"]] == files

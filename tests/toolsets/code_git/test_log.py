@@ -206,3 +206,26 @@ async def test_messages_in_any_encoding_are_read(repo: Repo) -> None:
         assert [commit["message"] for commit in commits] == ["bytes", "broken ÿþ", "grüße"]
         [file] = (await data(gate, "code.show", commit="HEAD"))["commit"]["diff"]
         assert (file["encoding"], file["hunks"][0]["lines"][0]["content"]) == ("latin-1", "käse")
+
+
+@pytest.mark.parametrize("diff", [False, True])
+async def test_of_a_path_no_merge_is_told_that_changed_nothing_about_it(repo: Repo, diff: bool) -> None:
+    repo.git("checkout", "-q", "-b", "side")
+    repo.commit("on the side", {"other": "1\n"})
+    repo.git("checkout", "-q", "main")
+    repo.commit("on main", {"f1": "main\n"})
+    repo.git("merge", "-q", "--no-ff", "-m", "merge the side", "side")
+    repo.git("checkout", "-q", "-b", "evil", "HEAD~1")
+    repo.commit("evil", {"third": "1\n"})
+    repo.git("checkout", "-q", "main")
+    repo.git("merge", "-q", "--no-ff", "--no-commit", "evil")
+    merge = repo.commit("merge and change", {"f1": "by the merge\n"})
+    async with history(repo.root) as gate:
+        found = await data(gate, "code.log", path="f1", includeDiff=diff)
+        assert [commit["hash"] for commit in found["commits"]] == hashes(repo, "--", "f1")
+        assert found["commits"][0]["hash"] == merge
+        assert [commit["files_changed"] for commit in found["commits"]] == [["f1"]] * len(found["commits"])
+        first = await data(gate, "code.log", path="f1", limit=2)
+        rest = await data(gate, "code.log", path="f1", skip=2)
+        told = [commit["hash"] for commit in (*first["commits"], *rest["commits"])]
+        assert (told, first["truncated"]) == (hashes(repo, "--", "f1"), True)

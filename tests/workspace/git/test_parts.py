@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,17 @@ def test_only_words_of_form_are_taken_from_a_config() -> None:
 	symlinks = false
 """
     assert form_of(text) == {"autocrlf": "input", "filemode": "false", "eol": "lf"}
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("filemode = no", "false"), ("filemode = 0", "false"), ('filemode = "false"', "false"), ("filemode =", "false"),
+        ("filemode", "true"), ("filemode # why", "true"), ("filemode = ON", "true"), ("filemode = 1", "true"),
+    ],
+)  # fmt: skip
+def test_a_word_of_form_is_read_in_every_spelling_that_git_takes(line: str, value: str) -> None:
+    assert form_of(f"[core]\n\t{line}\n") == {"filemode": value}
 
 
 @given(st.binary(max_size=300))

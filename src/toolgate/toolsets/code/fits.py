@@ -22,7 +22,8 @@ def fit_read(data: dict[str, Any], room: int) -> dict[str, Any]:
     left = room - size({**data, "content": ""})
     kept = leading(lines, left)  # its quotes pay for the escaped line end
     if kept == len(lines):
-        return _said(data, "shortened to fit the budget: " + ", ".join(data.get("left_out", ())))
+        told = "shortened to fit the budget: " + ", ".join(data.get("left_out", ()))
+        return _said(data, f"{data['next']}; {told}" if data["truncated"] else told)
     last = first + kept - 1
     if kept:
         data["content"] = "\n".join(lines[:kept])
@@ -31,6 +32,8 @@ def fit_read(data: dict[str, Any], room: int) -> dict[str, Any]:
         data["content"], kept, last = head(lines[0], left), 1, first
         more = len(lines[0]) - len(data["content"])
         told = f"line {first} has {more:,} more characters: code.search shows the part around a match"
+        if len(lines) > 1 or data["truncated"]:
+            told += f"; go on with start_line={first + 1}"
     for name in ("outline", "syntax_tokens"):
         key = "start_line" if name == "outline" else "line"
         if name in data:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -37,6 +38,10 @@ TIMEOUT = 15.0
 """A little more than the search gives itself, so that it can still say what it found."""
 _SEARCHES = ThreadPoolExecutor(8, thread_name_prefix="toolgate-search")
 """Of their own: many long searches at once must not keep other tools from their files."""
+
+
+class _Stopped(Exception):
+    """The call was cancelled, or its time was up."""
 
 
 class FoundLine(TypedDict):
@@ -134,10 +139,19 @@ async def _found(
     found = search_at_once(mounts, query, paths, files, excluded)
     if found is not None:
         return found
-    telling = partial(ctx.progress, 0.0)
+    stopped = threading.Event()
+
+    def telling(said: str) -> None:
+        if stopped.is_set():
+            raise _Stopped
+        ctx.progress(0.0, said)
+
     work = partial(search, mounts, query, paths, files, excluded, progress=telling, tell=tell)
     around = contextvars.copy_context()
-    return await asyncio.get_running_loop().run_in_executor(_SEARCHES, around.run, work)
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_SEARCHES, around.run, work)
+    finally:
+        stopped.set()  # if nobody waits for it any more, it ends with its rg
 
 
 def _telling(ctx: Context, query: Query, numbers: bool) -> Tell:

@@ -148,6 +148,8 @@ def _log(repositories: Repositories) -> Tool:
         }
         if more:
             result["next"] = f"there are older commits: go on with skip={skip + len(commits)}"
+        elif room.full:
+            result["next"] = "not all diffs are here: ask code.show for one commit"
         return result
 
     return history

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from toolgate.toolsets.code_git.shapes import blame_summary, counted
-from toolgate.toolsets.fitting import RESERVE, shorten, size
+from toolgate.toolsets.fitting import RESERVE, head, shorten, size
 
 _FEW = 10
+_TITLE = 200
+"""Characters of a message, where not even one commit fits with all of it."""
 
 
 def fit_diff(data: dict[str, Any], room: int) -> dict[str, Any]:
@@ -36,7 +38,10 @@ def fit_log(data: dict[str, Any], room: int) -> dict[str, Any]:
         data["commits"] = [_few_files(commit) for commit in data["commits"]]
         told = "lists of files were cut to fit the budget: ask code.show for one commit"
     if size(data) > room:
+        first = data["commits"][0]
         dropped = shorten(data, "commits", room)
+        if not data["commits"]:  # going on must lead to the next one
+            data["commits"], dropped = [_titled(first)], dropped - 1
         data["total_commits"] = len(data["commits"])
         skip = data["skip"] + len(data["commits"])
         told = f"{counted(dropped, 'older commit')} cut to fit the budget: go on with skip={skip}"
@@ -56,12 +61,17 @@ def fit_show(data: dict[str, Any], room: int) -> dict[str, Any]:
 
 
 def fit_blame(data: dict[str, Any], room: int) -> dict[str, Any]:
-    data = dict(data)
-    first = data["lines"][0]["line_number"] if data["lines"] else 1
-    shorten(data, "lines", room - RESERVE)
-    last = data["lines"][-1]["line_number"] if data["lines"] else first - 1
+    data, room = dict(data), room - RESERVE
+    lines = data["lines"]
+    shorten(data, "lines", room)
+    if not data["lines"] and lines:  # going on must lead to the next one
+        data["lines"] = [_begun(lines[0], room - size({**data, "lines": []}))]
+    last = data["lines"][-1]["line_number"] if data["lines"] else 0
     summary = blame_summary(data["summary"], len(data["lines"]))
-    return {**data, "summary": summary, "truncated": True, "next": f"go on with start_line={last + 1}"}
+    told = f"go on with start_line={last + 1}"
+    if last >= data["total_lines"]:
+        told = "the line is too long: code.search shows the part around a match"
+    return {**data, "summary": summary, "truncated": True, "next": told}
 
 
 def _few_files(commit: dict[str, Any]) -> dict[str, Any]:
@@ -70,6 +80,19 @@ def _few_files(commit: dict[str, Any]) -> dict[str, Any]:
         return commit
     more = len(names) - _FEW + commit.get("more_files", 0)
     return {**commit, "files_changed": names[:_FEW], "more_files": more}
+
+
+def _titled(commit: dict[str, Any]) -> dict[str, Any]:
+    message = commit["message"]
+    more = len(message) - _TITLE
+    return {**commit, "message": f"{message[:_TITLE]}… [{more:,} more characters]"} if more > 0 else commit
+
+
+def _begun(line: dict[str, Any], room: int) -> dict[str, Any]:
+    """As much of a line as there is room for."""
+    if "content" not in line:
+        return line
+    return {**line, "content": head(line["content"], room - size({**line, "content": ""}))}
 
 
 def _first(names: list[str]) -> list[str]:

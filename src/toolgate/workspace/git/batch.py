@@ -28,7 +28,7 @@ class Found:
 class Batch:
     view: View
     _process: asyncio.subprocess.Process | None = None
-    _hash: str = ""
+    _form: tuple[str, bytes] = ("", b"")
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _silence: asyncio.Task[None] | None = None
 
@@ -66,15 +66,14 @@ class Batch:
         return answers
 
     async def _running(self) -> asyncio.subprocess.Process:
-        """A repository may turn from one kind of hash to the other only by being made anew."""
-        if self._process is not None and (
-            self._process.returncode is not None or self._hash != self.view.refs.hash_name
-        ):
+        """Of the kind of hash, and of where a shallow clone ends, git reads once."""
+        form = (self.view.refs.hash_name, self.view.refs.shallow)
+        if self._process is not None and (self._process.returncode is not None or self._form != form):
             await self._stop()
         if self._process is None:
             argv = (self.view.program, "--no-pager", "cat-file", "--batch")
             self._process = await start(argv, self.view.env(), self.view.cwd, stdin=True)
-            self._hash = self.view.refs.hash_name
+            self._form = form
             self._silence = asyncio.ensure_future(_drain(self._process))
         return self._process
 

@@ -22,7 +22,9 @@ _COMPARE = (
     "--no-ext-diff", "--no-textconv", "--no-color", "--no-abbrev", "--full-index", "--raw", "--numstat", "-M",
     "--submodule=short",
 )  # fmt: skip
+_MERGES = ("--diff-merges=first-parent", "--root")
 _START = b"commit "
+_FORMAT = "--format=commit %H"
 
 
 @dataclass(slots=True)
@@ -112,10 +114,9 @@ async def log(
     as finding them. For a diff git is asked for whole commits, because half of a rename would show what a blocked name
     held; of those, what touches the path is kept.
     """
-    whole = ("-p", f"-U{wanted.context}", "--full-diff") if wanted.patch else ()
-    output = await _printed(view, tip, wanted, *_COMPARE, *whole)
+    output, more = await _printed(view, tip, wanted)
     parts = list(_parts(output.data))
-    more = len(parts) > wanted.limit or not output.whole
+    more = more or len(parts) > wanted.limit or not output.whole
     parts = parts[: wanted.limit]
     found = await batch.ask(*(oid for oid, _ in parts), keep=COMMIT_KEPT)
 
@@ -128,19 +129,33 @@ async def log(
     return await aside(len(output.data), lambda: list(entries())), more
 
 
-async def _printed(view: View, tip: str, wanted: Wanted, *how: str) -> Output:
-    filters = [f"--{name}={value}" for name, value in _filters(wanted)]
+async def _printed(view: View, tip: str, wanted: Wanted) -> tuple[Output, bool]:
+    """And whether there are more.
+
+    Of a path, the commits are found first and compared then: a git that compares merges while it looks for commits
+    gives every merge of two branches on which the path differs, also where the merge itself changed nothing about it.
+    """
+    how = (_FORMAT, *_MERGES, *_COMPARE, *(("-p", f"-U{wanted.context}") if wanted.patch else ()))
     ask = view.git if wanted.since or wanted.until else view.recall  # "2 weeks ago" is another time each time
-    return await ask(
-        "log", "--format=commit %H", "-F", "-i", "--diff-merges=first-parent", "--root", *how,
-        f"-n{wanted.limit + 1}", f"--skip={wanted.skip}", *filters, tip, "--", *([wanted.path] if wanted.path else []),
-        seconds=LOG_SECONDS, cap=OUTPUT_CAP,
+    find = (
+        "-F", "-i", f"-n{wanted.limit + 1}", f"--skip={wanted.skip}",
+        *(f"--{name}={value}" for name, value in _filters(wanted)), tip, "--",
     )  # fmt: skip
+    if wanted.path is None:
+        return await ask("log", *how, *find, seconds=LOG_SECONDS, cap=OUTPUT_CAP), False
+    listed = await ask("log", "--format=%H", "-s", *find, wanted.path, seconds=LOG_SECONDS, cap=OUTPUT_CAP)
+    ids = listed.data.split(b"\n")[:-1]
+    below = () if wanted.patch else (wanted.path,)
+    output = await view.recall(
+        "diff-tree", "--stdin", "--always", "-r", *how, "--", *below,
+        seconds=LOG_SECONDS, cap=OUTPUT_CAP, stdin=b"".join(oid + b"\n" for oid in ids[: wanted.limit]),
+    )  # fmt: skip
+    return output, len(ids) > wanted.limit
 
 
 async def show(view: View, commit: Commit, visible: Visible) -> Changed:
     output = await view.recall(
-        "diff-tree", "--format=", "-r", "--root", "--diff-merges=first-parent", *_COMPARE, "-p", commit.hash, "--",
+        "diff-tree", "--format=", "-r", *_MERGES, *_COMPARE, "-p", commit.hash, "--",
         seconds=DIFF_SECONDS, cap=OUTPUT_CAP,
     )  # fmt: skip
     return await _parsed(output, visible)

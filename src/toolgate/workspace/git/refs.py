@@ -51,8 +51,10 @@ class Refs:
 
 
 def stamp_of(place: Place) -> Stamp:
-    """Changes whenever a ref does. Git renames a new file into place; others may write into the one that is there."""
-    marks = [(name, _mark(place.status(name))) for name in ("HEAD", "packed-refs", "shallow", "reftable")]
+    """Changes whenever a ref does, or the config. Git renames a new file into place; others may write into the one that
+    is there."""
+    names = ("HEAD", "packed-refs", "shallow", "reftable", "config")
+    marks = [(name, _mark(place.status(name))) for name in names]
     for name, handle in _directories(place):
         marks.append((os.fsdecode(name), _mark(os.fstat(handle))))
         with os.scandir(handle) as entries:

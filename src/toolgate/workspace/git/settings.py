@@ -15,6 +15,16 @@ _FORM = {
     "ignorecase": ("true", "false"),
     "precomposeunicode": ("true", "false"),
 }
+_SPELLED = {
+    "yes": "true",
+    "on": "true",
+    "1": "true",
+    "no": "false",
+    "off": "false",
+    "0": "false",
+    "": "false",
+}
+"""As git takes them, too; a name alone is true."""
 _LIMIT = 1 << 20
 _LONGEST = 1024
 """What of a line is looked at: one with a word of form is short."""
@@ -68,8 +78,10 @@ def form_of(text: str) -> dict[str, str]:
         if line.startswith("["):
             head, _, line = line[1:].partition("]")
             section = head.strip().lower()
-        name, _, value = line.partition("=")
-        name, value = name.strip().lower(), _before_comment(value).strip().lower()
+        name, equals, value = _before_comment(line).replace('"', "").partition("=")
+        alone = "true" if len(line) < _LONGEST else "cut"
+        name, value = name.strip().lower(), value.strip().lower() if equals else alone
+        value = _SPELLED.get(value, value)
         if section == "core" and value in _FORM.get(name, ()):
             found[name] = value
     return found

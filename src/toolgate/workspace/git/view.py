@@ -41,6 +41,7 @@ class View:
     turns: int = 0
     """How often the refs were found changed."""
     tracked: Tracked = field(init=False)
+    _config: bytes = b""
     _settled: bool = False
     _refreshing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -83,6 +84,8 @@ class View:
         if refs != self.refs:
             self.turns += 1
             self._write(refs)
+        elif settings.config(self.place, refs.hash_name) != self._config:
+            self._write(refs)
         self.refs = refs
 
     def env(
@@ -114,12 +117,12 @@ class View:
         cwd = self.place.work_tree if env is not None and "GIT_WORK_TREE" in env else self.cwd
         return await run(argv, env or self.env(), cwd, seconds=seconds, cap=cap, stdin=stdin)
 
-    async def recall(self, *args: str, seconds: float, cap: int) -> Output:
+    async def recall(self, *args: str, seconds: float, cap: int, stdin: bytes | None = None) -> Output:
         """The same, kept: for commands that depend on nothing but object ids and where history was cut off."""
-        key = (args, cap, self.refs.shallow)
+        key = (args, stdin, cap, self.refs.shallow)
         kept = self.memo.get(key)
         if kept is None:
-            kept = await self.git(*args, seconds=seconds, cap=cap)
+            kept = await self.git(*args, seconds=seconds, cap=cap, stdin=stdin)
             self.memo.put(key, kept)
         return kept
 
@@ -130,9 +133,9 @@ class View:
         os.close(self.lock)
 
     def _write(self, refs: Refs) -> None:
-        config = settings.config(self.place, refs.hash_name)
+        self._config = settings.config(self.place, refs.hash_name)
         for name, content in (
-            ("config", config),
+            ("config", self._config),
             ("packed-refs", refs.packed()),
             ("HEAD", refs.head_file()),
             ("shallow", refs.shallow),

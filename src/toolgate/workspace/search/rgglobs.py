@@ -13,7 +13,7 @@ from toolgate.policy.globs import Glob, PathGlob
 from toolgate.policy.globtext import expand
 from toolgate.policy.hard import ALWAYS_BLOCKED, BLOCKED
 from toolgate.workspace.search.rglisted import entered, met
-from toolgate.workspace.search.rgspelling import globs, literal, of_files
+from toolgate.workspace.search.rgspelling import globs, in_bytes, literal, of_files
 from toolgate.workspace.search.selection import Selection
 
 _NOT_WITHIN = set("/,{}\\")
@@ -57,7 +57,7 @@ def plain_options(selection: Selection, shut: Iterable[str]) -> list[str]:
     """For a tree in which the rules keep these paths shut and nothing else."""
     wanted = of_files(selection.files.texts) if selection.files is not None else []
     left_out = [*_not(globs(selection.excluded.texts)), *(f"!/{literal(path)}" for path in shut)]
-    return [f"--glob={glob}" for glob in (*wanted, *left_out)]
+    return [f"--glob={glob}" for glob in in_bytes((*wanted, *left_out))]
 
 
 _Placed = tuple[tuple[str, str], ...]
@@ -86,7 +86,10 @@ def _options(said: _Said) -> tuple[str, ...]:
         *_not(of_files(_hidden(said.hidden))),
         *(f"!/{literal(place)}" for place in said.inner if ALWAYS_BLOCKED not in place.split("/")),
     ]
-    return (*(f"--glob={glob}" for glob in first), *(f"--iglob={glob}" for glob in blocked))
+    return (
+        *(f"--glob={glob}" for glob in in_bytes(first)),
+        *(f"--iglob={glob}" for glob in in_bytes(blocked)),
+    )
 
 
 _SHUT = (

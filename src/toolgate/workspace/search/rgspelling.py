@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+_ONE = re.compile(r"\\.|\[!?.[^\]]*\]|[*?]*\?[*?]*", re.DOTALL)
+"""What is about single characters, and what is escaped."""
+_ASCII = "[ -.0-~]"
 
 
 def of_files(texts: Iterable[str]) -> list[str]:
@@ -36,3 +41,20 @@ def _ended(glob: str) -> str:
 
 def literal(text: str) -> str:
     return "".join("\\" + char if char in "*?[]{}!# \\" else char for char in text)
+
+
+def in_bytes(globs: Iterable[str]) -> list[str]:
+    """For us `?` and `[!a]` are about a character, for rg about a byte. Where that differs a choice is made wider, and
+    what is left out narrower, or is not said at all."""
+    found: list[str] = []
+    for glob in globs:
+        if not glob.startswith("!"):
+            found.append(_ONE.sub(lambda one: one[0] if _same(one[0]) else "*", glob))
+        elif all(_same(one) or one[0] in "*?" for one in _ONE.findall(glob)):
+            found.append(_ONE.sub(lambda one: one[0] if _same(one[0]) else one[0].replace("?", _ASCII), glob))
+    return found
+
+
+def _same(one: str) -> bool:
+    """An escaped character, or a set of ASCII characters."""
+    return one[0] == "\\" or (one[0] == "[" and one[1] != "!" and one.isascii())

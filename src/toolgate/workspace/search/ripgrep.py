@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from toolgate.core.errors import CallError, InvalidArgs, TimedOut
@@ -121,10 +122,8 @@ class Ripgrep:
                     self._counted += count
 
         def tick() -> None:
-            if self.progress is not None:
-                self.progress(
-                    f"searching for {time.monotonic() - begun:.1f} s, files that match so far: {len(counts):,}"
-                )
+            spent = time.monotonic() - begun
+            self._say(f"searching for {spent:.1f} s, files that match so far: {len(counts):,}")
 
         args = [*_COMMON, *_WALK, *self._pattern(), *choice, "--", *_where(starts)]
         below = [start.handle if start.directory else start.root.handle for start in starts] if fence else []
@@ -206,9 +205,17 @@ class Ripgrep:
                         report.expect(handle, name, start.shown(name))
             if report.handles:
                 args = [*_COMMON, *report.options, *self._pattern(), "--", *report.paths]
-                whole = run(args, start.root.handle, report.handles, self.deadline, report.take).complete
+                tick = partial(self._say, "reading the lines that match")
+                whole = run(
+                    args, start.root.handle, report.handles, self.deadline, report.take, tick
+                ).complete
                 found |= report.matches
         return found, whole
+
+    def _say(self, what: str) -> None:
+        """Whoever hears it may raise to end the search; rg ends with it."""
+        if self.progress is not None:
+            self.progress(what)
 
     def _here(self, handle: int, status: os.stat_result, start: Start, name: str, told: int) -> list[Match]:
         if not may_search(status, start.hard_links):  # it is another one since it was counted
