@@ -6,11 +6,7 @@ back (a mail that was sent) is left out and said; and undos are left alone, beca
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-=======
 import asyncio
-import re
->>>>>>> bc57ea80541be38c4dd938ad7025f83665e9e7ea
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
