@@ -131,10 +131,30 @@ async def test_a_file_touched_while_others_are_prepared_is_a_conflict_and_nothin
         (project / "a").write_bytes(b"!")
         return staged.prepare(mounts, move, seen)
 
+    def never(mounts: Mounts, item: Staged) -> None:
+        raise AssertionError(f"{item.move.path} was put in place")
+
     monkeypatch.setattr(write, "prepare", meddle)
+    monkeypatch.setattr(write, "put_in_place", never)
     with pytest.raises(Conflict):
-        await files.apply(change(a=(b"1", b"2"), b=(b"1", b"2")))
+        await files.apply(change(b=(b"1", b"2"), a=(b"1", b"2")))
     assert on_disk(project) == {"a": b"!", "b": b"1"}
+
+
+async def test_a_file_touched_while_others_are_put_in_place_is_kept_and_the_others_are_taken_back(
+    files: WorkspaceFiles, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(project, {"a": b"1", "b": b"1", "c": b"1"})
+
+    def meddle(mounts: Mounts, item: Staged) -> None:
+        staged.put_in_place(mounts, item)
+        if item.move.path == at("a"):
+            put(project, {"b": b"theirs"})
+
+    monkeypatch.setattr(write, "put_in_place", meddle)
+    with pytest.raises(Conflict, match="'b'"):
+        await files.apply(change(a=(b"1", b"2"), b=(b"1", b"2"), c=(b"1", None)))
+    assert on_disk(project) == {"a": b"1", "b": b"theirs", "c": b"1"}
 
 
 @pytest.mark.parametrize("trouble", [OSError(5, "Input/output error"), Conflict("somebody was faster")])
