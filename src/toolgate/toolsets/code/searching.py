@@ -132,12 +132,13 @@ async def _found(
     tell: Tell,
 ) -> Found:
     found = search_at_once(mounts, query, paths, files, excluded)
-    if found is not None:
-        return found
-    telling = partial(ctx.progress, 0.0)
-    work = partial(search, mounts, query, paths, files, excluded, progress=telling, tell=tell)
-    around = contextvars.copy_context()
-    return await asyncio.get_running_loop().run_in_executor(_SEARCHES, around.run, work)
+    if found is None:
+        telling = partial(ctx.progress, 0.0)
+        work = partial(search, mounts, query, paths, files, excluded, progress=telling, tell=tell)
+        around = contextvars.copy_context()
+        found = await asyncio.get_running_loop().run_in_executor(_SEARCHES, around.run, work)
+    tell(found.matches)  # those that were known only at the end: of foreign encodings, or of a small search
+    return found
 
 
 def _telling(ctx: Context, query: Query, numbers: bool) -> Tell:
@@ -145,7 +146,7 @@ def _telling(ctx: Context, query: Query, numbers: bool) -> Tell:
     told: set[tuple[str, int]] = set()
 
     def tell(matches: Sequence[Match]) -> None:
-        for match in matches:
+        for match in matches if ctx.heard else ():
             place = (match.file, match.line)
             if place not in told and len(told) < query.max_matches:
                 told.add(place)
