@@ -255,3 +255,14 @@ async def test_the_ledger_of_an_undo_says_what_it_undid(gate: Gate) -> None:
     undone = await gate.undo(*events)
     (started,) = await gate.events(Filter(call=undone.meta.call_id, kinds=("started",)))
     assert json.loads(started.body)["undoes"] == events[::-1]
+
+
+async def test_a_file_that_was_changed_and_then_deleted_comes_back_with_its_bits(
+    gate: Gate, tmp_path: Path
+) -> None:
+    (tmp_path / "run").write_text("1")
+    (tmp_path / "run").chmod(0o750)
+    events = [await write(gate, "run", "2"), event(await gate.call("fs.delete", {"path": "run"}))]
+    assert (await gate.undo(*events)).ok
+    assert (tmp_path / "run").read_text() == "1"
+    assert (tmp_path / "run").stat().st_mode & 0o777 == 0o750

@@ -193,3 +193,19 @@ async def test_messages_in_any_encoding_are_read(repo: Repo) -> None:
         assert [commit["message"] for commit in commits] == ["bytes", "broken ÿþ", "grüße"]
         [file] = (await data(gate, "code.show", commit="HEAD"))["commit"]["diff"]
         assert (file["encoding"], file["hunks"][0]["lines"][0]["content"]) == ("latin-1", "käse")
+
+
+@pytest.mark.parametrize("name", ["f*", "f?", "[f]1", "!f1", "^f1"])
+async def test_a_path_is_a_name_and_no_pattern(tmp_path: Path, name: str) -> None:
+    repo = Repo(tmp_path / "project")
+    repo.commit("others", {"f1": "1\n", "f2": "1\n"})
+    repo.commit("this one", {name: "1\n"})
+    repo.commit("others again", {"f1": "2\n", "f2": "2\n"})
+    async with history(repo.root) as gate:
+        found = await data(gate, "code.log", path=name)
+        assert [commit["message"] for commit in found["commits"]] == ["this one"]
+        compared = await data(gate, "code.diff", base="HEAD~2", compare="HEAD", paths=[name])
+        assert [file["path"] for file in compared["files"]] == [name]
+        assert [
+            line["commit"]["message"] for line in (await data(gate, "code.blame", path=name))["lines"]
+        ] == ["this one"]
