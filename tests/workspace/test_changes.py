@@ -236,3 +236,39 @@ def _stumble_at(monkeypatch: pytest.MonkeyPatch, name: str, trouble: Exception, 
         staged.put_in_place(mounts, item)
 
     monkeypatch.setattr(write, "put_in_place", put_in_place)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="names of handles come from /proc")
+async def test_a_change_is_on_disk_when_it_returns_each_file_before_its_name_and_each_directory_after(
+    files: WorkspaceFiles, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a power cut may take cannot be tested; the order of what prevents it can."""
+    put(project, {"a": b"1", "gone": b"1", "d/b": b"1"})
+    steps: list[tuple[str, str]] = []
+    fsync, replace, unlink = os.fsync, os.replace, os.unlink
+
+    def name_of(handle: int) -> str:
+        return Path(os.readlink(f"/proc/self/fd/{handle}")).name
+
+    def syncing(handle: int) -> None:
+        steps.append(("sync", "directory" if os.path.isdir(f"/proc/self/fd/{handle}") else "file"))
+        if steps[-1][1] == "directory":
+            steps[-1] = ("sync", name_of(handle))
+        fsync(handle)
+
+    def replacing(old: str, new: str, **more: int) -> None:
+        steps.append(("place", name_of(more["dst_dir_fd"])))
+        replace(old, new, **more)
+
+    def removing(name: str, **more: int) -> None:
+        steps.append(("place", name_of(more["dir_fd"])))
+        unlink(name, **more)
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    monkeypatch.setattr(os, "replace", replacing)
+    monkeypatch.setattr(os, "unlink", removing)
+    await files.apply(change(a=(b"1", b"2"), gone=(b"1", None), d__b=(b"1", b"2")))
+    monkeypatch.undo()
+    assert steps[:2] == [("sync", "file")] * 2
+    assert steps[2:5] == [("place", "project"), ("place", "project"), ("place", "d")]
+    assert sorted(steps[5:]) == [("sync", "d"), ("sync", "project")]
