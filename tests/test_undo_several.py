@@ -162,6 +162,22 @@ async def test_all_since_a_moment_is_undone(gate: Gate, tmp_path: Path, clock: F
     assert ((tmp_path / "a").read_text(), (tmp_path / "b").exists()) == ("1", False)
 
 
+@pytest.mark.parametrize(
+    ("unit", "seconds"), [("s", 1), ("m", 60), ("min", 60), ("h", 3600), ("d", 86_400), ("w", 604_800)]
+)
+async def test_a_span_is_as_long_as_its_unit_says(
+    gate: Gate, tmp_path: Path, clock: FixedClock, unit: str, seconds: int
+) -> None:
+    await write(gate, "a", "1")
+    clock.advance(seconds)
+    await write(gate, "b", "2")
+    clock.advance(2 * seconds - 0.1)
+    assert (await gate.undo(since=f"2{unit}")).ok
+    assert ((tmp_path / "a").exists(), (tmp_path / "b").exists()) == (True, False)
+    clock.advance(0.2)
+    assert "nothing to undo" in refused(await gate.undo(since=f"2 {unit}"))
+
+
 @pytest.mark.parametrize("since", ["yesterday", "10 parsecs", "-5m", "c_unknown"])
 async def test_a_moment_that_is_none_is_refused(gate: Gate, since: str) -> None:
     result = await gate.undo(since=since)
@@ -239,3 +255,14 @@ async def test_the_ledger_of_an_undo_says_what_it_undid(gate: Gate) -> None:
     undone = await gate.undo(*events)
     (started,) = await gate.events(Filter(call=undone.meta.call_id, kinds=("started",)))
     assert json.loads(started.body)["undoes"] == events[::-1]
+
+
+async def test_a_file_that_was_changed_and_then_deleted_comes_back_with_its_bits(
+    gate: Gate, tmp_path: Path
+) -> None:
+    (tmp_path / "run").write_text("1")
+    (tmp_path / "run").chmod(0o750)
+    events = [await write(gate, "run", "2"), event(await gate.call("fs.delete", {"path": "run"}))]
+    assert (await gate.undo(*events)).ok
+    assert (tmp_path / "run").read_text() == "1"
+    assert (tmp_path / "run").stat().st_mode & 0o777 == 0o750

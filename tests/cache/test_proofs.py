@@ -108,6 +108,33 @@ async def test_a_tree_is_served_until_something_happens_in_it(gate: Gate, world:
     assert after.data != before.data
 
 
+@pytest.mark.parametrize("how", ["link", "rename"])
+async def test_a_path_that_leads_to_another_tree_by_now_is_not_served(
+    gate: Gate, world: World, how: str
+) -> None:
+    for name in ("one", "two"):
+        (world.root / "trees" / name).mkdir(parents=True)
+        (world.root / "trees" / name / f"{name}.py").write_text("return\n")
+    path = "trees/one"
+    if how == "link":
+        path = "here"
+        (world.root / path).symlink_to("trees/one")
+    for tool_name, args in (
+        ("code.list", {"directory": path}),
+        ("code.search", {"pattern": "x", "paths": [path]}),
+    ):
+        await served(gate, tool_name, **args)
+    if how == "link":
+        (world.root / path).unlink()
+        (world.root / path).symlink_to("trees/two")
+    else:
+        (world.root / "trees/one").rename(world.root / "trees/three")
+        (world.root / "trees/two").rename(world.root / "trees/one")
+    listed = await ask(gate, "code.list", directory=path)
+    assert ([file["name"] for file in listed.data["files"]], listed.meta.cached) == (["two.py"], False)
+    assert not (await ask(gate, "code.search", pattern="x", paths=[path])).meta.cached
+
+
 async def test_what_happens_in_toolgates_own_files_disturbs_no_watch(gate: Gate, world: World) -> None:
     await served(gate, "code.list")
     (world.root / ".toolgate" / "noise").write_text("x")

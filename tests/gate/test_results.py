@@ -47,6 +47,15 @@ async def test_a_large_result_is_cut_to_its_budget_and_says_so(value: Any, opene
         assert type(result.data) is type(value)
 
 
+@pytest.mark.parametrize("value", ["日本" * 2000, ["日本" * 10] * 200, {"a": "é" * 3000, "b": ["😀" * 500]}])
+async def test_a_budget_in_bytes_holds_where_characters_take_several(value: Any, opened: Open) -> None:
+    async with opened("allow", [giving(value)], budget={"tokens": 100_000, "bytes": 2000}) as gate:
+        result = await gate.call("t.give")
+        assert result.meta.truncated
+        text = json.dumps(result.data, ensure_ascii=False, separators=(",", ":"))
+        assert 1000 < len(text.encode()) <= 2000
+
+
 async def test_the_record_says_what_a_call_did_in_the_words_of_its_result(opened: Open) -> None:
     async with opened("allow", [giving({"summary": "the last 2 commits", "commits": [1, 2]})]) as gate:
         await gate.call("t.give")

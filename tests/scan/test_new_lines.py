@@ -88,3 +88,15 @@ def test_with_more_secrets_than_can_be_told_apart_all_count_as_new_and_nothing_i
     assert len(scan.findings) == 21
     assert scan.opaque
     assert scan.values == ()
+
+
+def test_the_name_of_a_new_file_is_scanned_too_and_a_secret_in_it_is_not_repeated() -> None:
+    path = MountPath.parse(f"keys/{GITHUB}.txt")
+    for made in (scanned(None, "x = 1", path), scanned(None, "", path)):
+        (found,) = made
+        assert (found.kind, found.rule, found.line, found.column) == ("secret", "github-token", 0, 0)
+        assert GITHUB not in f"{found.path} {found.excerpt}"
+    assert scanned("x = 1", "x = 2", path) == ()  # the name was there before
+    assert [found.rule for found in scanned(None, "", MountPath.parse("a\u202etxt.exe"))] == ["bidi-control"]
+    directory = FileChange(path, None, b"", kind="directory")
+    assert [found.line for found in ContentScanner().scan(Change((directory,))).findings] == [0]

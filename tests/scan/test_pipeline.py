@@ -16,6 +16,8 @@ from toolgate.consent.works import Scope
 from toolgate.core.ports import Scan
 from toolgate.core.result import Result
 from toolgate.facade import Gate
+from toolgate.gate.scan import masked
+from toolgate.secrets.mask import MASK
 from toolgate.storage.port import Filter
 
 from .corpus import GITHUB, PAYLOADS, PRIVATE_KEY
@@ -267,3 +269,26 @@ async def test_an_explanation_shows_what_a_finding_would_mean(root: Path) -> Non
     async with opened(root) as gate:
         explained = await gate.explain("fs.write", {"path": "a.md", "content": ""})
         assert "secret is ask, payload is deny, hidden is ask" in explained.lines[-1].why
+
+
+def test_of_one_secret_within_another_no_rest_is_left() -> None:
+    seen = Scan((), ("middle", "start-middle-end", "le-end"), False)
+    for text in ("start-middle-end", "a start-middle-end b middle"):
+        assert not any(part in str(masked({"x": [text]}, seen)) for part in ("start", "middle", "end"))
+    assert masked("a start-middle-end", seen) == f"a {MASK}"
+
+
+@pytest.mark.parametrize(("tool", "args"), [
+    ("fs.delete", {"path": "old.py"}), ("fs.move", {"path": "old.py", "new_path": "new.py"}),
+    ("fs.write", {"path": "old.py", "content": "x = 1\n"}),
+])  # fmt: skip
+async def test_a_secret_that_goes_away_is_not_shown_in_the_question_about_it(
+    root: Path, tool: str, args: dict[str, Any]
+) -> None:
+    (root / "old.py").write_text(SECRET_LINE)
+    rule = {"tools": ["fs.*"], "decision": "ask", "reason": "changes are looked at"}
+    async with opened(root, policy={"rules": [rule]}) as gate:
+        assert code(await ask(gate, tool, args)) == "pending"
+        (question,) = await gate.approvals()
+        assert GITHUB not in question.preview
+        assert GITHUB not in await everything(gate)

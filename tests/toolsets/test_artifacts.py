@@ -60,6 +60,17 @@ async def test_every_changed_file_of_a_conversation_is_listed(tmp_path: Path) ->
         assert a["now"] == "gone"
 
 
+async def test_a_change_that_was_taken_back_has_the_hash_and_size_from_before_it(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("before")
+    async with toolgate.open(tmp_path, CONFIG, "memory") as gate:
+        first = await do(gate, "write", path="a", content="1")
+        second = await do(gate, "write", path="a", content="22")
+        assert (await gate.undo(first, second)).ok
+        (a,) = (await gate.artifacts("c-1"))["artifacts"]
+        told = a["op"], a["before"], a["after"], a["size"], a["now"]
+        assert told == ("undone", content_hash(b"before"), content_hash(b"before"), 6, "intact")
+
+
 async def test_a_redone_change_counts_again_and_the_list_says_that_there_is_more(tmp_path: Path) -> None:
     async with toolgate.open(tmp_path, CONFIG, "memory") as gate:
         event = await do(gate, "write", path="d/a", content="1")

@@ -110,6 +110,14 @@ def _known(item: Any) -> Any:
     return [item.get(key) for key in ("file", "line", "line_text", "path", "name", "hash", "line_number")]
 
 
+async def test_what_a_tool_cut_itself_is_said_beside_the_result_too(repo: Repo) -> None:
+    async with toolgate.open(repo.root, CONFIG, "memory") as gate:
+        for max_lines, cut in ((2, True), (10_000, False)):
+            args = {"path": "src/big.py", "start_line": 1, "end_line": 20, "max_lines": max_lines}
+            result = await gate.call("code.read", args)
+            assert (result.data["truncated"], result.meta.truncated) == (cut, cut)
+
+
 @pytest.mark.parametrize("tokens", [300, 1000, 5000])
 async def test_whoever_follows_next_reads_the_whole_file(repo: Repo, tokens: int) -> None:
     expected = (repo.root / "src/big.py").read_text()

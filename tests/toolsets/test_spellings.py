@@ -69,5 +69,25 @@ async def test_one_path_may_stand_for_a_list(gate: toolgate.Gate) -> None:
     assert [match["file"] for match in found["matches"]] == ["a.txt"]
 
 
+@pytest.mark.parametrize("ranges", [[1, 2], [[1, 2]], {"start": 1, "end": 2}, [{"start": 1, "end": 2}]])
+async def test_a_range_of_lines_is_taken_in_the_forms_in_which_it_is_given_and_told(
+    gate: toolgate.Gate, ranges: Any
+) -> None:
+    await data(gate, "fs.write", path="n.txt", content="1\n2\n3\n")
+    found = await data(gate, "fs.read", path="n.txt", ranges=ranges)
+    assert found["range_slices"] == [{"start": 1, "end": 2, "content": "1\n2\n"}]
+    again = await data(gate, "fs.read", path="n.txt", ranges=[{"start": 3, "end": 3}, [1, 1]])
+    assert [part["content"] for part in again["range_slices"]] == ["3\n", "1\n"]
+
+
+@pytest.mark.parametrize(
+    "ranges", [[], [1], [1, 2, 3], "1-2", {"start": 1}, [{"start": 1, "end": 0}], [[2, 1]], [0, 1]]
+)
+async def test_what_is_no_range_of_lines_is_refused(gate: toolgate.Gate, ranges: Any) -> None:
+    refused = await gate.call("fs.read", {"path": "a.txt", "ranges": ranges})
+    assert refused.error is not None
+    assert refused.error.code == "invalid_args"
+
+
 async def test_help_is_asked_for_by_the_id_of_a_tool(gate: toolgate.Gate) -> None:
     assert (await data(gate, "archon.tools.help", tool_id="fs.read"))["name"] == "fs.read"

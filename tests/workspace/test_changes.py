@@ -175,10 +175,30 @@ async def test_a_file_touched_while_others_are_prepared_is_a_conflict_and_nothin
         (project / "a").write_bytes(b"!")
         return staged.prepare(mounts, move, seen)
 
+    def never(mounts: Mounts, item: Staged) -> None:
+        raise AssertionError(f"{item.move.path} was put in place")
+
     monkeypatch.setattr(write, "prepare", meddle)
+    monkeypatch.setattr(write, "put_in_place", never)
     with pytest.raises(Conflict):
-        await files.apply(change(a=(b"1", b"2"), b=(b"1", b"2")))
+        await files.apply(change(b=(b"1", b"2"), a=(b"1", b"2")))
     assert on_disk(project) == {"a": b"!", "b": b"1"}
+
+
+async def test_a_file_touched_while_others_are_put_in_place_is_kept_and_the_others_are_taken_back(
+    files: WorkspaceFiles, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(project, {"a": b"1", "b": b"1", "c": b"1"})
+
+    def meddle(mounts: Mounts, item: Staged) -> None:
+        staged.put_in_place(mounts, item)
+        if item.move.path == at("a"):
+            put(project, {"b": b"theirs"})
+
+    monkeypatch.setattr(write, "put_in_place", meddle)
+    with pytest.raises(Conflict, match="'b'"):
+        await files.apply(change(a=(b"1", b"2"), b=(b"1", b"2"), c=(b"1", None)))
+    assert on_disk(project) == {"a": b"1", "b": b"theirs", "c": b"1"}
 
 
 @pytest.mark.parametrize("trouble", [OSError(5, "Input/output error"), Conflict("somebody was faster")])
@@ -260,3 +280,39 @@ def _stumble_at(monkeypatch: pytest.MonkeyPatch, name: str, trouble: Exception, 
         staged.put_in_place(mounts, item)
 
     monkeypatch.setattr(write, "put_in_place", put_in_place)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="names of handles come from /proc")
+async def test_a_change_is_on_disk_when_it_returns_each_file_before_its_name_and_each_directory_after(
+    files: WorkspaceFiles, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a power cut may take cannot be tested; the order of what prevents it can."""
+    put(project, {"a": b"1", "gone": b"1", "d/b": b"1"})
+    steps: list[tuple[str, str]] = []
+    fsync, replace, unlink = os.fsync, os.replace, os.unlink
+
+    def name_of(handle: int) -> str:
+        return Path(os.readlink(f"/proc/self/fd/{handle}")).name
+
+    def syncing(handle: int) -> None:
+        steps.append(("sync", "directory" if os.path.isdir(f"/proc/self/fd/{handle}") else "file"))
+        if steps[-1][1] == "directory":
+            steps[-1] = ("sync", name_of(handle))
+        fsync(handle)
+
+    def replacing(old: str, new: str, **more: int) -> None:
+        steps.append(("place", name_of(more["dst_dir_fd"])))
+        replace(old, new, **more)
+
+    def removing(name: str, **more: int) -> None:
+        steps.append(("place", name_of(more["dir_fd"])))
+        unlink(name, **more)
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    monkeypatch.setattr(os, "replace", replacing)
+    monkeypatch.setattr(os, "unlink", removing)
+    await files.apply(change(a=(b"1", b"2"), gone=(b"1", None), d__b=(b"1", b"2")))
+    monkeypatch.undo()
+    assert steps[:2] == [("sync", "file")] * 2
+    assert steps[2:5] == [("place", "project"), ("place", "project"), ("place", "d")]
+    assert sorted(steps[5:]) == [("sync", "d"), ("sync", "project")]

@@ -65,6 +65,45 @@ async def test_a_third_content_is_unknown_and_left_alone(files: WorkspaceFiles, 
     assert on_disk(project) == {"a": b"third", "b": b"2"}
 
 
+@pytest.mark.parametrize("after", [b"1", b"2"])
+async def test_a_change_of_bits_is_finished_though_no_hash_shows_it(
+    files: WorkspaceFiles, project: Path, after: bytes
+) -> None:
+    made = Change((FileChange(at("run"), b"1", after, 0o640, 0o750),))
+    put(
+        project, {"run": after}
+    )  # killed before the bits were given, or in a change of nothing else before anything
+    (project / "run").chmod(0o640)
+    await files.keep(made)
+    assert (await settle_change(files, made.manifest)).outcome == "happened"
+    assert (project / "run").stat().st_mode & 0o777 == 0o750
+    assert on_disk(project) == {"run": after}
+
+
+@pytest.mark.parametrize("turn", ["to a directory", "to a file"])
+async def test_half_a_change_of_a_file_into_a_directory_is_finished_from_either_side(
+    files: WorkspaceFiles, project: Path, turn: str
+) -> None:
+    made = Change(
+        (
+            FileChange(at("x"), b"a file", None),
+            FileChange(at("x"), None, b"", kind="directory"),
+            FileChange(at("x/y"), None, b"in it"),
+        )
+    )
+    if turn == "to a file":
+        made = made.inverse()
+    file, folder = {"x": b"a file"}, {"x/y": b"in it"}
+    start, end = (file, folder) if turn == "to a directory" else (folder, file)
+    put(project, dict(start))
+    await files.keep(made)
+    assert (await settle_change(files, made.manifest)).outcome == "not"
+    put(project, dict.fromkeys(start))  # killed once what was there had gone
+    assert (await settle_change(files, made.manifest)).outcome == "happened"
+    assert on_disk(project) == end
+    assert (await settle_change(files, made.manifest)).outcome == "happened"
+
+
 async def test_a_file_that_became_something_else_is_unknown(files: WorkspaceFiles, project: Path) -> None:
     put(project, {"b": b"2"})
     (project / "a").mkdir()

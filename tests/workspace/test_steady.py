@@ -66,3 +66,15 @@ def test_a_write_that_no_time_stamp_shows_is_found_by_the_bytes(
     meddling(monkeypatch, file, [b"secnd"])
     with opened(file) as handle:
         assert look.read_steady(handle, "f", 100)[0] == b"secnd"
+
+
+def test_a_write_into_an_old_file_is_found_by_its_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that has rested for long is read only once."""
+    file = tmp_path / "f"
+    file.write_bytes(b"first")
+    monkeypatch.setattr(look, "_YOUNG_NS", -(1 << 62))
+    meddling(monkeypatch, file, [b"longer than it was"])
+    with opened(file) as handle:
+        assert look.read_steady(handle, "f", 100)[0] == b"longer than it was"

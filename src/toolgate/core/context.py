@@ -31,6 +31,11 @@ class Context:
     hidden: tuple[str, ...] = field(default=(), repr=False)
     """The call's own secrets: whatever a tool has recorded beside its result must not repeat them."""
 
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens for parts."""
+        return self.part is not _keep
+
 
 @dataclass(slots=True, kw_only=True)
 class Trail:

@@ -127,7 +127,8 @@ def _artifact(place: Place, steps: Sequence[Step]) -> Artifact:
     kept = [step for step in steps if "undone_by" not in step and step["tool"] != UNDO]
     first, last = (kept[0], kept[-1]) if kept else (steps[0], None)
     before = first["before"]
-    after, size = (last["after"], last["size"]) if last else (before, None)
+    after = last["after"] if last else before
+    size = next((step["size"] for step in reversed(steps) if step["after"] == after), None)
     op = "undone" if last is None else _op(before, after)
     return Artifact(
         path=path, kind=DIRECTORY if of_directory else "file", op=op, before=before, after=after, size=size,

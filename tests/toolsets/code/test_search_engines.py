@@ -15,7 +15,7 @@ from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import local, program, report
 from toolgate.workspace.search.content import TooMuch, Unequal
 from toolgate.workspace.search.query import Found, Query
-from toolgate.workspace.search.search import TIME_LIMIT, search
+from toolgate.workspace.search.search import TIME_LIMIT, Engine, search
 from toolgate.workspace.search.subset import plan
 
 from . import random_search as made
@@ -81,6 +81,32 @@ def test_the_first_matches_in_path_order_are_shown_whichever_engine_runs(
         order = ["Z/5", "a/3", "a-b/2", "a.b/4", "b/1", "c"]
         assert [match.file for match in here.matches] == [name for name in order for _ in range(2)][:most]
         assert (here.total_matches, here.files_searched, here.truncated) == (12, 6, most < 12)
+
+
+@pytest.mark.parametrize("engine", ["local", "rg"])
+def test_the_five_files_with_most_matches_are_named_also_where_they_are_not_shown(
+    project: Path, mounts: Mounts, engine: Engine
+) -> None:
+    for name, count in {"a": 1, "b": 3, "c": 2, "d": 3, "e": 9, "f": 2, "g": 2}.items():
+        (project / name).write_text("hit\n" * count)
+    found = search(mounts, Query("hit", max_matches=1), engine=engine)
+    assert found.top == (("e", 9), ("b", 3), ("d", 3), ("c", 2), ("f", 2))
+    assert (found.files_matched, [match.file for match in found.matches]) == (7, ["a"])
+
+
+@pytest.mark.parametrize("engine", ["local", "rg"])
+def test_matches_of_several_mounts_are_one_answer_that_says_what_was_cut(
+    project: Path, tmp_path: Path, engine: Engine
+) -> None:
+    (tmp_path / "scratch").mkdir()
+    for place in (project, tmp_path / "scratch"):
+        (place / "a").write_text("hit\nhit\n")
+    with Mounts({"project": project, "scratch": tmp_path / "scratch"}) as both:
+        for most in (1, 2, 3, 4, 5):
+            query = Query("hit", max_matches=most)
+            found = search(both, query, [MountPath("project:."), MountPath("scratch:.")], engine=engine)
+            assert [match.file for match in found.matches] == ["a", "a", "scratch:a", "scratch:a"][:most]
+            assert (found.total_matches, found.files_matched, found.truncated) == (4, 2, most < 4)
 
 
 TEXTS = {

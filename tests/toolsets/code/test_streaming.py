@@ -50,8 +50,20 @@ async def test_matches_come_one_by_one_and_then_the_result(project: Path) -> Non
 async def test_no_more_parts_come_than_were_asked_for(project: Path) -> None:
     async with toolgate.open(project, CONFIG, "memory") as gate:
         parts, result = await gathered(gate, {"pattern": "hit", "max_matches": 7})
-        assert len(parts) <= 7
+        assert len(parts) == 7
         assert (len(result.data["matches"]), result.data["total_matches"]) == (7, 60)
+
+
+async def test_matches_that_are_known_only_at_the_end_come_as_parts_too(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("hit\n")
+    (tmp_path / "broken").write_bytes(b"\xff hit\n")
+    (tmp_path / "wide").write_bytes("hit\n".encode("utf-16"))
+    async with toolgate.open(tmp_path, CONFIG, "memory") as gate:
+        for turn, paths in enumerate(([], ["plain"], ["plain"], ["wide"])):  # all; in process; at once; by rg
+            parts, result = await gathered(gate, {"pattern": "hit", "paths": paths, "context_lines": turn})
+            assert not result.meta.cached
+            assert sorted(parts, key=lambda part: part["file"]) == result.data["matches"]
+            assert [part["file"] for part in result.data["matches"]] == (paths or ["broken", "plain", "wide"])
 
 
 async def test_a_refused_call_has_no_parts(project: Path) -> None:

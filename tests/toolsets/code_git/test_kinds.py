@@ -8,6 +8,7 @@ import pytest
 
 from repositories import CONFIG, Repo, data, history, refused
 from toolgate.workspace.git import program
+from toolgate.workspace.git.history import DIFF_SECONDS, LOG_SECONDS
 
 TOOLS = (
     ("code.diff", {}),
@@ -148,6 +149,10 @@ async def test_a_mount_hides_what_its_rules_hide_and_shows_what_they_open(origin
         commit = (await data(gate, "code.show", commit="HEAD"))["commit"]
         assert commit["files_changed"] == [".env.example"]
         assert commit["left_out"] == "1 file that may not be shown"
+
+
+def test_git_has_the_time_that_is_promised_and_no_more() -> None:
+    assert (DIFF_SECONDS, LOG_SECONDS) == (5.0, 10.0)
 
 
 async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(

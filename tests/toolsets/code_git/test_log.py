@@ -229,3 +229,19 @@ async def test_of_a_path_no_merge_is_told_that_changed_nothing_about_it(repo: Re
         rest = await data(gate, "code.log", path="f1", skip=2)
         told = [commit["hash"] for commit in (*first["commits"], *rest["commits"])]
         assert (told, first["truncated"]) == (hashes(repo, "--", "f1"), True)
+
+
+@pytest.mark.parametrize("name", ["f*", "f?", "[f]1", "!f1", "^f1"])
+async def test_a_path_is_a_name_and_no_pattern(tmp_path: Path, name: str) -> None:
+    repo = Repo(tmp_path / "project")
+    repo.commit("others", {"f1": "1\n", "f2": "1\n"})
+    repo.commit("this one", {name: "1\n"})
+    repo.commit("others again", {"f1": "2\n", "f2": "2\n"})
+    async with history(repo.root) as gate:
+        found = await data(gate, "code.log", path=name)
+        assert [commit["message"] for commit in found["commits"]] == ["this one"]
+        compared = await data(gate, "code.diff", base="HEAD~2", compare="HEAD", paths=[name])
+        assert [file["path"] for file in compared["files"]] == [name]
+        assert [
+            line["commit"]["message"] for line in (await data(gate, "code.blame", path=name))["lines"]
+        ] == ["this one"]

@@ -208,6 +208,20 @@ async def test_nothing_in_the_garden_is_deleted_or_moved(root: Path) -> None:
         assert (root / "garden/n.md").exists()
 
 
+async def test_undo_removes_nothing_from_the_garden_and_gives_back_what_was_edited_there(root: Path) -> None:
+    (root / "garden").mkdir()
+    (root / "garden/n.md").write_text("x")
+    async with world(root, garden={"path": "garden"}) as at:
+        created = await at.call("write", path="garden:new.md", content="new")
+        edited = await at.call("write", path="garden:n.md", content="y")
+        refused = await at.undo(created)
+        assert refused.error is not None
+        assert (refused.error.code, "nothing is deleted" in refused.error.message) == ("conflict", True)
+        assert (root / "garden/new.md").read_text() == "new"
+        assert (await at.undo(edited)).ok
+        assert (root / "garden/n.md").read_text() == "x"
+
+
 class Meddler:
     """Approves, after changing the project behind the gate's back, once."""
 

@@ -36,7 +36,11 @@ def test_a_moved_hunk_is_found_nearest_and_its_offset_is_told() -> None:
 
 def test_at_equal_distance_the_lower_place_is_taken_as_git_does() -> None:
     block = b"a\nb\nc\n"
-    assert after(HUNK.format(5), x=b"0\n" + block + block + b"0\n") == {"x": b"0\na\nb\nc\na\nB\nc\n0\n"}
+    for between in (b"", b"0\n" * 3, b"0\n" * 297):
+        x = b"0\n" + block + between + b"0\n" * 3 + between + block + b"0\n"
+        done = run(HUNK.format(5 + between.count(b"\n")), x=x)
+        assert done.files[0].after == x.removesuffix(block + b"0\n") + b"a\nB\nc\n0\n"
+        assert done.patched[0].offsets == (3 + between.count(b"\n"),)
 
 
 def test_the_nearest_place_is_found_however_far_it_is() -> None:

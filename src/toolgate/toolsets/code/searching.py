@@ -137,21 +137,22 @@ async def _found(
     tell: Tell,
 ) -> Found:
     found = search_at_once(mounts, query, paths, files, excluded)
-    if found is not None:
-        return found
-    stopped = threading.Event()
+    if found is None:
+        stopped = threading.Event()
 
-    def telling(said: str) -> None:
-        if stopped.is_set():
-            raise _Stopped
-        ctx.progress(0.0, said)
+        def telling(said: str) -> None:
+            if stopped.is_set():
+                raise _Stopped
+            ctx.progress(0.0, said)
 
-    work = partial(search, mounts, query, paths, files, excluded, progress=telling, tell=tell)
-    around = contextvars.copy_context()
-    try:
-        return await asyncio.get_running_loop().run_in_executor(_SEARCHES, around.run, work)
-    finally:
-        stopped.set()  # if nobody waits for it any more, it ends with its rg
+        work = partial(search, mounts, query, paths, files, excluded, progress=telling, tell=tell)
+        around = contextvars.copy_context()
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(_SEARCHES, around.run, work)
+        finally:
+            stopped.set()  # if nobody waits for it any more, it ends with its rg
+    tell(found.matches)  # those that were known only at the end: of foreign encodings, or of a small search
+    return found
 
 
 def _telling(ctx: Context, query: Query, numbers: bool) -> Tell:
@@ -159,7 +160,7 @@ def _telling(ctx: Context, query: Query, numbers: bool) -> Tell:
     told: set[tuple[str, int]] = set()
 
     def tell(matches: Sequence[Match]) -> None:
-        for match in matches:
+        for match in matches if ctx.heard else ():
             place = (match.file, match.line)
             if place not in told and len(told) < query.max_matches:
                 told.add(place)

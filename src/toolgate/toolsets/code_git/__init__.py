@@ -134,7 +134,8 @@ def _log(repositories: Repositories) -> Tool:
             spoil()  # "2 weeks ago" is another time each time
         tip = repository.view.refs.head_id
         if tip is None:
-            return {"summary": "no commits yet", "commits": [], "total_commits": 0, "truncated": False}
+            empty = {"commits": [], "total_commits": 0, "skip": skip, "truncated": False}
+            return {"summary": "no commits yet", **empty}
         repository.graph.want()
         entries, more = await log(repository.view, repository.batch, tip.decode(), wanted, repository.visible)
         room = Room(MAX_DIFF)

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from toolgate.core.paths import MountPath
 
 _GLOB = Field(min_length=1, max_length=1000)
 _Line = Annotated[int, Field(ge=1)]
+
+
+def _pairs(value: Any) -> Any:
+    """One range for a list of them, and `{start, end}`, as the slices of a result are told."""
+    if isinstance(value, dict) or (isinstance(value, list) and len(value) == 2 and type(value[0]) is int):
+        value = [value]
+    if not isinstance(value, list):
+        return value
+    return [
+        [each["start"], each["end"]] if isinstance(each, dict) and each.keys() == {"start", "end"} else each
+        for each in value
+    ]
+
 
 Glob = Annotated[
     Annotated[str, _GLOB] | None,
@@ -23,7 +36,7 @@ Pattern = Annotated[
 Limit = Annotated[int, Field(ge=1, le=10_000, description="Entries to give at most.")]
 Detailed = Annotated[bool, Field(description="Add `details`: kind, size and time of change of each.")]
 Ranges = Annotated[
-    Annotated[list[tuple[_Line, _Line]], Field(min_length=1, max_length=100)] | None,
+    Annotated[list[tuple[_Line, _Line]], Field(min_length=1, max_length=100), BeforeValidator(_pairs)] | None,
     Field(description="Lines to read, as `[[first, last], …]`: counted from 1, both included."),
 ]
 Content = Annotated[str, Field(description="The whole new text of the file.")]
