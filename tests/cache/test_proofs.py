@@ -70,7 +70,7 @@ async def test_what_is_denied_now_is_denied_and_not_served(gate: Gate, world: Wo
     world.hide("a.py")
     refused = await gate.call("code.read", {"path": "a.py"}, persona="ada")
     assert refused.error is not None
-    assert refused.error.code == "not_allowed"
+    assert refused.error.code == "blocked_path"
     listed = await ask(gate, "fs.list", path=".")
     assert "a.py" not in listed.data["entries"]
 

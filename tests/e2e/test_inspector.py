@@ -54,7 +54,7 @@ async def test_the_inspector_lists_and_calls_tools_in_both_eras(
                 ),
             )  # fmt: skip
             assert {"code.read", "code.search", "tools.help"} <= {tool["name"] for tool in listed["tools"]}
-            assert called["structuredContent"]["data"]["content"] == "print('hello')"
+            assert called["structuredContent"]["data"]["content"] == "print('hello')\n"
             assert "print('hello')" in called["content"][0]["text"]
 
 

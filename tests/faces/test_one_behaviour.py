@@ -87,7 +87,7 @@ CALLS: list[tuple[str, Any, str, str]] = [
     ("t.fail", {}, "", "failed"),
     ("t.send", {"text": "x"}, "reader", "not_allowed"),
     ("fs.read", {"path": "../secret"}, "", "outside_mount"),
-    ("fs.read", {"path": ".env"}, "", "not_allowed"),
+    ("fs.read", {"path": ".env"}, "", "blocked_path"),
     ("fs.read", {"path": "none.txt"}, "", "not_found"),
     ("fs.read", {"path": "a.txt"}, "", ""),
 ]

@@ -88,7 +88,7 @@ async def test_a_blocked_path_deep_inside_the_arguments_is_seen(path: str, more:
     async with opened("allow", keeping(ran)) as gate:
         result = await gate.call("t.edit", {"edits": {"a": edit}})
         assert result.error is not None
-        assert result.error.code == "not_allowed", result
+        assert result.error.code == "blocked_path", result
         assert (await gate.call("t.edit", {"edits": {"a": {"path": "fine.txt"}}})).ok
     assert len(ran) == 1
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+import toolgate
 from gates import Witness, policy
 from toolgate import Tool, tool
 from toolgate.core.errors import NotAllowed
@@ -119,6 +120,23 @@ async def test_a_refusal_stops_the_rest_of_several_calls(opened: Open, witness: 
         ]
         assert "not run" in (results[2].error.message if results[2].error else "")
     assert witness.arguments == ["1"]
+
+
+async def test_a_blocked_name_stops_the_rest_and_is_denied_and_a_directory_does_neither(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "a").write_text("a")
+    config = {"version": 1, "default_persona": "r", "personas": {"r": {"phase": "observe"}}}
+    async with toolgate.open(tmp_path, config, "memory") as gate:
+        for path, codes, kind in (
+            ("d", ["blocked_path", "ok"], "failed"),
+            (".env", ["blocked_path", "cancelled"], "denied"),
+        ):
+            results = await gate.calls([("fs.read", {"path": path}), ("fs.read", {"path": "a"})])
+            assert [result.error.code if result.error else "ok" for result in results] == codes
+            event = results[0].meta.event_id
+            assert [row.kind for row in await gate.events(Filter()) if row.seq == event] == [kind]
 
 
 async def test_an_ordinary_failure_does_not_stop_the_rest(opened: Open, witness: Witness) -> None:

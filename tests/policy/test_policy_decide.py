@@ -143,7 +143,7 @@ def test_writes_keep_to_the_writable_globs_and_other_mounts_are_read_only() -> N
         decision = one("fs.write", {"path": path}, persona=writer, mounts=mounts)
         assert (decision.verdict, decision.rule) == ("deny", "hard:mount"), path
     assert one("code.read", {"path": "shared:a"}, persona=writer, mounts=mounts).verdict == "allow"
-    assert one("code.read", {"path": "Private/a"}, persona=writer, mounts=mounts).rule == "hard:mount"
+    assert one("code.read", {"path": "Private/a"}, persona=writer, mounts=mounts).rule == "hard:hidden"
 
 
 def test_a_deny_catches_other_spellings_of_a_path_and_an_allow_does_not() -> None:

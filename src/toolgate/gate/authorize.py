@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from toolgate.core.decision import Decision, Verdict
-from toolgate.core.errors import BlockedContent, CallError, NotAllowed
+from toolgate.core.errors import BlockedContent, BlockedPath, CallError, NotAllowed
 from toolgate.core.finding import recorded
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Facts
 from toolgate.gate.flow import Flow, Services
 from toolgate.policy.findings import STEP as CONTENT
+from toolgate.policy.hard import SHUT
 
 
 def authorize(services: Services, flow: Flow) -> None:
@@ -38,7 +39,8 @@ def refused(flow: Flow, facts: Facts, decision: Decision) -> CallError:
             "`when: {findings: [...]}` (docs/scan.md)",
             data={"rule": decision.rule, "findings": recorded(facts.findings)},
         )
-    return NotAllowed(
+    kind = BlockedPath if decision.rule in SHUT else NotAllowed
+    return kind(
         f"{facts.persona} may not call {facts.tool.name}: {decision.reason}",
         _way_on(flow, decision),
         data={"rule": decision.rule},

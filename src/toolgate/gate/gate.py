@@ -18,7 +18,7 @@ from toolgate.gate.execute import execute
 from toolgate.gate.flow import Broke, Flow, Lost, Outcome, Services, Stage, tell
 from toolgate.gate.plan import plan
 from toolgate.gate.redact import clean_error, clean_part, clean_progress, clean_trail, redact
-from toolgate.gate.refuse import Refusals
+from toolgate.gate.refuse import Refusals, by_policy
 from toolgate.gate.resolve import resolve
 from toolgate.gate.scan import scan
 from toolgate.gate.settle import settle
@@ -29,10 +29,8 @@ ORDER: tuple[Stage, ...] = (
     resolve, validate, authorize, plan, scan, consent, begin, execute, redact, shape, settle,
 )  # fmt: skip
 
-_STOPS = frozenset(
-    {Code.UNKNOWN_TOOL, Code.NOT_ALLOWED, Code.BLOCKED_CONTENT, Code.DENIED, Code.EXPIRED, Code.PENDING}
-)
-"""What stops the rest of several calls in one request; an ordinary failure does not."""
+_STOPS = frozenset({Code.UNKNOWN_TOOL, Code.DENIED, Code.EXPIRED, Code.PENDING})
+"""What stops the rest of several calls in one request, as a refusal by policy does; an ordinary failure does not."""
 _KEYS_OF_JOBS = ("j_", "sched-")
 
 
@@ -93,7 +91,8 @@ class Pipeline:
         for index, (name, args) in enumerate(requests):
             result = await self.call(name, args, persona, **more)
             results.append(result)
-            if result.error is not None and result.error.code in _STOPS:
+            code = result.error.code if result.error is not None else None
+            if code is not None and (code in _STOPS or by_policy(code, result.data)):
                 results += [_not_run(rest, name) for rest, _ in requests[index + 1 :]]
                 break
         return results

@@ -24,6 +24,13 @@ _SILENT = frozenset({Code.PENDING, Code.DENIED, Code.EXPIRED})
 """Recorded already, by the question's own events."""
 
 
+def by_policy(code: Code, data: Any) -> bool:
+    """Whether policy refused it. A path is also blocked for what is there; then no rule is named."""
+    if code is Code.BLOCKED_PATH:
+        return isinstance(data, dict) and "rule" in data
+    return code in (Code.NOT_ALLOWED, Code.BLOCKED_CONTENT)
+
+
 @dataclass
 class Tally:
     """How many refusals of one persona were stored lately, and how many only counted."""
@@ -107,11 +114,7 @@ class Refusals:
         if flow.call is not None:
             common["conversation"] = conversation
         data = error.data or {}
-        if (
-            error.code in (Code.NOT_ALLOWED, Code.BLOCKED_CONTENT)
-            and flow.call is not None
-            and flow.tool is not None
-        ):
+        if by_policy(error.code, data) and flow.call is not None and flow.tool is not None:
             return Denied(
                 **common, rule=str(data.get("rule", "")), reason=error.message, digest=flow.call.digest,
                 args=recorded_args(self._services, flow), code=error.code.value,

@@ -52,6 +52,8 @@ BLOCKED: tuple[str, ...] = (
 )
 """Names that no tool may read or write, unless their mount unblocks them. Words such as `password` count in names of
 data, at their end: source code and templates are full of them (`password_reset.html`, `secrets.py`)."""
+SHUT = frozenset({"hard:blocked-name", "hard:dotfile", "hard:hidden"})
+"""Rules about a name, whoever asks: their refusals are `blocked_path`, as that of a link which leads to the name is."""
 ALWAYS_BLOCKED = ".toolgate"
 NEVER_WRITTEN = "toolgate.yaml"
 WHOLE_BY_DEFAULT = frozenset({"project", "garden", "scratch"})
@@ -172,7 +174,7 @@ class MountRules:
             reason = f"{path.shown} is hidden: `dotfiles` of the mount {self.name} does not list `{shut}`"
             return Refusal("hard:dotfile", reason, self._opening(shut, "dotfiles", _REPLACES))
         if any(glob.catches(path) for glob in self.hidden):
-            return Refusal("hard:mount", f"{path.shown} is hidden in the mount {self.name}")
+            return Refusal("hard:hidden", f"{path.shown} is hidden in the mount {self.name}")
         if written and not any(glob.matches(path) for glob in self.writable or ()):
             return Refusal("hard:mount", f"{path.shown} is not writable in the mount {self.name}")
         return None

@@ -36,7 +36,7 @@ APPEND = ("call", "notes.append", '{"path": "hours.md", "text": "open"}')
         (("call", "system.ping", "--yes"), 2, "invalid_args"),
         (("call", "notes.append", '{"path": "a.md", "text": "x"}', "--persona", "reader"), 3, "not_allowed"),
         (("call", "notes.append", '{"path": "deploy/a", "text": "x"}'), 3, "not_allowed"),
-        (("call", "notes.read", '{"path": ".env"}'), 3, "not_allowed"),
+        (("call", "notes.read", '{"path": ".env"}'), 3, "blocked_path"),
         (("call", "notes.read", '{"path": "../up"}'), 3, "outside_mount"),
         ((*APPEND, "--no-wait"), 3, "pending"),
     ],

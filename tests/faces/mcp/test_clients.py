@@ -42,7 +42,7 @@ async def test_a_client_lists_and_calls_tools_and_gets_the_whole_result(
         assert result.content[0].text == "saw: moon"
         read = await mcp.call_tool("code.read", {"path": "hello.py"})
         assert "print('hello')" in read.content[0].text
-        assert read.structured_content["data"]["content"] == "print('hello')"
+        assert read.structured_content["data"]["content"] == "print('hello')\n"
 
 
 @EVERYWHERE

@@ -65,7 +65,7 @@ async def test_a_real_client_starts_it_reads_and_has_a_write_approved(project: P
     )  # fmt: skip
     async with Client(server, mode=MODES[era], elicitation_callback=user) as mcp:
         read = await soon(mcp.call_tool("code.read", {"path": "hours.md"}))
-        assert read.structured_content["data"]["content"] == "9 to 17"
+        assert read.structured_content["data"]["content"] == "9 to 17\n"
         written = await soon(mcp.call_tool("fs.write", {"path": "new.md", "content": "hello\n"}))
         assert written.structured_content["ok"], written.content[0].text
     assert (project / "new.md").read_text() == "hello\n"

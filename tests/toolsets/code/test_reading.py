@@ -28,7 +28,7 @@ async def test_a_file_comes_with_its_metadata_and_an_outline(project: Path) -> N
         "summary": "10 lines (10 total)",
         "line_range": "1-10",
         "imports": ["import os"],
-        "content": SOURCE.removesuffix("\n"),
+        "content": SOURCE,
         "truncated": False,
         "metadata": {
             "total_lines": 10, "lines_returned": 10, "start_line": 1, "end_line": 10,
@@ -80,7 +80,7 @@ async def test_syntax_tokens_come_on_request(project: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "code"),
     [("big.txt", b"x" * ((1 << 20) + 1), "too_large"), ("a.bin", b"MZ\x90\0\x03\0", "not_text"),
-     ("nul.txt", b"a\0b", "not_text"), (".env", b"A=1", "not_allowed"), (".bashrc", b"x", "not_allowed")],
+     ("nul.txt", b"a\0b", "not_text"), (".env", b"A=1", "blocked_path"), (".bashrc", b"x", "blocked_path")],
 )  # fmt: skip
 async def test_what_is_not_for_reading_is_refused(
     project: Path, name: str, content: bytes, code: str
@@ -89,6 +89,17 @@ async def test_what_is_not_for_reading_is_refused(
     result = await call(project, "code.read", path=name)
     assert result.error is not None
     assert result.error.code == code
+
+
+@pytest.mark.parametrize("text", ["", "\n", "a", "a\n", "a\nb", "a\nb\n", "a\n\n", "a\r\nb\r\n"])
+async def test_a_whole_file_ends_as_it_does_and_a_part_without_a_line_end(project: Path, text: str) -> None:
+    (project / "f.txt").write_bytes(text.encode())
+    whole = (await call(project, "code.read", path="f.txt")).data
+    assert whole["content"] == text.replace("\r\n", "\n")
+    assert whole["metadata"]["lines_returned"] == len(text.splitlines())
+    (project / "f.txt").write_bytes(b"first\n" + text.encode())
+    rest = (await call(project, "code.read", path="f.txt", start_line=2 if text else 1, end_line=9)).data
+    assert rest["content"] == ("\n".join(text.splitlines()) if text else "first\n")
 
 
 async def test_a_link_is_read_by_what_it_leads_to(project: Path, tmp_path: Path) -> None:

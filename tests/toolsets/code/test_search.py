@@ -120,7 +120,7 @@ BAD = [
     ({"pattern": "\ud800"}, "invalid_args"), ({"pattern": "x", "paths": ["../x"]}, "outside_mount"),
     ({"pattern": "x", "paths": ["/etc"]}, "outside_mount"), ({"pattern": "x", "paths": ["~"]}, "outside_mount"),
     ({"pattern": "x", "paths": ["file:/etc"]}, "outside_mount"), ({"pattern": "x", "paths": ["no"]}, "not_found"),
-    ({"pattern": "x", "paths": [".env"]}, "not_allowed"), ({"pattern": "x", "paths": ["to-env"]}, "blocked_path"),
+    ({"pattern": "x", "paths": [".env"]}, "blocked_path"), ({"pattern": "x", "paths": ["to-env"]}, "blocked_path"),
     ({"pattern": "x", "paths": ["out"]}, "outside_mount"), ({"pattern": "x", "file_pattern": "/abs"}, "invalid_args"),
     ({"pattern": "x", "file_pattern": "a\\b"}, "invalid_args"), ({"pattern": "x", "max_matches": 0}, "invalid_args"),
     ({"pattern": "x", "exclude_patterns": ["a["]}, "invalid_args"), ({"pattern": "x", "paths": ["a:b:c"]}, "outside_mount"),

@@ -26,8 +26,8 @@ async def test_the_rules_hold_for_a_whole_path(root: Path) -> None:
         for path in (".env", ".toolgate/ledger.db", "toolgate.yaml"):
             shut = await at.call("write", path=f"{root}/{path}", content="x")
             assert shut.error is not None
-            assert shut.error.code == "not_allowed"
-        assert await at.code("read", path=f"{root}/.env") == "not_allowed"
+            assert shut.error.code == "blocked_path"
+        assert await at.code("read", path=f"{root}/.env") == "blocked_path"
 
 
 @pytest.mark.parametrize("name", ["", "/", "/..", "/../outside", "/d/../../outside/page", "x", "/a:b"])

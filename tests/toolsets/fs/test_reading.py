@@ -90,8 +90,8 @@ async def test_a_mount_lists_the_dotfiles_it_opens(root: Path) -> None:
         assert (await at.data("find", base=".", pattern="*"))["files"] == [".tool/deep/a.toml"]
         assert (await at.data("read", path=".tool/deep/a.toml"))["content"] == "text"
         for path in (".tool/c", ".tool/deep/b.txt", ".gitignore"):
-            assert await at.code("read", path=path) == "not_allowed"
-            assert await at.code("write", path=path, content="x") == "not_allowed"
+            assert await at.code("read", path=path) == "blocked_path"
+            assert await at.code("write", path=path, content="x") == "blocked_path"
 
 
 async def test_links_inside_are_followed_and_judged_by_where_they_lead(root: Path) -> None:

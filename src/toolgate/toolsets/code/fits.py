@@ -17,9 +17,9 @@ def fit_read(data: dict[str, Any], room: int) -> dict[str, Any]:
         if name in data and size(data[name]) > room // 4:
             del data[name]
             data["left_out"] = [*data.get("left_out", ()), name]
-    first = int(data["line_range"].partition("-")[0])
-    lines = data["content"].split("\n")
-    left = room - size({**data, "content": ""})
+    first, last = map(int, data["line_range"].split("-"))
+    lines = data["content"].split("\n")[: max(last - first + 1, 1)]  # a whole file also has its last line end
+    left = room - size({**data, "content": ""}) - 2
     kept = leading(lines, left)  # its quotes pay for the escaped line end
     if kept == len(lines):
         told = "shortened to fit the budget: " + ", ".join(data.get("left_out", ()))

@@ -22,6 +22,8 @@ class Loaded:
     lines: list[str]
     status: os.stat_result
     encoding: str
+    ended: bool
+    """Whether its last line has a line end."""
 
 
 def load(mounts: Mounts, path: MountPath) -> Loaded:
@@ -35,7 +37,7 @@ def load(mounts: Mounts, path: MountPath) -> Loaded:
         data, status = read_steady(handle, path.shown, MAX_BYTES)
         note_file(mounts, path, status, data)
     text = decode(data, path.shown)
-    return Loaded(split_lines(text.text), status, text.encoding)
+    return Loaded(split_lines(text.text), status, text.encoding, text.text.endswith(("\n", "\r")))
 
 
 def split_lines(content: str) -> list[str]:

@@ -96,7 +96,7 @@ def tools(mounts: Mounts, outliner: Outliner) -> list[Tool]:
             "path": path.shown,
             "summary": f"{counted(len(lines), 'line', 'lines')} ({total:,} total)",
             "line_range": f"{start_line}-{last}",
-            "content": "\n".join(lines),
+            "content": "\n".join(lines) + "\n" * (loaded.ended and len(lines) == total),
             "truncated": last < wanted,
         }
         if last < wanted:

@@ -9,8 +9,8 @@ from toolgate.faces.cli.drawings import Line, content, paint
 
 
 def draw_read(data: Any, person: bool) -> Iterator[Line]:
-    first = int(data["line_range"].partition("-")[0])
-    yield from _numbered(data["content"].split("\n") if data["content"] else [], first, person)
+    first, last = map(int, data["line_range"].split("-"))
+    yield from _numbered(data["content"].split("\n")[: last - first + 1], first, person)
     if person and data["truncated"]:
         yield paint(f"… {data['summary']}", "dim")
 
