@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.workspace.git.aside import aside
@@ -22,7 +23,7 @@ _COMPARE = (
     "--no-ext-diff", "--no-textconv", "--no-color", "--no-abbrev", "--full-index", "--raw", "--numstat", "-M",
     "--submodule=short",
 )  # fmt: skip
-_MERGES = ("--diff-merges=first-parent", "--root")
+_MERGES = ("--diff-merges=first-parent",)
 _START = b"commit "
 _FORMAT = "--format=commit %H"
 
@@ -31,6 +32,14 @@ _FORMAT = "--format=commit %H"
 class Entry:
     commit: Commit
     changed: Changed
+
+
+class Part(NamedTuple):
+    """What git printed of one commit."""
+
+    id: str
+    data: bytes
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,48 +123,55 @@ async def log(
     as finding them. For a diff git is asked for whole commits, because half of a rename would show what a blocked name
     held; of those, what touches the path is kept.
     """
-    output, more = await _printed(view, tip, wanted)
-    parts = list(_parts(output.data))
-    more = more or len(parts) > wanted.limit or not output.whole
-    parts = parts[: wanted.limit]
-    found = await batch.ask(*(oid for oid, _ in parts), keep=COMMIT_KEPT)
+    output = await _printed(view, tip, wanted)
+    parts = list(_parts(output))
+    more = len(parts) > wanted.limit or not output.whole
+    parts = await _with_merges(view, wanted, parts[: wanted.limit])
+    found = await batch.ask(*(part.id for part in parts), keep=COMMIT_KEPT)
 
     def entries() -> Iterator[Entry]:
-        for index, ((oid, data), commit) in enumerate(zip(parts, found, strict=True)):
-            cut = not output.whole and index == len(parts) - 1
-            changed = parse(data, visible, whole=not cut, below=wanted.path or "")
-            yield Entry(read_commit(oid, commit.content if commit else b""), changed)
+        for part, commit in zip(parts, found, strict=True):
+            changed = parse(part.data, visible, whole=part.whole, below=wanted.path or "")
+            yield Entry(read_commit(part.id, commit.content if commit else b""), changed)
 
-    return await aside(len(output.data), lambda: list(entries())), more
+    return await aside(sum(len(part.data) for part in parts), lambda: list(entries())), more
 
 
-async def _printed(view: View, tip: str, wanted: Wanted) -> tuple[Output, bool]:
-    """And whether there are more.
-
-    Of a path, the commits are found first and compared then: a git that compares merges while it looks for commits
-    gives every merge of two branches on which the path differs, also where the merge itself changed nothing about it.
-    """
-    how = (_FORMAT, *_MERGES, *_COMPARE, *(("-p", f"-U{wanted.context}") if wanted.patch else ()))
+async def _printed(view: View, tip: str, wanted: Wanted) -> Output:
+    """Of a path without comparing merges: a git that does so while it looks for commits gives every merge of two
+    branches on which the path differs, also where the merge itself changed nothing about it."""
+    merges = ("--diff-merges=off",) if wanted.path else _MERGES
+    filters = [f"--{name}={value}" for name, value in _filters(wanted)]
     ask = view.git if wanted.since or wanted.until else view.recall  # "2 weeks ago" is another time each time
-    find = (
-        "-F", "-i", f"-n{wanted.limit + 1}", f"--skip={wanted.skip}",
-        *(f"--{name}={value}" for name, value in _filters(wanted)), tip, "--",
+    return await ask(
+        "log", _FORMAT, "-F", "-i", "--root", *merges, *_COMPARE, *_whole(wanted), f"-n{wanted.limit + 1}",
+        f"--skip={wanted.skip}", *filters, tip, "--", *([wanted.path] if wanted.path else []),
+        seconds=LOG_SECONDS, cap=OUTPUT_CAP,
     )  # fmt: skip
-    if wanted.path is None:
-        return await ask("log", *how, *find, seconds=LOG_SECONDS, cap=OUTPUT_CAP), False
-    listed = await ask("log", "--format=%H", "-s", *find, wanted.path, seconds=LOG_SECONDS, cap=OUTPUT_CAP)
-    ids = listed.data.split(b"\n")[:-1]
-    below = () if wanted.patch else (wanted.path,)
+
+
+async def _with_merges(view: View, wanted: Wanted, parts: list[Part]) -> list[Part]:
+    """Few merges change a path themselves, so most logs of one need no second git."""
+    bare = [part.id for part in parts if not part.data.strip()] if wanted.path else []
+    if not bare:
+        return parts
+    below = () if wanted.patch else (wanted.path or "",)
     output = await view.recall(
-        "diff-tree", "--stdin", "--always", "-r", *how, "--", *below,
-        seconds=LOG_SECONDS, cap=OUTPUT_CAP, stdin=b"".join(oid + b"\n" for oid in ids[: wanted.limit]),
+        "diff-tree", "--stdin", "--always", "-r", _FORMAT, "--root", *_MERGES, *_COMPARE, *_whole(wanted), "--", *below,
+        seconds=LOG_SECONDS, cap=OUTPUT_CAP, stdin="".join(f"{oid}\n" for oid in bare).encode(),
     )  # fmt: skip
-    return output, len(ids) > wanted.limit
+    compared = {part.id: part for part in _parts(output)}
+    cut = {oid: Part(oid, b"", False) for oid in bare}
+    return [(cut | compared).get(part.id, part) for part in parts]
+
+
+def _whole(wanted: Wanted) -> tuple[str, ...]:
+    return ("-p", f"-U{wanted.context}", "--full-diff") if wanted.patch else ()
 
 
 async def show(view: View, commit: Commit, visible: Visible) -> Changed:
     output = await view.recall(
-        "diff-tree", "--format=", "-r", *_MERGES, *_COMPARE, "-p", commit.hash, "--",
+        "diff-tree", "--format=", "-r", "--root", *_MERGES, *_COMPARE, "-p", commit.hash, "--",
         seconds=DIFF_SECONDS, cap=OUTPUT_CAP,
     )  # fmt: skip
     return await _parsed(output, visible)
@@ -168,12 +184,14 @@ def _filters(wanted: Wanted) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _parts(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Each commit's id with what follows. No other line begins with a `c`: see `patch`."""
+def _parts(output: Output) -> Iterator[Part]:
+    """Each commit with what follows. No other line begins with a `c`: see `patch`."""
+    data = output.data
     at = 0 if data.startswith(_START) else data.find(b"\n" + _START) + 1
     while data.startswith(_START, at):
         end = data.find(b"\n" + _START, at)
-        end = len(data) if end < 0 else end + 1
+        last = end < 0
+        end = len(data) if last else end + 1
         oid, _, rest = data[at + len(_START) : end].partition(b"\n")
-        yield oid.decode("ascii"), rest
+        yield Part(oid.decode("ascii"), rest, output.whole or not last)
         at = end
