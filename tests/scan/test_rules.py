@@ -88,10 +88,11 @@ def test_neither_zeros_nor_a_false_byte_order_mark_hide_a_text() -> None:
     ]
 
 
-def test_a_few_zeros_do_not_make_a_text_binary_and_a_web_shell_is_found_in_an_image() -> None:
+def test_zeros_hide_no_text_and_an_image_no_web_shell_and_no_token() -> None:
     assert [one.rule for one in found(f"a\0b {corpus.GITHUB}")] == ["github-token"]
     image = b"\x89PNG\r\n" + bytes(range(32)) * 50
-    assert found(image + corpus.GITHUB.encode()) == []
+    assert [one.rule for one in found(image + corpus.GITHUB.encode())] == ["github-token"]
+    assert found(image + corpus.SECRETS["assigned-secret"][0].encode()) == [], "words mean nothing there"
     assert [one.rule for one in found(image + corpus.PAYLOADS["php-web-shell"][0].encode())] == [
         "php-web-shell"
     ]

@@ -27,16 +27,17 @@ def binary(content: bytes) -> bool:
 
 
 def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
-    """Everything in a content, old or new; of binary ones only what also harms there, and our own values."""
+    """Everything in a content, old or new; of binary ones only what is told by its form, and our own values."""
     text = plain(content)
     source = Source.of(text)
     hits: list[Hit] = []
     if not name:
         hits += magic(content)
-    if not binary(text):
-        for rule in TOKENS:
-            hits += islice(rule.hits(source), MANY)
-        for find in (private_keys, assigned, url_passwords):
+    for rule in TOKENS:
+        hits += islice(rule.hits(source), MANY)
+    hits += islice(private_keys(source), MANY)
+    if not binary(text):  # where words and lines mean something
+        for find in (assigned, url_passwords):
             hits += islice(find(source), MANY)
         hits += hidden(source)
     if not name:
