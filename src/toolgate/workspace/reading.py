@@ -15,6 +15,7 @@ from toolgate.policy.hard import MountRules
 from toolgate.workspace.confine import Root, open_directory, open_file
 from toolgate.workspace.look import status_of
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.near import advice
 from toolgate.workspace.walk import open_by_walking
 
 
@@ -24,9 +25,12 @@ def open_to_read(mounts: Mounts, path: MountPath) -> int:
     rules = mounts.rules(path)
     judge(rules, path, path)
     try:
-        handle = open_file(mount.root, relative, path.shown, follow=False)
-    except BlockedPath:
-        handle = open_file(_judging(mount.root, rules, path), relative, path.shown)
+        try:
+            handle = open_file(mount.root, relative, path.shown, follow=False)
+        except BlockedPath:
+            handle = open_file(_judging(mount.root, rules, path), relative, path.shown)
+    except NotFound as error:
+        raise NotFound(error.message, advice(mounts, path)) from None
     return _checked_links(handle, rules, path)
 
 
@@ -51,7 +55,7 @@ def _no_directory(mounts: Mounts, path: MountPath) -> NotFound:
     """Something that is there and may be seen is not said to be missing."""
     found = status_of(mounts, path)
     if found is None or stat.S_ISLNK(found.st_mode):
-        return NotFound(f"there is no {path.shown!r}", "check the path; `fs.find` finds files by name")
+        return NotFound(f"there is no {path.shown!r}", advice(mounts, path))
     return NotFound(f"{path.shown!r} is not a directory", "name a directory; `fs.read` reads a file")
 
 

@@ -28,13 +28,19 @@ class Taken(Protocol):
 
 def take_tree(mounts: Mounts, path: MountPath, take: Callable[[MountPath], Taken | None]) -> list[FileChange]:
     """Refuses, rather than leave something out: links, special files, and what the mount's rules keep shut."""
-    found = [_directory(path, _mode(status_of(mounts, path), path))]
+    status = status_of(mounts, path)
+    found = [_directory(path, _mode(status, path))]
+    with mounts.parent(path) as (parent, _):
+        device = os.fstat(parent).st_dev
+    _refuse_mounted(path, status, device)
     rules, size = mounts.rules(path), 0
     for entry in walk_tree(mounts, path, everything=True, unread=refuse_unread):
         if len(found) > MAX_ENTRIES:
             raise TooLarge(f"{path.shown!r} holds more than {MAX_ENTRIES:,} entries", "take a part of it")
         if rules.refuse(entry.path, written=True) is not None or not _speakable(entry.path):
             raise BlockedPath(f"{path.shown!r} holds something that is kept shut", "leave it, or take a part")
+        if entry.kind == "directory":
+            _refuse_mounted(entry.path, entry.status(), device)
         each = _taken(entry, take)
         size += len(each.before or b"")
         if size > MAX_BYTES:
@@ -49,6 +55,14 @@ def refuse_unread(entry: Entry) -> None:
     raise BlockedPath(
         f"{entry.path.shown[:200]!r} cannot be read, or lies too deep", "take it away by hand, or take a part"
     )
+
+
+def _refuse_mounted(path: MountPath, status: os.stat_result | None, device: int) -> None:
+    """Such a directory cannot go: all that is in it would, and it would stay."""
+    if status is not None and status.st_dev != device:
+        raise BlockedPath(
+            f"{path.shown!r} is on another file system, mounted there", "leave it, or unmount it"
+        )
 
 
 def _speakable(path: MountPath) -> bool:

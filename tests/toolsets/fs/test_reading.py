@@ -285,3 +285,32 @@ async def test_a_listing_for_which_there_are_too_few_handles_fails_instead_of_le
         monkeypatch.setattr(os, "open", refusing)
         args = {"glob": "**"} if verb == "list" else {"base": ".", "pattern": "*"}
         assert await at.code(verb, **args) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("src/transactoin.py", "src/transaction.py"), ("scr/transaction.py", "src/transaction.py"), ("READNE.md", "README.md"),
+        ("src/other.py", None), ("scr/other.py", None), ("client_secert.json", None), ("hiden/plan.md", None),
+        ("gardn/notes.md", None), ("linked/transactoin.py", None), ("x" * 300 + "/README.md", None),
+    ],
+)  # fmt: skip
+async def test_a_misspelt_path_is_told_the_near_one_that_may_be_read(
+    root: Path, asked: str, meant: str | None
+) -> None:
+    for name in (
+        "src/transaction.py",
+        "README.md",
+        "client_secret.json",
+        "hidden/plan.md",
+        "garden/notes.md",
+    ):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x")
+    (root / "linked").symlink_to("src")
+    async with world(root, project={"path": ".", "hidden": ["hidden/**"]}, garden={"path": "garden"}) as at:
+        for verb in ("fs.read", "code.read", "fs.list", "code.outline"):
+            error = (await at.gate.call(verb, {"path": asked})).error
+            assert error is not None
+            told = error.fix.partition("did you mean ")[2].partition("?")[0]
+            assert told == (repr(meant) if meant else "")

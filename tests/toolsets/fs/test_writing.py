@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -304,3 +306,33 @@ async def test_a_name_that_the_journal_cannot_hold_keeps_its_directory(root: Pat
             assert await at.code("delete", path="d") == "blocked_path"
         assert (root / "d/plain").exists()
         os.unlink(odd)
+
+
+_MOUNTED = """
+import asyncio, json, subprocess, sys
+from pathlib import Path
+import toolgate
+
+async def main(root):
+    config = {"version": 1, "default_persona": "p", "personas": {"p": {"allow": ["*"]}}}
+    (root / "d/sub").mkdir(parents=True)
+    (root / "d/beside").write_text("stays")
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(root / "d/sub")], check=True)
+    (root / "d/sub/f").write_text("stays")
+    async with toolgate.open(root, config, "memory") as gate:
+        for path in ("d", "d/sub"):
+            error = (await gate.call("fs.delete", {"path": path})).error
+            print(error and error.code.value, (root / "d/sub/f").exists(), (root / "d/beside").exists())
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def test_a_directory_with_another_file_system_in_it_is_not_emptied(root: Path) -> None:
+    inside = ["unshare", "--map-root-user", "--mount"]
+    if subprocess.run([*inside, "true"], capture_output=True).returncode:
+        pytest.skip("this machine lets nobody mount in a namespace of their own")
+    done = subprocess.run(
+        [*inside, sys.executable, "-c", _MOUNTED, str(root)], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "blocked_path True True\n" * 2, done.stderr
