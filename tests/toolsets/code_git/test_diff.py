@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from repositories import Repo, data, history, refused
+from repositories import CONFIG, Repo, data, history, refused
 
 
 def unified(result: dict[str, Any]) -> list[str]:
@@ -232,3 +232,16 @@ async def test_numbers_stay_with_their_files_where_white_space_is_ignored(repo: 
         ("a.txt", "+0/-0"),
         ("dir/c.txt", "+2/-1"),
     ]
+
+
+@pytest.mark.parametrize(("tokens", "shown"), [(1_000_000, 1000), (3000, 20)])
+async def test_all_files_that_are_not_shown_are_counted(tmp_path: Path, tokens: int, shown: int) -> None:
+    repo = Repo(tmp_path / "project")
+    repo.commit("before", {"other": ""})
+    repo.commit("many", {f"d/{number:04}": "x\n" for number in range(1005)})
+    async with history(repo.root, CONFIG | {"budget": {"tokens": tokens}}) as gate:
+        found = await data(gate, "code.diff", base="HEAD~1", compare="HEAD")
+        assert len(found["diffs"]) <= shown
+        told = int(found["next"].partition(" ")[0].replace(",", ""))
+        assert told == found["total_changes"]["files_changed"] - len(found["diffs"]) > 0
+        assert "d/" in found["next"]

@@ -22,7 +22,8 @@ def fit_diff(data: dict[str, Any], room: int) -> dict[str, Any]:
         shorten(data, "files", room)
     cut = [diff["path"] for diff in data["diffs"][whole - dropped :]]
     missing = cut + [name for name in names if name not in {diff["path"] for diff in data["diffs"]}]
-    told = f"{counted(len(missing), 'file')} cut to fit the budget: give `paths`, such as {_first(missing)}"
+    count = data["total_changes"]["files_changed"] - len(data["diffs"]) + len(cut)
+    told = f"{counted(count, 'file')} cut to fit the budget: give `paths`, such as {_first(missing)}"
     return {**data, "truncated": True, "next": told}
 
 

@@ -77,7 +77,7 @@ def diff_shape(changed: Changed, room: Room, view: View) -> dict[str, Any]:
             shown(file.path)
             for file, diff in zip(listed, diffs, strict=True)
             if diff is None or "cut" in diff
-        ]
+        ] + [shown(file.path) for file in files[len(listed) :]]
         result["next"] = f"{counted(len(missing), 'file')} cut: give `paths`, such as {missing[:3]}"
     return result
 
