@@ -49,6 +49,8 @@ def test_a_refusal_asks_why_and_the_caller_is_told(terminal: Open, project: Path
     screen.expect(MENU)
     for no_answer in ("what?", "abort", "regret", "A", ""):
         screen.type(no_answer)
+        if no_answer:
+            screen.expect("that is none of these")
         screen.expect(MENU)
     screen.type("r")
     screen.expect("why (the model is told) > ")

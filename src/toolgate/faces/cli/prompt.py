@@ -126,6 +126,8 @@ class _Conversation:
                 self.terminal.later.set()
                 return
             chosen = choices.get(letter)
+            if chosen is None and reply:
+                speech.note("that is none of these: type a letter or its word", style="yellow")
             if chosen is not None and await chosen():
                 return
 
