@@ -54,14 +54,14 @@ async def test_the_result_tells_hashes_hunks_and_offsets_of_every_file(project: 
         assert result.ok, result.error
         files = {file.pop("path"): file for file in result.data["files"]}
         was, now = content_hash(TEXT), content_hash(b"a\nB\nc\n")
-        assert files["project:x"] == {
+        assert files["x"] == {
             "op": "modify", "origin": None, "before_hash": was, "after_hash": now, "size": 6, "hunks": 1, "offsets": [0],
             "insertions": 1, "deletions": 1,
         }  # fmt: skip
-        assert (files["project:y"]["offsets"], result.data["moved"], result.data["hunks"]) == ([-3], 1, 3)
-        assert (files["project:new"]["op"], files["project:new"]["before_hash"]) == ("create", None)
-        assert (files["project:sub/zz"]["op"], files["project:sub/zz"]["origin"]) == ("rename", "project:z")
-        assert files["project:sub/zz"]["before_hash"] == files["project:sub/zz"]["after_hash"] == was
+        assert (files["y"]["offsets"], result.data["moved"], result.data["hunks"]) == ([-3], 1, 3)
+        assert (files["new"]["op"], files["new"]["before_hash"]) == ("create", None)
+        assert (files["sub/zz"]["op"], files["sub/zz"]["origin"]) == ("rename", "z")
+        assert files["sub/zz"]["before_hash"] == files["sub/zz"]["after_hash"] == was
         assert (project / "y").read_bytes() == b"0\na\nB\nc\nd\n"
         assert (project / "new").read_bytes() == b"n\n"
         assert (project / "sub/zz").read_bytes() == TEXT
@@ -88,7 +88,7 @@ async def test_a_reject_in_the_last_file_changes_none(project: Path) -> None:
     async with toolgate.open(project, CONFIG, "memory") as gate:
         result = await gate.call("fs.patch", {"diff": ONE.format("x") + ONE.format("y")})
         assert result.error is not None
-        assert (result.error.code, result.data["path"], result.data["hunk"]) == ("conflict", "project:y", 1)
+        assert (result.error.code, result.data["path"], result.data["hunk"]) == ("conflict", "y", 1)
         assert (
             "hunk 1 (line 10 of the diff) does not apply to 'y': line 1 is 'other', not 'a'"
             in result.error.message
@@ -99,13 +99,13 @@ async def test_a_reject_in_the_last_file_changes_none(project: Path) -> None:
 @pytest.mark.parametrize(
     ("diff", "code", "said"),
     [
-        (ONE.format("x") + ONE.format(".env"), "not_allowed", "blocked name"),
-        (rename("x", ".env"), "not_allowed", "blocked name"),
-        (rename(".env", "stolen"), "not_allowed", "blocked name"),
-        (rename(".env", "stolen", "copy"), "not_allowed", "blocked name"),
-        (rename("x", ".toolgate/x"), "not_allowed", "blocked name"),
-        (ONE.format("toolgate.yaml"), "not_allowed", "blocked name"),
-        (ONE.format(".git/config"), "not_allowed", "blocked name"),
+        (ONE.format("x") + ONE.format(".env"), "blocked_path", "blocked name"),
+        (rename("x", ".env"), "blocked_path", "blocked name"),
+        (rename(".env", "stolen"), "blocked_path", "blocked name"),
+        (rename(".env", "stolen", "copy"), "blocked_path", "blocked name"),
+        (rename("x", ".toolgate/x"), "blocked_path", "blocked name"),
+        (ONE.format("toolgate.yaml"), "blocked_path", "blocked name"),
+        (ONE.format(".git/config"), "blocked_path", "blocked name"),
         (ONE.format("x") + ONE.format("deploy/d"), "not_allowed", "people do"),
         (rename("deploy/d", "d"), "not_allowed", "people do"),
         (rename("deploy/d", "d", "copy"), "not_allowed", "people do"),

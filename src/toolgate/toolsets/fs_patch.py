@@ -155,8 +155,8 @@ def _told(
     first = all_of_it[0]
     content = None if last.op == "delete" else after[last.path]
     return PatchedFile(
-        str(last.path), first.op if last.op == "modify" else last.op,
-        str(first.origin) if first.op in ("rename", "copy") else None,
+        last.path.shown, first.op if last.op == "modify" else last.op,
+        first.origin.shown if first.op in ("rename", "copy") else None,
         None if first.op == "create" else content_hash(contents[first.origin]), content_hash(content),
         None if content is None else len(content),
         sum(one.hunks for one in all_of_it), [offset for one in all_of_it for offset in one.offsets],

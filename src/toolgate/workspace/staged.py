@@ -53,7 +53,7 @@ def conflict(move: Move) -> Conflict:
     return Conflict(
         f"{move.path.shown!r} is not as it was when the change was planned",
         "read it again and plan again",
-        data={"path": str(move.path)},
+        data={"path": move.path.shown},
     )
 
 

@@ -55,7 +55,7 @@ def test_a_hunk_from_line_one_is_looked_for_nowhere_else() -> None:
     error = reject(HUNK.format(1), x=b"0\na\nb\nc\n")
     assert "hunk 1 (line 3 of the diff) does not apply to 'x': line 1 is '0', not 'a'" in error.message
     assert error.data == {
-        "path": "project:x",
+        "path": "x",
         "hunk": 1,
         "line": 3,
         "why": error.data["why"] if error.data else "",

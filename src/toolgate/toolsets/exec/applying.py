@@ -48,7 +48,7 @@ def toolset(files: WorkspaceFiles, kept: Proposals) -> list[Tool]:
                 raise Conflict(
                     f"{part.path.shown!r} is not as it was when the program started",
                     "run the program again",
-                    data={"path": str(part.path)},
+                    data={"path": part.path.shown},
                 )
         count = len(parts)
         summary = f"apply {count} file{'s' * (count != 1)} that a program changed"

@@ -131,7 +131,7 @@ def _changed(path: MountPath) -> Conflict:
     return Conflict(
         f"{path.shown!r} was changed by somebody else while the program ran",
         "run the program again",
-        data={"path": str(path)},
+        data={"path": path.shown},
     )
 
 

@@ -144,7 +144,7 @@ def _check_match(path: MountPath, before: bytes | None, if_match: str) -> None:
         raise Conflict(
             f"{path.shown!r} is {found}, not {if_match!r}",
             "read it again",
-            data={"path": str(path), "hash": found},
+            data={"path": path.shown, "hash": found},
         )
 
 

@@ -180,5 +180,5 @@ def rejected(patch: FilePatch, hunk: Hunk | None, why: str) -> Conflict:
     return Conflict(
         f"{what}: {why}; nothing was changed",
         "read the file again and make the diff anew",
-        data={"path": str(patch.new), "hunk": hunk.number if hunk else None, "line": (hunk or patch).line, "why": why},
+        data={"path": patch.new.shown, "hunk": hunk.number if hunk else None, "line": (hunk or patch).line, "why": why},
     )  # fmt: skip
