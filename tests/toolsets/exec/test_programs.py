@@ -231,7 +231,7 @@ async def test_the_facade_of_the_documents_runs_code_and_says_how_a_run_stands(r
         stored = good(await gate.call("code.execute", {"script": "job.py", "language": "python"}))
         assert stored["result"] == "stored\n"
         assert (
-            code(await gate.call("code.execute", {"script": ".env", "language": "python"})) == "not_allowed"
+            code(await gate.call("code.execute", {"script": ".env", "language": "python"})) == "blocked_path"
         )
         assert code(await gate.call("code.execute", {})) == "invalid_args"
 
