@@ -35,6 +35,8 @@ _WIDE = (
 )
 """Which of four bytes are letters, and which are NULs."""
 _WIDE_SAMPLE = 4 << 10
+_LETTERS = re.compile(rb"(?:[\x01-\x7f]\0{1,3}){4,}")
+"""Wide letters in a row, which are read as such."""
 CONTROLS = bytes({*range(1, 7), *range(14, 27), *range(28, 32), 127})
 """Characters that no text has."""
 _NO_LETTERS = b"\0" + CONTROLS
@@ -43,7 +45,7 @@ _NO_LETTERS = b"\0" + CONTROLS
 def plain(content: bytes) -> bytes:
     """The text as UTF-8, where a byte order mark or every other NUL says that it is something else.
 
-    Neither needs to be true of all of it, and an interpreter takes no notice of them: the bytes as they are follow.
+    Neither needs to be true of all of it, and an interpreter takes no notice of them: what else is there follows as it is.
     """
     if b"\0" not in content:
         return content.removeprefix(codecs.BOM_UTF8)
@@ -55,7 +57,7 @@ def plain(content: bytes) -> bytes:
 
 
 def _both(content: bytes, encoding: str) -> bytes:
-    return content.decode(encoding, "replace").encode() + b"\n" + content
+    return content.decode(encoding, "replace").encode() + b"\n" + _LETTERS.sub(b" ", content)
 
 
 def _without_mark(head: bytes) -> str:
