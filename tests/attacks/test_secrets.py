@@ -293,4 +293,4 @@ def test_a_plan_that_writes_no_text_is_no_way_around() -> None:
     content = VALUES["GITHUB"].encode("utf-16-le")
     change = Change((FileChange(MountPath("project:a.bin"), None, content),))
     found = ContentScanner(Known()).scan(change)
-    assert [finding.rule for finding in found.findings] == ["vault"]
+    assert [finding.rule for finding in found.findings] == ["github-token", "vault"]

@@ -88,6 +88,29 @@ def test_neither_zeros_nor_a_false_byte_order_mark_hide_a_text() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"\xff\xfe\0",
+        b"\xfe\xff\0",
+        b"\xff\xfe\0\0",
+        ("wide " * 500).encode("utf-16-le"),
+        ("wide " * 500).encode("utf-16"),
+    ],
+)
+def test_a_text_that_only_begins_like_wide_letters_is_read_as_it_is_too(before: bytes) -> None:
+    """An interpreter takes no notice of what stands before the part that is for it."""
+    content = before + b"\n" + corpus.PAYLOADS["reverse-shell"][0].encode() + f"\n{corpus.GITHUB}\n".encode()
+    assert {"reverse-shell", "github-token"} <= {one.rule for one in found(content)}
+
+
+def test_a_table_of_numbers_is_no_wide_text() -> None:
+    """As a compiled catalogue of translations begins with one: some of its offsets are those of hidden characters."""
+    numbers = (3, 21, 9, 0x202B) * 200
+    table = b"".join(number.to_bytes(4, "little") for number in numbers)
+    assert found(table) == []
+
+
 def test_zeros_hide_no_text_and_an_image_no_web_shell_and_no_token() -> None:
     assert [one.rule for one in found(f"a\0b {corpus.GITHUB}")] == ["github-token"]
     image = b"\x89PNG\r\n" + bytes(range(32)) * 50

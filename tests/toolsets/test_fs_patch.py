@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import toolgate
 from toolgate.core.change import content_hash
+from toolgate.core.paths import MountPath
 from toolgate.core.ports import Question
 from toolgate.testing import FixedClock
 from toolgate.toolsets import fs_patch
@@ -274,3 +276,22 @@ async def test_of_a_long_diff_nothing_is_kept_in_memory_once_it_is_planned(proje
         )
         assert result.ok, result.error
     assert fs_patch._one.cache_info().currsize == 0
+
+
+async def test_a_long_diff_is_parsed_beside_other_calls_also_where_another_one_took_its_place_in_memory(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where: list[threading.Thread] = []
+
+    def forgetful(text: str, path: MountPath | None) -> Any:
+        where.append(threading.current_thread())
+        return fs_patch._checked(text, path)
+
+    forgetful.cache_clear = lambda: None  # type: ignore[attr-defined]
+    monkeypatch.setattr(fs_patch, "_one", forgetful)
+    lines = "".join(f"+{number}\n" for number in range(50_000))
+    async with toolgate.open(project, CONFIG, "memory") as gate:
+        diff = f"--- /dev/null\n+++ b/long\n@@ -0,0 +1,50000 @@\n{lines}"
+        assert (await gate.call("fs.patch", {"diff": diff})).ok
+    assert where
+    assert threading.main_thread() not in where

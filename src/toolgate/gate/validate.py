@@ -41,7 +41,7 @@ def validate(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None
     if (services.redactor.searches or tool.paths_of is not None) and large(args):
         return _aside(services, flow, args, nested)
     _identify(services, flow, args, nested, services.redactor.seal(tool, args))
-    _judge_by(flow, args, _named(flow))
+    _judge_by(flow, args)
     return None
 
 
@@ -50,13 +50,7 @@ async def _aside(services: Services, flow: Flow, args: dict[str, Any], nested: b
     tool = flow.tool
     assert tool is not None
     _identify(services, flow, args, nested, await asyncio.to_thread(services.redactor.seal, tool, args))
-    _judge_by(flow, args, await asyncio.to_thread(_named, flow))
-
-
-def _named(flow: Flow) -> tuple[MountPath, ...]:
-    assert flow.tool is not None
-    assert flow.args is not None
-    return () if flow.tool.paths_of is None else tuple(flow.tool.paths_of(flow.args))
+    await asyncio.to_thread(_judge_by, flow, args)
 
 
 def _identify(
@@ -81,7 +75,7 @@ def _identify(
         _refuse_nul(args)
 
 
-def _judge_by(flow: Flow, args: dict[str, Any], named: tuple[MountPath, ...]) -> None:
+def _judge_by(flow: Flow, args: dict[str, Any]) -> None:
     """What policy is told: the paths among the arguments, and those that the tool says are in them."""
     tool = flow.tool
     assert tool is not None
@@ -95,8 +89,10 @@ def _judge_by(flow: Flow, args: dict[str, Any], named: tuple[MountPath, ...]) ->
             if type(value) not in _FLAT and not is_words(value)
             for path in paths_in(value)
         )
+    if tool.paths_of is not None:
+        paths += tuple(tool.paths_of(flow.args))
     effects = tool.effects_for(args)
-    flow.facts, flow.effectful = Facts(flow.persona, tool, args, effects, paths + named), effects.effectful
+    flow.facts, flow.effectful = Facts(flow.persona, tool, args, effects, paths), effects.effectful
 
 
 def _revealed(value: Any, dumped: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -135,6 +136,21 @@ async def test_a_file_that_names_what_does_not_name_it_back_leads_nowhere_and_te
             assert result.error.message == (
                 ".git is a file, and the repository that it names does not name this working directory"
             )
+
+
+async def test_a_file_that_names_another_directory_each_time_leaves_no_handles_open(linked: Linked) -> None:
+    link = linked.root / ".git"
+    written = link.read_text()
+    async with history(linked.root, OPEN) as gate:
+        assert await hashes(gate)
+        before = len(os.listdir("/dev/fd"))
+        for number in range(20):
+            (linked.root.parent / f"other{number}").mkdir()
+            link.write_text(f"gitdir: {linked.root.parent / f'other{number}'}/worktrees/feature\n")
+            assert await refused(gate, "code.log") == "unavailable"
+        link.write_text(written)
+        assert await hashes(gate)
+        assert len(os.listdir("/dev/fd")) <= before
 
 
 async def test_a_directory_below_the_mount_is_no_linked_one(linked: Linked) -> None:

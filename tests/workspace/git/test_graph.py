@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -156,6 +157,28 @@ async def test_a_graph_that_is_being_built_is_finished_after_whoever_wanted_it_i
     async with opened(repo.root, cache) as repositories:
         await repositories.at(HERE)
         assert not directory.exists(), "and its view is swept when it has ended"
+
+
+async def test_a_git_that_goes_on_holds_nothing_that_we_were_started_with(tmp_path: Path) -> None:
+    """Whoever waits for the end of a pipe waits for the command, not for the graph."""
+    repo = made(tmp_path / "project")
+    ours, theirs = os.pipe()
+    os.set_inheritable(theirs, True)
+    try:
+        async with opened(repo.root, tmp_path / "cache") as repositories:
+            repository = await repositories.at(HERE)
+            begun = slow(repository, tmp_path, ":")
+            repository.graph.want()
+            await until(begun.exists)
+    finally:
+        os.close(theirs)
+    pid = int(begun.read_text())
+    assert not ended(pid)
+    os.set_blocking(ours, False)
+    assert os.read(ours, 1) == b"", "its other end is closed"
+    os.close(ours)
+    (tmp_path / "go-on").touch()
+    await until(lambda: ended(pid))
 
 
 def ended(pid: int) -> bool:

@@ -10,10 +10,9 @@ from toolgate.core.ports import Vault
 from toolgate.secrets.scan.assigned import assigned, private_keys, url_passwords
 from toolgate.secrets.scan.hidden import hidden
 from toolgate.secrets.scan.payloads import magic, payloads
-from toolgate.secrets.scan.rules import MANY, Hit, Seen, Source, plain
+from toolgate.secrets.scan.rules import CONTROLS, MANY, Hit, Seen, Source, plain
 from toolgate.secrets.scan.tokens import TOKENS
 
-_CONTROLS = bytes({*range(1, 7), *range(14, 27), *range(28, 32), 127})
 _SAMPLE = 64 << 10
 _MANY_CONTROLS = 0.02
 
@@ -23,7 +22,7 @@ def binary(content: bytes) -> bool:
     head = content[:_SAMPLE]
     if b"\0" not in head:
         return False
-    return len(head) - len(head.translate(None, _CONTROLS)) > max(_MANY_CONTROLS * len(head), 8)
+    return len(head) - len(head.translate(None, CONTROLS)) > max(_MANY_CONTROLS * len(head), 8)
 
 
 def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:

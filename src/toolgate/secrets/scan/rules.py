@@ -35,29 +35,42 @@ _WIDE = (
 )
 """Which of four bytes are letters, and which are NULs."""
 _WIDE_SAMPLE = 4 << 10
+_LETTERS = re.compile(rb"(?:[\x01-\x7f]\0{1,3}){4,}")
+"""Wide letters in a row, which are read as such."""
+CONTROLS = bytes({*range(1, 7), *range(14, 27), *range(28, 32), 127})
+"""Characters that no text has."""
+_NO_LETTERS = b"\0" + CONTROLS
 
 
 def plain(content: bytes) -> bytes:
     """The text as UTF-8, where a byte order mark or every other NUL says that it is something else.
 
-    A mark before a text without any NUL says nothing true of it.
+    Neither needs to be true of all of it, and an interpreter takes no notice of them: what else is there follows as it is.
     """
     if b"\0" not in content:
         return content.removeprefix(codecs.BOM_UTF8)
     for mark, encoding in _MARKS:
         if content.startswith(mark):
-            return content[len(mark) :].decode(encoding, "replace").encode()
+            return _both(content[len(mark) :], encoding)
     wide = _without_mark(content[:_WIDE_SAMPLE])
-    return content.decode(wide, "replace").encode() if wide else content.removeprefix(codecs.BOM_UTF8)
+    return _both(content, wide) if wide else content.removeprefix(codecs.BOM_UTF8)
+
+
+def _both(content: bytes, encoding: str) -> bytes:
+    return content.decode(encoding, "replace").encode() + b"\n" + _LETTERS.sub(b" ", content)
 
 
 def _without_mark(head: bytes) -> str:
-    """UTF-16 or UTF-32 whose letters are mostly ASCII, told by where its NULs stand."""
+    """UTF-16 or UTF-32 whose letters are mostly ASCII, told by where its NULs stand. Tables of numbers have them there
+    too, but no letters."""
     if len(head) < 8:
         return ""
     nul = [head[at::4].count(0) * 4 / len(head) for at in range(4)]
     for encoding, filled, empty in _WIDE:
-        if all(nul[at] < 0.1 for at in filled) and all(nul[at] > 0.6 for at in empty):
+        letters = b"".join(head[at::4] for at in filled)
+        if all(nul[at] > 0.6 for at in empty) and len(letters.translate(None, _NO_LETTERS)) > 0.9 * len(
+            letters
+        ):
             return encoding
     return ""
 

@@ -12,6 +12,7 @@ import os
 import resource
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,12 +122,21 @@ def _spawn(view: View, stdin: int, complaint: Path) -> int:
         argv,
         {**ENVIRONMENT, **view.env()},
         file_actions=[
+            *((os.POSIX_SPAWN_CLOSE, handle) for handle in _handed_down()),
             (os.POSIX_SPAWN_DUP2, stdin, 0),
             (os.POSIX_SPAWN_DUP2, view.lock, 1),  # git prints nothing there
             (os.POSIX_SPAWN_OPEN, 2, str(complaint), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
         ],
         setpgroup=0,  # a Ctrl-C at the terminal is not for it
     )
+
+
+def _handed_down() -> Iterator[int]:
+    """What we were started with and would pass on: whoever waits for a pipe or a lock of theirs waits for us, not for git."""
+    for name in os.listdir("/dev/fd"):
+        with suppress(OSError):
+            if int(name) > 2 and os.get_inheritable(int(name)):
+                yield int(name)
 
 
 def _collected(pid: int) -> int | None:

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from toolgate.core.errors import CallError, Unavailable
@@ -41,7 +41,7 @@ class Linked:
 class Links:
     """The repositories that working directories of the mounts are linked to, each opened once."""
 
-    _known: dict[tuple[int, Path, str], Linked] = field(default_factory=dict)
+    _known: dict[tuple[int, int, Path, str], Linked] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def follow(self, mount: Mount, file: str) -> Linked:
@@ -52,24 +52,25 @@ class Links:
                 named = _FILE.fullmatch(read_all(handle, file, _LIMIT))
                 status = os.fstat(handle)
             if named:
-                linked = self._opened(mount, _absolute(named[1], (mount.directory / file).parent))
-                if _names(linked, status):
-                    return linked
+                return self._opened(mount, _absolute(named[1], (mount.directory / file).parent), status)
         raise Unavailable(
             f"{file} is a file, and the repository that it names does not name this working directory",
             "repair the link from the main working directory: `git worktree repair`",
         )
 
-    def _opened(self, mount: Mount, own: Path) -> Linked:
+    def _opened(self, mount: Mount, own: Path, file: os.stat_result) -> Linked:
+        """Kept only where the two name each other: the file may be another one each time."""
         common = own.parent.parent
         if own.parent.name != "worktrees":
             raise ValueError(own)
-        handle = os.open(common, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        key = (os.fstat(handle).st_ino, common, own.name)
-        if key in self._known:
-            os.close(handle)
-        else:
-            self._known[key] = Linked(Root(handle, mount.root.opener), common, f"worktrees/{own.name}")
+        with held(os.open(common, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as handle:
+            linked = Linked(Root(handle, mount.root.opener), common, f"worktrees/{own.name}")
+            if not _names(linked, file):
+                raise ValueError(own)
+            status = os.fstat(handle)
+            key = (status.st_dev, status.st_ino, common, own.name)
+            if key not in self._known:
+                self._known[key] = replace(linked, root=replace(linked.root, handle=os.dup(handle)))
         return self._known[key]
 
     def close(self) -> None:
