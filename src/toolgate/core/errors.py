@@ -60,6 +60,13 @@ class Code(StrEnum):
     UNKNOWN_OUTCOME = "unknown_outcome"
 
 
+def by_policy(code: Code, data: Any) -> bool:
+    """Whether policy refused it. A path is also blocked for what is there; then no rule is named."""
+    if code is Code.BLOCKED_PATH:
+        return isinstance(data, Mapping) and "rule" in data
+    return code in (Code.NOT_ALLOWED, Code.BLOCKED_CONTENT)
+
+
 class ToolgateError(Exception):
     """Something in toolgate went wrong."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolgate.core.call import new_id
 from toolgate.core.context import NO_TRAIL, Trail
-from toolgate.core.errors import CallError, Code, Failed, InvalidArgs
+from toolgate.core.errors import CallError, Code, Failed, InvalidArgs, by_policy
 from toolgate.core.result import Meta, Problem, Result
 from toolgate.gate.authorize import authorize
 from toolgate.gate.begin import begin
@@ -18,7 +18,7 @@ from toolgate.gate.execute import execute
 from toolgate.gate.flow import Broke, Flow, Lost, Outcome, Services, Stage, tell
 from toolgate.gate.plan import plan
 from toolgate.gate.redact import clean_error, clean_part, clean_progress, clean_trail, redact
-from toolgate.gate.refuse import Refusals, by_policy
+from toolgate.gate.refuse import Refusals
 from toolgate.gate.resolve import resolve
 from toolgate.gate.scan import scan
 from toolgate.gate.settle import settle

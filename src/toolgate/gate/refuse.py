@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgate.core.display import encodable
-from toolgate.core.errors import CallError, Code, LedgerBroken
+from toolgate.core.errors import CallError, Code, LedgerBroken, by_policy
 from toolgate.core.event import Denied, Event, Flood, Limited, Rejected
 from toolgate.core.finding import recorded
 from toolgate.core.names import PERSONA
@@ -22,13 +22,6 @@ log = logging.getLogger("toolgate.gate")
 ROWS_A_MINUTE = 30
 _SILENT = frozenset({Code.PENDING, Code.DENIED, Code.EXPIRED})
 """Recorded already, by the question's own events."""
-
-
-def by_policy(code: Code, data: Any) -> bool:
-    """Whether policy refused it. A path is also blocked for what is there; then no rule is named."""
-    if code is Code.BLOCKED_PATH:
-        return isinstance(data, dict) and "rule" in data
-    return code in (Code.NOT_ALLOWED, Code.BLOCKED_CONTENT)
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from toolgate.core.errors import Code
+from toolgate.core.errors import Code, by_policy
 from toolgate.core.result import Result
 from toolgate.facade import Gate
 from toolgate.faces.mcp import behind
@@ -65,9 +65,10 @@ async def read(gate: Gate, exchange: Exchange) -> Message:
     tool, args = found
     result = await gate.call(tool, args, persona=exchange.persona, wait=False)
     if result.error is not None:
-        if result.error.code in _MISSING:
+        code = result.error.code
+        if code in _MISSING and not by_policy(code, result.data):
             raise missing(exchange, uri, result.error.message)
-        raise RpcError(REFUSED, f"{result.error.code.value}: {result.error.message}", result.as_dict())
+        raise RpcError(REFUSED, f"{code.value}: {result.error.message}", result.as_dict())
     theirs = behind.call_for(uri) is not None
     contents = behind.contents(uri, result) if theirs else [{"uri": uri} | _contents(tool, result)]
     more = {"ttlMs": 0, "cacheScope": "private"} if exchange.modern else {}

@@ -160,9 +160,9 @@ async def _with_merges(view: View, wanted: Wanted, parts: list[Part]) -> list[Pa
         "diff-tree", "--stdin", "--always", "-r", _FORMAT, "--root", *_MERGES, *_COMPARE, *_whole(wanted), "--", *below,
         seconds=LOG_SECONDS, cap=OUTPUT_CAP, stdin="".join(f"{oid}\n" for oid in bare).encode(),
     )  # fmt: skip
-    compared = {part.id: part for part in _parts(output)}
-    cut = {oid: Part(oid, b"", False) for oid in bare}
-    return [(cut | compared).get(part.id, part) for part in parts]
+    compared = {oid: Part(oid, b"", False) for oid in bare}  # what does not fit in there is cut
+    compared |= {part.id: part for part in _parts(output)}
+    return [compared.get(part.id, part) for part in parts]
 
 
 def _whole(wanted: Wanted) -> tuple[str, ...]:
