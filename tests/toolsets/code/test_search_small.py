@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import os
+import random
+import shutil
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,7 +20,10 @@ from toolgate.core.paths import MountPath
 from toolgate.workspace import inotify
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import local, search, small, tree
+from toolgate.workspace.search.content import matcher
 from toolgate.workspace.search.query import EXCLUDED, Found, Query
+from toolgate.workspace.search.selection import Selection
+from toolgate.workspace.search.starts import opened
 
 from .test_search import CONFIG
 
@@ -138,3 +147,68 @@ def test_a_search_that_took_long_is_not_expected_to_be_quick(
     monkeypatch.setattr(search, "QUICK", 0.0)
     search.search(mounts, Query("hit"))
     assert small.search_small(mounts, Query("hit"), WHOLE) is None
+
+
+def changed(root: Path, dice: random.Random) -> None:
+    """Something that anybody may do to a tree, with the times of its directories put back where that can be done."""
+    times = {each: each.stat() for each in (root, *root.rglob("*")) if each.is_dir()}
+    here = dice.choice(list(times))
+    name = here / dice.choice("abcd")
+    other = dice.choice(list(times)) / dice.choice("abcd")
+    match dice.randrange(5):
+        case 0 if not name.exists():
+            name.mkdir()
+        case 1 if name.is_dir():
+            shutil.rmtree(name)
+        case 2 if name.is_file():
+            name.unlink()
+        case 3 if name.exists() and not other.exists() and not other.is_relative_to(name):
+            name.rename(other)
+        case _ if not name.is_dir():
+            draft = root / "draft"
+            draft.write_text("hit\n" * dice.randrange(3))
+            draft.rename(name)
+    for each, was in times.items():
+        with contextlib.suppress(OSError):
+            os.utime(each, ns=(was.st_atime_ns, was.st_mtime_ns))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_remembered_of_directories_is_never_older_than_they_are(project: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    for name in ("a", "b/a", "b/c/d", "d/a/b/c"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("hit\n")
+    query, known = Query("hit"), 0
+    with Mounts({"project": project}) as mounts:
+        search.search(mounts, query)
+        memory = small._known[mounts][WHOLE][1]
+        for _ in range(60):
+            again = search.search_at_once(mounts, query, (), "", EXCLUDED)
+            with opened(mounts, *WHOLE) as groups:
+                assert again == local.Local(matcher("hit", False), query, math.inf).search(groups[0])
+            known += len(memory)
+            changed(project, dice)
+            time.sleep(dice.choice((0, 0, 0.06)))  # some come at once, others after what is there has rested
+    assert known > 60, "it was remembered, again and again"
+
+
+@pytest.mark.parametrize(
+    ("counts_seconds", "age_ms", "kept"), [(False, 5, 0), (False, 100, 1), (True, 100, 0), (True, 2100, 1)]
+)
+def test_a_directory_is_remembered_when_no_later_change_can_have_the_same_time(
+    project: Path, monkeypatch: pytest.MonkeyPatch, counts_seconds: bool, age_ms: int, kept: int
+) -> None:
+    changed = 1_700_000_000_000_000_000 + (not counts_seconds)
+    monkeypatch.setattr(tree, "time", SimpleNamespace(time_ns=lambda: changed + age_ms * 1_000_000))
+    status = SimpleNamespace(st_dev=1, st_ino=2, st_ctime_ns=changed)
+    monkeypatch.setattr(
+        tree, "os", SimpleNamespace(fstat=lambda _: status, scandir=os.scandir, fsencode=os.fsencode)
+    )
+    memory: tree.Memory = {}
+    handle = os.open(project, os.O_RDONLY)
+    try:
+        names = tree.Walk(cast(Selection, None), 10, memory=memory)._names(handle)
+    finally:
+        os.close(handle)
+    assert list(memory.values()) == [(changed, len(os.listdir(project)), tuple(names))] * kept

@@ -13,7 +13,7 @@ from toolgate.workspace.confine import open_with_status
 from toolgate.workspace.search.content import Matcher, TooMuch, search_content
 from toolgate.workspace.search.query import Found, Match, Query, Tell, top
 from toolgate.workspace.search.starts import Start
-from toolgate.workspace.search.tree import TooMany, Walk
+from toolgate.workspace.search.tree import Memory, TooMany, Walk
 
 MAX_FILES = 200
 MAX_NAMES = 1000
@@ -35,6 +35,7 @@ class Local:
     hits: int = MAX_HITS
     work: int = MAX_WORK
     tell: Tell | None = None
+    memory: Memory | None = None
     matches: list[Match] = field(default_factory=list)
     total: int = 0
     searched: int = 0
@@ -55,7 +56,7 @@ class Local:
         )  # fmt: skip
 
     def _tree(self, start: Start) -> None:
-        walk = Walk(start.selection, self.names)
+        walk = Walk(start.selection, self.names, memory=self.memory)
         found: list[str] = []
         try:
             for entry in walk.entries(start.handle, start.relative):

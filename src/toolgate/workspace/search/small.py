@@ -19,7 +19,7 @@ from toolgate.workspace.search.content import TooMuch, Unequal, matcher
 from toolgate.workspace.search.local import Local
 from toolgate.workspace.search.query import Found, Query
 from toolgate.workspace.search.starts import Start, opened
-from toolgate.workspace.search.tree import TooMany, Walk
+from toolgate.workspace.search.tree import Memory, TooMany, Walk
 
 FILES, NAMES, BYTES, HITS, WORK = 32, 128, 128 << 10, 256, 400_000
 """Beyond any of these it is given up: a text may have a line that matches in every second byte."""
@@ -29,20 +29,23 @@ _FOR = 60.0
 _MOST = 64
 Where = tuple[tuple[MountPath, ...], str, tuple[str, ...]]
 """Which files are searched: paths, the glob they match, those they do not."""
-_known: WeakKeyDictionary[Mounts, dict[Where, float]] = WeakKeyDictionary()
-"""What was small, and until when that is believed."""
+_known: WeakKeyDictionary[Mounts, dict[Where, tuple[float, Memory]]] = WeakKeyDictionary()
+"""What was small, until when that is believed, and what is in its directories."""
+_UNKNOWN: tuple[float, Memory] = (0.0, {})
 
 
 def search_small(mounts: Mounts, query: Query, where: Where) -> Found | None:
     """None where it is not known to be small, or is not so any more."""
     known = _known.get(mounts, {})
     now = time.monotonic()
-    matched = matcher(query.pattern, query.case_sensitive) if known.get(where, 0.0) > now else None
+    until, memory = known.get(where, _UNKNOWN)
+    matched = matcher(query.pattern, query.case_sensitive) if until > now else None
     if matched is None:
         return None
     try:
         with opened(mounts, *where) as groups:
-            return Local(matched, query, now + QUICK, BYTES, NAMES, FILES, HITS, WORK).search(groups[0])
+            limits = (now + QUICK, BYTES, NAMES, FILES, HITS, WORK)
+            return Local(matched, query, *limits, memory=memory).search(groups[0])
     except (Unequal, TooMuch):
         known.pop(where, None)
         return None
@@ -55,7 +58,7 @@ def remember(mounts: Mounts, where: Where, starts: Sequence[Start]) -> None:
     known = _known.setdefault(mounts, {})
     if len(known) >= _MOST:
         known.clear()
-    known[where] = time.monotonic() + _FOR
+    known[where] = (time.monotonic() + _FOR, {})
 
 
 def _small(start: Start) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,13 @@ from toolgate.workspace.search.selection import Selection
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 MAX_DEPTH = 128
+_SECOND = 1_000_000_000
+_COARSE_NS, _FINE_NS = 2 * _SECOND, _SECOND // 20
+"""How old a change must be, so that no later one has its time: on file systems that count seconds, and on others."""
+Listed = tuple[int, int, tuple[tuple[str, bool], ...]]
+"""A directory's change time, how many names were in it, and those that count."""
+Memory = dict[tuple[int, int], Listed]
+"""Directories by device and number. For local file systems only, where every new name changes the time."""
 
 
 class TooMany(Exception):
@@ -37,6 +45,8 @@ class Walk:
     max_depth: int = MAX_DEPTH
     directories: bool = False
     """Whether directories are given too."""
+    memory: Memory | None = None
+    """What was in directories that are as they were is not read again."""
 
     def entries(self, handle: int, start: str) -> Iterator[Entry]:
         """Everything below an open directory whose path in the mount is `start`."""
@@ -73,6 +83,22 @@ class Walk:
 
     def _names(self, handle: int) -> list[tuple[str, bool]]:
         """Directories and regular files, the last one first in the order of their bytes."""
+        if self.memory is None:
+            return self._read(handle)
+        status, room = os.fstat(handle), self.room  # before reading, so that a change in between shows
+        key, changed = (status.st_dev, status.st_ino), status.st_ctime_ns
+        known = self.memory.get(key)
+        if known is not None and known[0] == changed:
+            self.room -= known[1]
+            if self.room < 0:
+                raise TooMany
+            return list(known[2])
+        found = self._read(handle)
+        if changed < time.time_ns() - (_FINE_NS if changed % _SECOND else _COARSE_NS):
+            self.memory[key] = (changed, room - self.room, tuple(found))
+        return found
+
+    def _read(self, handle: int) -> list[tuple[str, bool]]:
         found: list[tuple[str, bool]] = []
         with os.scandir(handle) as entries:
             for entry in entries:
