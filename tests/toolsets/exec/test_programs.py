@@ -205,13 +205,13 @@ async def test_nothing_starts_before_the_first_program_and_nothing_stays(root: P
     def children() -> set[int]:
         return {child.pid for child in psutil.Process().children(recursive=True)}
 
-    before = children()
+    before = children()  # some of an earlier test may be about to end
     async with opened(root) as (gate, _):
         await gate.call("fs.read", {"path": "a.txt"})
-        assert children() == before
+        assert children() <= before
         good(await gate.call("exec.python", {"code": "1"}))
-        assert children() != before
-    assert children() == before
+        assert not children() <= before
+    assert children() <= before
 
 
 async def test_the_facade_of_the_documents_runs_code_and_says_how_a_run_stands(root: Path) -> None:

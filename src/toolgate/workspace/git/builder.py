@@ -11,6 +11,7 @@ import fcntl
 import os
 import resource
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -26,8 +27,6 @@ FAILED_S = 3600.0
 _STAMP = "tips"
 CAN_LEAVE = hasattr(resource, "prlimit")
 """Without its time limit nothing is left running."""
-_left: set[int] = set()
-"""Processes that went on when their graph was closed, to be collected if this process lives longer."""
 
 
 @dataclass(slots=True)
@@ -54,10 +53,10 @@ class Building:
             return False
         if not CAN_LEAVE:
             self._kill()
-            with suppress(ChildProcessError):
-                os.waitpid(self.pid, 0)
+            _collect(self.pid)
             return False
-        _left.add(self.pid)
+        with suppress(RuntimeError):  # this process is about to end, and need not collect it
+            threading.Thread(target=_collect, args=(self.pid,), daemon=True).start()
         return True
 
     def _kill(self) -> None:
@@ -86,9 +85,6 @@ def settled(info: Path, tips: str) -> bool:
 
 def start(view: View, info: Path, tips: str, commits: bytes, seconds: float) -> Building | None:
     """None if another process is at it. `tips` is a name for what the graph is of."""
-    for pid in tuple(_left):
-        if _collected(pid) is not None:
-            _left.discard(pid)
     wanted = os.open(info / "building", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
@@ -137,6 +133,12 @@ def _handed_down() -> Iterator[int]:
         with suppress(OSError):
             if int(name) > 2 and os.get_inheritable(int(name)):
                 yield int(name)
+
+
+def _collect(pid: int) -> None:
+    """Wait for its end: whoever lives longer than it would keep a dead process in the list."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, 0)
 
 
 def _collected(pid: int) -> int | None:
