@@ -36,14 +36,15 @@ def leaking() -> list[Tool]:
 ARGS = {"pin": "1", "token": PIN}
 
 
-async def test_a_secret_is_in_no_result_event_question_error_or_log(
+async def test_a_secret_is_in_no_result_event_error_or_log_and_what_it_is_taken_for_is_shown(
     opened: Open, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     async with opened("ask", tools=leaking()) as gate:
         asked = await gate.call("t.login", ARGS, wait=False)
         [question] = await gate.approvals()
-        assert question.preview == "would log in with [masked]"
+        assert question.preview == f"would log in with {PIN}", "it may be anything, so a human sees it"
+        assert question.args["token"] == PIN
         await gate.answer(question.id, "approve")
         done = await gate.call("t.login", ARGS, wait=False)
         assert done.data == {"said": "[masked] accepted", "tried": ["[masked]", "1"], "[masked]": 1}
@@ -55,7 +56,7 @@ async def test_a_secret_is_in_no_result_event_question_error_or_log(
         told += "".join([line async for line in gate.export()])
     traces = "".join(getattr(record, "trace", "") for record in caplog.records)
     assert "RuntimeError: [masked] was refused" in traces
-    for text in (told, traces, caplog.text, repr(asked), repr(question), repr(failed)):
+    for text in (told, traces, caplog.text, repr(asked), repr(failed)):
         assert PIN not in text
 
 

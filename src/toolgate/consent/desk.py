@@ -199,13 +199,14 @@ def refusal(row: Row) -> Denied:
 
 def as_question(item: Open) -> Question:
     body: Any = item.body
+    shown = body.get("shown") or body
     return Question(
         id=item.id,
         digest=item.digest,
         tool=item.row.tool,
-        args=body.get("args", {}),
+        args=shown.get("args", {}),
         persona=item.row.persona,
-        preview=body.get("preview", ""),
+        preview=shown.get("preview", ""),
         effects=Effects(tuple(body["effects"]["reads"]), tuple(body["effects"]["writes"])),
         reason=body["reason"],
         rule=body["rule"],
@@ -219,6 +220,7 @@ def as_question(item: Open) -> Question:
         again=body.get("again", ""),
         repeats=tuple(body.get("repeats", ())),
         findings=tuple(body.get("findings", ())),
+        secrets=body.get("secrets", {}),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from toolgate.consent.cover import check_scope
 from toolgate.core.call import Call, new_id
+from toolgate.core.canonical import canonical
 from toolgate.core.clock import SECOND
 from toolgate.core.decision import Decision
 from toolgate.core.effects import Effects
@@ -18,6 +19,7 @@ from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.state import Grant, Open, State
 
 LONGEST = 366 * 24 * 3600
+MASK = "[masked]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +42,16 @@ class AskWork(Work[str]):
     def __init__(
         self, call: Call, args: Mapping[str, Any], effects: Effects, decision: Decision, rights: str,
         preview: str, undoable: bool, expires_s: float, max_open: int, again: str = "",
-        repeats: Sequence[str] = (),
+        repeats: Sequence[str] = (), secrets: Mapping[str, str] | None = None, shown: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.call, self.args, self.effects, self.decision = call, args, effects, decision
         self.rights, self.preview, self.undoable = rights, preview, undoable
         self.expires_s, self.max_open, self.again = expires_s, max_open, again
-        self.repeats = list(repeats)
+        self.repeats, self.secrets = list(repeats), dict(secrets or {})
+        self.whole = True
+        self.shown = shown
+        """Arguments and preview as a human sees them, where the journal keeps less of them."""
 
     def decide(self, view: View) -> str:
         close_due(view)
@@ -70,7 +75,7 @@ class AskWork(Work[str]):
                 rule=self.decision.rule, rights=self.rights, reason=self.decision.reason,
                 expires=view.now + round(self.expires_s * SECOND), preview=self.preview,
                 undoable=self.undoable, channels=list(self.decision.channels), again=self.again or self._moved(mine),
-                trail=call.trail.words(), repeats=self.repeats,
+                trail=call.trail.words(), repeats=self.repeats, secrets=self.secrets, whole=self.whole, shown=dict(self.shown or {}),
                 findings=recorded(call.change.findings) if call.change else [],
             )
         )  # fmt: skip
@@ -121,6 +126,8 @@ class AnswerWork(Work[str]):
                 f"the rule {question.body['rule']} wants this approved by {' or '.join(allowed)}, not by {self.channel}",
                 "answer it there",
             )
+        if self.approve:
+            _check_whole(question)
         row = question.row
         common = {
             "call": row.call, "persona": row.persona, "tool": row.tool, "conversation": row.conversation,
@@ -159,6 +166,18 @@ class AnswerWork(Work[str]):
             paths=list(scope.paths), only_conversation=scope.conversation, max_uses=scope.uses,
             question=self.ident, reason=self.reason,
         )  # fmt: skip
+
+
+def _check_whole(question: Open) -> None:
+    """What cannot be shown cannot be approved, in no channel."""
+    body = question.body
+    if not body.get("whole") and MASK in canonical(
+        {"args": body.get("args", {}), "preview": body.get("preview", "")}
+    ):
+        raise NotAllowed(
+            f"question {question.id} was opened by an older version, which masked a part of it, so it cannot be approved",
+            "refuse it, and make the call again: then all of it is shown",
+        )
 
 
 def _check(scope: Scope) -> None:

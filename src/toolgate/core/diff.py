@@ -20,6 +20,11 @@ MAX_WORK = 3_000_000
 """Lines times edits."""
 MAX_EFFORT = 10_000_000
 """Steps of the search for the fewest edits, in all files of a Change together; one diagonal counts as four."""
+MAX_HEX = 64 << 10
+"""Bytes of a binary file that are shown; nobody reads more of them in this form."""
+_ROW = 16
+HEX = "hex "
+"""How a line of bytes begins."""
 _CONTROLS = frozenset({*range(0x20), *range(0x7F, 0xA0)}) - frozenset(b"\t\n\f\r")
 """Bytes that no Latin-1 text has; what has them is shown as binary."""
 
@@ -86,11 +91,13 @@ def _body(file: FileChange, old_path: MountPath | None, effort: _Effort) -> Iter
     yield from (note for note in (old_note, new_note) if note)
     if not before and not after and None in (before, after):  # no text on either side
         yield f"binary: {_size(file.before)} → {_size(file.after)}, {file.after_hash or 'removed'}"
+        yield from _hexadecimal(file)
         return
     if before is None:
         yield f"before is binary: {_size(file.before)}, {file.before_hash}"
     if after is None:
         yield f"after is binary: {_size(file.after)}, {file.after_hash}"
+        yield from _hexadecimal(file)
     hunks = "".join(_hunks(_lines(before or ""), _lines(after or ""), effort))
     if hunks:
         yield hunks
@@ -98,6 +105,20 @@ def _body(file: FileChange, old_path: MountPath | None, effort: _Effort) -> Iter
         yield "(no change)"
     else:
         yield "(empty file)" if not (before or after) else "(the text is the same, its bytes are not)"
+
+
+def _hexadecimal(file: FileChange) -> Iterator[str]:
+    """The bytes that a binary file would have, as `hexdump -C` shows them: what is approved has been shown."""
+    content = file.after or b""
+    for at in range(0, min(len(content), MAX_HEX), _ROW):
+        row = content[at : at + _ROW]
+        letters = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+        yield f"{HEX}{at:08x}  {row.hex(' '):<{3 * _ROW - 1}}  |{letters}|"
+    if len(content) > MAX_HEX:
+        yield (
+            f"{HEX}…         {len(content) - MAX_HEX:,} more bytes are not shown: "
+            f"`toolgate approvals QUESTION --file {file.path.shown}` gives all of them"
+        )
 
 
 def _text(content: bytes | None, side: str) -> tuple[str | None, str]:

@@ -106,7 +106,20 @@ class Redactor(Protocol):
         ...
 
     def mask(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments as people and the journal see them; the very same mapping where nothing is secret."""
+        """The arguments as the journal keeps them; the very same mapping where nothing is secret."""
+        ...
+
+    def show(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments for a human who decides: all but declared secrets, of which name and fingerprint are shown.
+        Raises where they cannot be shown."""
+        ...
+
+    def named(self, text: str) -> Mapping[str, str]:
+        """The secrets of the vault that are named in a text that is shown, each with the fingerprint of its value."""
+        ...
+
+    def fingerprint(self, value: Any) -> str:
+        """Tells two values apart for whoever has the key, and nothing else about them."""
         ...
 
     def seal(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
@@ -119,16 +132,18 @@ class Scan:
     """What is in a Change that was not there before, and every secret seen on the way."""
 
     findings: tuple[Finding, ...] = ()
-    values: tuple[str, ...] = field(default=(), repr=False)
-    """The secrets themselves, old ones too: only to be masked in what is recorded and shown."""
-    opaque: bool = False
-    """There are too many to mask one by one: no text of the call is recorded or shown."""
+    values: frozenset[str] = field(default=frozenset(), repr=False)
+    """The secrets themselves, old ones too: an argument that is one of them is not recorded."""
 
 
 class Scanner(Protocol):
     """Looks for secrets, malicious payloads and hidden characters in what would be written."""
 
     def scan(self, change: Change) -> Scan: ...
+
+    def hide(self, content: bytes) -> bytes:
+        """The content with every secret in it masked where it stands, for what is recorded."""
+        ...
 
 
 class Vault(Protocol):
@@ -164,6 +179,8 @@ class Question:
     """Arguments that the preview shows already."""
     findings: tuple[Mapping[str, Any], ...] = ()
     """What the content scan found in what would be written."""
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    """Secrets of the vault that are named where their values stand, each with its fingerprint."""
 
 
 class Channel(Protocol):

@@ -149,14 +149,11 @@ class Tool:
         return self.result.schema() if self.result is not None else None
 
     @cached_property
-    def secret_args(self) -> frozenset[str]:
-        """Arguments that hold a secret at any depth: their schema says so wherever one stands."""
-        schema = self.args.model_json_schema()
-        return frozenset(
-            self.spellings.get(name, name)
-            for name, part in schema.get("properties", {}).items()
-            if _writes_only(part, schema.get("$defs", {}), frozenset())
-        )
+    def argument_schema(self) -> Mapping[str, Any]:
+        """The schema of the arguments under the names that the gate knows them by, whatever spellings are taken."""
+        if self.input_schema_override is not None:
+            return self.input_schema_override
+        return self.args.model_json_schema(by_alias=False)
 
     @cached_property
     def spellings(self) -> Mapping[str, str]:
@@ -167,7 +164,8 @@ class Tool:
 
     @cached_property
     def has_secrets(self) -> bool:
-        return bool(self.secret_args)
+        """Whether a type among its arguments hides what it holds when it is dumped."""
+        return self.input_schema_override is None and _writes_only(self.argument_schema)
 
     @cached_property
     def wants(self) -> Mapping[Handler, str]:
@@ -317,18 +315,11 @@ def _spellings(name: str, info: Any) -> tuple[str, ...]:
     return (name, *(choice for choice in choices if isinstance(choice, str)))
 
 
-def _writes_only(part: Any, defs: Mapping[str, Any], seen: frozenset[str]) -> bool:
+def _writes_only(part: Any) -> bool:
     """Whether a JSON schema holds something that may be written and not read back: pydantic's word for a secret."""
     if isinstance(part, list):
-        return any(_writes_only(item, defs, seen) for item in part)
-    if not isinstance(part, dict):
-        return False
-    if part.get("writeOnly") is True:
-        return True
-    ref = str(part.get("$ref", "")).rpartition("/")[2]
-    if ref and ref not in seen and _writes_only(defs.get(ref), defs, seen | {ref}):
-        return True
-    return any(_writes_only(item, defs, seen) for item in part.values())
+        return any(map(_writes_only, part))
+    return isinstance(part, dict) and (part.get("writeOnly") is True or any(map(_writes_only, part.values())))
 
 
 _PROBLEMS = {"extra_forbidden": "there is no such argument", "missing": "it is needed"}

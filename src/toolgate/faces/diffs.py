@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from toolgate.core.diff import HEX
+
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _MODE = re.compile(r"(old mode|new mode|new file mode) ([0-7]{1,5})")
 _RENAME = re.compile(r"rename (from|to) (.+)")
@@ -21,6 +23,7 @@ _NOTES = (
     "(empty file)",
     "(the text is the same",
     "(content unchanged",
+    HEX,
 )
 _NO_END = "\\ No newline at end of file"
 
@@ -53,6 +56,16 @@ class FileDiff:
     hunks: list[Hunk] = field(default_factory=list)
     old_path: str = ""
     """Of one that is renamed."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is noted about it, without its bytes."""
+        return [note for note in self.notes if not note.startswith(HEX)]
+
+    @property
+    def bytes(self) -> list[str]:
+        """Of a binary file, line by line in hexadecimal."""
+        return [note.removeprefix(HEX) for note in self.notes if note.startswith(HEX)]
 
     @property
     def lines(self) -> Iterator[Line]:

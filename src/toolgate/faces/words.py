@@ -4,10 +4,12 @@ touches."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolgate.core.clock import SECOND, iso
+from toolgate.core.lookalikes import notes
+from toolgate.core.ports import Question
 from toolgate.faces import diffs
 
 LONGEST = 120
@@ -72,10 +74,32 @@ def change_in_words(preview: str, most: int = 5) -> str:
     return told + (f" and {len(files) - most} more" if len(files) > most else "")
 
 
+def lookalikes(question: Question) -> list[str]:
+    """A note for each word in what would run that may be taken for another."""
+    return notes([question.preview, *_texts_in(question.args)])
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from _texts_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts_in(item)
+
+
+def secrets_in_words(question: Question) -> str:
+    """The vault's secrets that stand in it by name."""
+    return ", ".join(f"{name} (fingerprint {mark})" for name, mark in question.secrets.items())
+
+
 def finding_in_words(one: Mapping[str, Any]) -> str:
     """What kind, by which rule, where, and what it looks like."""
     if "more" in one:
-        return f"and {one['more']} more"
+        return f"and {one['more']} more, all of them in what is shown"
     column = f":{one['column']}" if one["column"] else ""
     place = f"{one['path']}:{one['line']}{column}" if one["line"] else f"the name {one['path']}"
     return f"{one['kind']}: {one['rule']} at {place}: {one['excerpt']}"

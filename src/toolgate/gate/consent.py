@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+import asyncio
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from toolgate.consent.cover import grant_for
 from toolgate.consent.desk import refusal
 from toolgate.consent.works import AskWork, approval_for
 from toolgate.core import diff
+from toolgate.core.canonical import canonical
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotAllowed, Pending
@@ -62,11 +64,17 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     if flow.question and not flow.asked_again:
         flow.asked_again = "what it would do has changed since it was approved"
     await _heed_refusal(services, flow)
+    args, preview = (
+        recorded_args(services, flow),
+        flow.preview if flow.recorded_preview is None else flow.recorded_preview,
+    )
+    shown = {"args": await _shown_args(services, flow), "preview": flow.preview}
     flow.question = await desk.ask(
         AskWork(
-            call, recorded_args(services, flow), facts.effects, decision, rights, flow.preview,
+            call, args, facts.effects, decision, rights, preview,
             tool.undoable, desk.settings.expires_s, desk.settings.max_open, flow.asked_again,
-            _repeats(flow),
+            _repeats(flow), services.redactor.named(canonical(shown)),
+            None if shown == {"args": args, "preview": preview} else shown,
         )
     )  # fmt: skip
     flow.asked_again = ""
@@ -75,6 +83,16 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     await desk.wait(flow.question)
     # things may have moved on while the human was reading
     return plan if tool.plan is not None or tool.preview is not None else None
+
+
+async def _shown_args(services: Services, flow: Flow) -> Mapping[str, Any]:
+    """All of them, for the human who decides. What cannot be shown is refused, and nobody is asked about it."""
+    tool, call = flow.tool, flow.call
+    assert tool is not None
+    assert call is not None
+    if not call.sealed_json:  # nothing in them is secret
+        return call.args
+    return await asyncio.to_thread(services.redactor.show, tool, call.args)
 
 
 def _repeats(flow: Flow) -> tuple[str, ...]:

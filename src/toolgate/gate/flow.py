@@ -130,7 +130,9 @@ class Flow:
     preview: str = ""
     scan: Scan = NOTHING
     masked: Mapping[str, Any] | None = None
-    """The arguments without the secrets that the scan saw, where it saw any."""
+    """The arguments as they are recorded, where the scan saw secrets."""
+    recorded_preview: str | None = None
+    """The preview as it is recorded, where that is not how it is shown."""
     asked_again: str = ""
     question: str = ""
     claimed: str = ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from toolgate.core import diff
 from toolgate.core.change import Change
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import CallError, Failed, NotAllowed, TimedOut
@@ -13,7 +12,7 @@ from toolgate.core.ports import Facts
 from toolgate.gate.authorize import refused, with_paths
 from toolgate.gate.deadline import Deadline, Late
 from toolgate.gate.flow import Flow, Services, arguments, aside, invoke, tell
-from toolgate.gate.redact import clean_change
+from toolgate.gate.redact import shown_diff
 from toolgate.gate.stored import stored_result
 
 _DECLARED = frozenset({"project", "garden", "scratch"})
@@ -42,21 +41,19 @@ async def _plan(services: Services, flow: Flow) -> None:
         if services.files is not None:
             services.files.check(change)  # what a human is asked about can be undone, or it is not asked
         flow.call = call.planned(change)
-        flow.preview = await _shown(services, flow, change) if asks else ""
+        flow.preview = await _shown(services, change) if asks else ""
         await _recheck(services, flow, change)
     elif tool.preview is not None and asks:
-        flow.preview = str(
-            services.redactor.redact(str(await _run(services, flow, tool.preview)), flow.hidden)
-        )
-        flow.call = call.planned(preview=flow.preview)  # what was shown is part of what is approved
+        flow.preview = str(services.redactor.redact(str(await _run(services, flow, tool.preview))))
+        flow.recorded_preview = str(services.redactor.redact(flow.preview, flow.hidden))
+        # what was shown is part of what is approved; where it quotes a secret, nobody can guess that from the digest
+        same = flow.recorded_preview == flow.preview
+        told = flow.preview if same else services.redactor.fingerprint(flow.preview)
+        flow.call = call.planned(preview=told)
 
 
-async def _shown(services: Services, flow: Flow, change: Change) -> str:
-    def work() -> str:
-        shown = diff.render(clean_change(services.redactor, change, flow.hidden))
-        return str(services.redactor.redact(shown, flow.hidden))
-
-    return await aside(change, work)
+async def _shown(services: Services, change: Change) -> str:
+    return await aside(change, lambda: shown_diff(services.redactor, change))
 
 
 async def _recheck(services: Services, flow: Flow, change: Change) -> None:
@@ -72,7 +69,7 @@ async def _recheck(services: Services, flow: Flow, change: Change) -> None:
     if flow.decision.verdict is Verdict.DENY:
         raise refused(flow, facts, flow.decision)
     if flow.decision.verdict is Verdict.ASK and not flow.preview:
-        flow.preview = await _shown(services, flow, change)
+        flow.preview = await _shown(services, change)
 
 
 def _check_effects(facts: Facts, change: Change) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any
 
+from toolgate.core import diff
 from toolgate.core.change import Change
 from toolgate.core.context import Trail
 from toolgate.core.errors import CallError
@@ -67,14 +68,20 @@ def clean_trail(redactor: Redactor, trail: Trail) -> Trail:
     return trail if clean is words else Trail(**clean)
 
 
-def clean_change(redactor: Redactor, change: Change, hidden: tuple[str, ...]) -> Change:
-    """The same with its contents redacted, to be shown: in a diff the lines of a value stand apart."""
+def with_contents(change: Change, clean: Callable[[bytes], bytes]) -> Change:
+    """The same with other contents, to be shown or recorded. Names stay: a human must know which file it is."""
     files = []
     for file in change.files:
-        before, after = redactor.redact([file.before, file.after], hidden)
+        before, after = (None if side is None else clean(side) for side in (file.before, file.after))
         same = before == file.before and after == file.after
         files.append(file if same else replace(file, before=before, after=after))
     return replace(change, files=tuple(files))
+
+
+def shown_diff(redactor: Redactor, change: Change) -> str:
+    """What a human decides on: the diff of the very bytes, in which only values of the vault stand by their names.
+    The contents are searched and not the diff, in which the lines of a value stand apart."""
+    return diff.render(with_contents(change, redactor.redact))
 
 
 Progress = Callable[[float, str], None]

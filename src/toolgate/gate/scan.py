@@ -1,7 +1,8 @@
 """Stage 5: what a Change would write is searched for secrets, payloads and hidden characters; policy hears of it.
 
 Every Change passes here, whoever planned it. What is found becomes part of the call's digest, so an approval is for a call
-with exactly these findings. Secrets are masked in all that is recorded and shown from here on.
+with exactly these findings. What looks like a secret is masked in the journal, and shown in a question: whoever writes a
+program can make any part of it look like one.
 """
 
 from __future__ import annotations
@@ -20,12 +21,10 @@ from toolgate.core.ports import Scan, Scanner
 from toolgate.gate.authorize import refused
 from toolgate.gate.flow import Flow, Services, aside
 from toolgate.gate.markers import check_args, check_change
-from toolgate.gate.redact import clean_change
-from toolgate.secrets.mask import MASK
+from toolgate.gate.redact import shown_diff, with_contents
+from toolgate.secrets.mask import MASK, apart
 
 log = logging.getLogger("toolgate.gate")
-SHORT = 8
-"""Where all texts are left out: what is too short to hold a secret."""
 
 
 def scan(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
@@ -46,8 +45,10 @@ async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> N
     if found.findings or change.findings:  # a plan's own word about findings does not count
         change = replace(change, findings=found.findings)
         flow.call = call.planned(change)
-    args = services.redactor.mask(tool, call.args)
-    flow.masked = await aside(change, lambda: masked(args, found)) if found.values or found.opaque else None
+    if found.values:
+        args = services.redactor.mask(tool, call.args)
+        paths = frozenset(str(path) for path in facts.paths)
+        flow.masked = await aside(change, lambda: _recorded(services.scanner, args, found.values, paths))
     if found.findings != facts.findings:
         flow.facts = replace(facts, findings=found.findings)
         flow.rules = services.rules()
@@ -56,11 +57,13 @@ async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> N
             raise refused(flow, flow.facts, flow.decision)
     if flow.decision is not None and flow.decision.verdict is Verdict.ASK:
 
-        def work() -> str:
-            shown = flow.preview or diff.render(clean_change(services.redactor, change, flow.hidden))
-            return str(masked(services.redactor.redact(shown, flow.hidden), found))
+        def work() -> tuple[str, str]:
+            shown = flow.preview or shown_diff(services.redactor, change)
+            if not found.values:
+                return shown, shown
+            return shown, diff.render(with_contents(change, services.scanner.hide))
 
-        flow.preview = await aside(change, work)
+        flow.preview, flow.recorded_preview = await aside(change, work)
 
 
 def _scanned(scanner: Scanner, change: Change) -> Scan:
@@ -78,7 +81,7 @@ def _scanned(scanner: Scanner, change: Change) -> Scan:
 
 
 def recorded_args(services: Services, flow: Flow) -> Mapping[str, Any]:
-    """The arguments as the journal and a question hold them; the very same mapping where nothing is masked."""
+    """The arguments as the journal holds them; the very same mapping where nothing is masked."""
     assert flow.tool is not None
     assert flow.call is not None
     if flow.masked is not None:
@@ -86,15 +89,20 @@ def recorded_args(services: Services, flow: Flow) -> Mapping[str, Any]:
     return services.redactor.mask(flow.tool, flow.call.args) if flow.call.sealed_json else flow.call.args
 
 
-def masked(value: Any, seen: Scan) -> Any:
-    """Every text in it without the secrets that were seen: the longest first, so that one inside another leaves no
-    rest. Where there are too many, no text that could hold one is left."""
+def _recorded(scanner: Scanner, value: Any, secrets: frozenset[str], paths: frozenset[str]) -> Any:
+    """Every text in it with its secrets masked where they stand. A text that is nothing but a secret is masked whole,
+    also where only the file that it goes into shows what it is. A path stays as it is."""
     if isinstance(value, str):
-        if seen.opaque:
-            return MASK if len(value) > SHORT else value
-        for secret in sorted(seen.values, key=len, reverse=True):
-            value = value.replace(secret, MASK)
-        return value
+        if value.strip() in secrets:
+            return MASK
+        return (
+            value
+            if value in paths
+            else scanner.hide(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        )
     if isinstance(value, Mapping):
-        return {str(masked(key, seen)): masked(item, seen) for key, item in value.items()}
-    return [masked(item, seen) for item in value] if isinstance(value, list) else value
+        return apart(
+            (_recorded(scanner, key, secrets, paths), _recorded(scanner, item, secrets, paths))
+            for key, item in value.items()
+        )
+    return [_recorded(scanner, item, secrets, paths) for item in value] if isinstance(value, list) else value

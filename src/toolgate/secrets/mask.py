@@ -1,6 +1,10 @@
-"""Masking by name and type: arguments that are called like secrets never reach the journal.
+"""Masking of arguments by what a tool's schema says of them. Nothing that a caller names is masked for its name.
 
-`redactor.VaultRedactor`, which knows the values themselves, adds to this.
+An argument is *declared* secret where its schema says so (`SecretStr`, `writeOnly`, `format: password`): nobody is shown its
+value, a question names it with its length and a fingerprint. One is *named* like a secret where the schema itself calls a
+property `password` or `token`: the journal does not keep it, and a question shows it, because it may be anything.
+
+`redactor.VaultRedactor`, which knows the values of the vault, adds to this.
 """
 
 from __future__ import annotations
@@ -8,18 +12,23 @@ from __future__ import annotations
 import hmac
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from toolgate.core.canonical import canonical
+from toolgate.core.errors import TooLarge
 from toolgate.core.tool import Tool
-from toolgate.core.wordlist import is_words
 
 MASK = "[masked]"
 LONG_ENOUGH = 4
-Hide = Callable[[Any], str]
-_DEEP = frozenset({dict, list})
+FINGERPRINT = 12
+"""Hexadecimal digits: enough to tell two values apart, too few to be of use to whoever guesses."""
+Hide = Callable[[str, Any], str]
+"""From the name that a secret stands under and its value to what stands for it."""
+Schema = Mapping[str, Any]
+_BRANCHES = ("anyOf", "oneOf", "allOf")
+_CONDITIONAL = ("if", "then", "else")
 _SECRET_NAME = re.compile(
     r"(^|_)(password|passwd|pwd|passphrase|secret|token|api_?key|access_?key|private_?key|authorization|auth|bearer|cookie|credential)s?$",
     re.IGNORECASE,
@@ -31,8 +40,8 @@ def is_secret_name(name: str) -> bool:
     return bool(_SECRET_NAME.search(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_")))
 
 
-class NameMask:
-    """Masks by argument name, at any depth, and by declared type."""
+class SchemaMask:
+    """Masks what a tool's schema declares secret, where it stands and nowhere else."""
 
     @property
     def searches(self) -> bool:
@@ -40,69 +49,141 @@ class NameMask:
 
     def __init__(self, key: bytes = b"") -> None:
         self._key = key or os.urandom(32)
-        self._secret: dict[str, frozenset[str]] = {}
+        self._walkers: dict[str, _Walker | None] = {}
 
     def redact(self, value: Any, hidden: tuple[str, ...] = ()) -> Any:
         return _scrubbed(value, hidden) if hidden else value
 
     def mask(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        names = self._secret_names(tool, args)
-        return args if names is None else _replaced(args, names, lambda value: MASK, tool.plain)
+        walker = self._walker(tool)
+        return args if walker is None else walker.replaced(args, lambda name, value: MASK, named=True)
+
+    def show(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments for a human who decides: all of them, and of a declared secret its name and fingerprint."""
+        walker = self._walker(tool)
+        return args if walker is None else walker.replaced(args, self._told, named=False)
 
     def seal(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-        names = self._secret_names(tool, args)
-        if names is None:
+        walker = self._walker(tool)
+        if walker is None:
             return args, ()
         hidden: list[str] = []
 
-        def seal(value: Any) -> str:
+        def seal(name: str, value: Any) -> str:
             hidden.extend(_texts(value))
             return "hmac:" + self._keyed(value)
 
-        return _replaced(args, names, seal, tool.plain), tuple(sorted(set(hidden), key=len, reverse=True))
+        sealed = walker.replaced(args, seal, named=True)
+        return sealed, tuple(sorted(set(hidden), key=len, reverse=True))
 
     def refresh(self) -> None:
-        """Names do not change."""
+        """Schemas do not change."""
+
+    def fingerprint(self, value: Any) -> str:
+        return self._keyed(value)[:FINGERPRINT]
+
+    def _told(self, name: str, value: Any) -> str:
+        size = f"{len(value):,} characters" if isinstance(value, str) else "a value"
+        return f"[secret argument {name}: {size}, fingerprint {self.fingerprint(value)}]"
 
     def _keyed(self, value: Any) -> str:
         return hmac.digest(self._key, canonical(value).encode(), "sha256").hex()
 
-    def _secret_names(self, tool: Tool, args: Mapping[str, Any]) -> frozenset[str] | None:
-        """The arguments that are secret as a whole; None if nothing in these can be."""
-        secret = self._secret.get(tool.definition)
-        if secret is None:
-            named = {name for name in tool.arg_names if is_secret_name(name)}
-            secret = self._secret[tool.definition] = frozenset(named - {*tool.plain} | tool.secret_args)
-        if tool.origin == "imported":  # its arguments have the names that a stranger's schema allows
-            secret |= {name for name in args if is_secret_name(name)}
-        if not secret.isdisjoint(args):
-            return secret
-        if _DEEP.isdisjoint(map(type, args.values())):
-            return None
-        for value in args.values():
-            if type(value) in _DEEP and not is_words(value):
-                return secret
-        return None
+    def _walker(self, tool: Tool) -> _Walker | None:
+        """None if nothing in the arguments of this tool can be secret."""
+        try:
+            return self._walkers[tool.definition]
+        except KeyError:
+            schema = tool.argument_schema
+            walker = _Walker(schema, frozenset(tool.plain)) if _may_hold_secrets(schema) else None
+            return self._walkers.setdefault(tool.definition, walker)
 
 
-def _replaced(
-    args: Mapping[str, Any], secret: frozenset[str], hide: Hide, plain: tuple[str, ...]
-) -> Mapping[str, Any]:
-    made = {
-        name: _hidden("" if name in plain else name, value, name in secret, hide)
-        for name, value in args.items()
-    }
-    return made if made != args else args
+class _Walker:
+    """Goes through a value along its schema, and replaces what stands where the schema says that a secret stands."""
 
+    def __init__(self, schema: Schema, plain: frozenset[str]) -> None:
+        self._root = schema
+        self._plain = plain
 
-def _hidden(name: str, value: Any, secret: bool, hide: Hide) -> Any:
-    if value is not None and value != "" and (secret or is_secret_name(name)):
-        return hide(value)
-    if isinstance(value, dict):
-        return {key: _hidden(key, item, False, hide) for key, item in value.items()}
-    if not isinstance(value, list):
+    def replaced(self, args: Mapping[str, Any], hide: Hide, *, named: bool) -> Mapping[str, Any]:
+        made = self._value("", args, self._expanded([self._root]), hide, named)
+        return made if isinstance(made, dict) and made != args else args
+
+    def _value(self, name: str, value: Any, parts: list[Schema], hide: Hide, named: bool) -> Any:
+        if not parts or value is None or value == "":
+            return value
+        if any(part.get("writeOnly") is True or part.get("format") == "password" for part in parts):
+            return hide(name, value)
+        if isinstance(value, dict):
+            return {key: self._member(key, item, parts, hide, named) for key, item in value.items()}
+        if isinstance(value, list):
+            return [
+                self._value(name, item, self._expanded(_items(parts, at)), hide, named)
+                for at, item in enumerate(value)
+            ]
         return value
-    return [item if type(item) is str else _hidden("", item, False, hide) for item in value]
+
+    def _member(self, key: str, value: Any, parts: list[Schema], hide: Hide, named: bool) -> Any:
+        declared = [part["properties"][key] for part in parts if key in part.get("properties", ())]
+        if declared and named and key not in self._plain and is_secret_name(key):
+            return value if value is None or value == "" else hide(key, value)
+        # a key that the schema does not know is the caller's choice: it says nothing about what stands there
+        return self._value(key, value, self._expanded(declared or _free(parts)), hide, named)
+
+    def _expanded(self, parts: Sequence[Any]) -> list[Schema]:
+        """With what references and alternatives lead to."""
+        found: list[Schema] = []
+        seen: set[int] = set()
+        waiting = list(parts)
+        while waiting:
+            part = waiting.pop()
+            if not isinstance(part, Mapping) or id(part) in seen:
+                continue
+            seen.add(id(part))
+            found.append(part)
+            waiting.extend(each for word in _BRANCHES for each in part.get(word, ()))
+            waiting.extend(part[word] for word in _CONDITIONAL if word in part)
+            if isinstance(ref := part.get("$ref"), str):
+                waiting.append(self._target(ref))
+        return found
+
+    def _target(self, ref: str) -> Any:
+        found: Any = self._root
+        for name in ref.removeprefix("#").strip("/").split("/"):
+            found = found.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+        return found
+
+
+def _items(parts: list[Schema], at: int) -> list[Any]:
+    found = []
+    for part in parts:
+        listed = part.get("prefixItems", ())
+        found.append(listed[at] if at < len(listed) else part.get("items"))
+    return found
+
+
+def _free(parts: list[Schema]) -> list[Any]:
+    """What holds for keys that the schema does not name."""
+    return [
+        each
+        for part in parts
+        for each in (part.get("additionalProperties"), *part.get("patternProperties", {}).values())
+    ]
+
+
+def _may_hold_secrets(part: Any) -> bool:
+    if isinstance(part, list):
+        return any(map(_may_hold_secrets, part))
+    if not isinstance(part, Mapping):
+        return False
+    named = part.get("properties")
+    return (
+        part.get("writeOnly") is True
+        or part.get("format") == "password"
+        or (isinstance(named, Mapping) and any(is_secret_name(str(name)) for name in named))
+        or any(map(_may_hold_secrets, part.values()))
+    )
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -121,5 +202,24 @@ def _scrubbed(value: Any, hidden: tuple[str, ...]) -> Any:
             value = value.replace(secret, MASK)
         return value
     if isinstance(value, dict):
-        return {_scrubbed(key, hidden): _scrubbed(item, hidden) for key, item in value.items()}
+        return apart((_scrubbed(key, hidden), _scrubbed(item, hidden)) for key, item in value.items())
     return [_scrubbed(item, hidden) for item in value] if isinstance(value, list | tuple) else value
+
+
+def apart(pairs: Iterator[tuple[Any, Any]]) -> dict[Any, Any]:
+    """A mapping of all of them: two keys that read the same once masked do not hide one another."""
+    made: dict[Any, Any] = {}
+    for key, item in pairs:
+        number, free = 1, key
+        while free in made:
+            number += 1
+            free = f"{key}#{number}"
+        made[free] = item
+    return made
+
+
+def too_deep() -> TooLarge:
+    return TooLarge(
+        "the arguments are nested too deeply to be shown to a human, so nobody can approve them",
+        "flatten them",
+    )

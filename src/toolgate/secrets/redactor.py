@@ -1,4 +1,4 @@
-"""Takes the vault's values out of whatever leaves the gate, in every form; and what is called like a secret, as before.
+"""Takes the vault's values out of whatever leaves the gate, in every form; and what a schema declares secret.
 
 Where the vault is empty this costs one look at an attribute.
 """
@@ -11,11 +11,12 @@ from typing import Any
 
 from toolgate.core.tool import Tool
 from toolgate.secrets.finder import Finder, Span
-from toolgate.secrets.mask import NameMask
+from toolgate.secrets.mask import SchemaMask, apart, too_deep
 from toolgate.secrets.vault import Vault
 
 MARKER = re.compile(rb"\[secret:[A-Z][A-Z0-9_]{0,63}\]|\[secret\]|\[masked\]|\[REDACTED\]")
 """What stands where a secret stood."""
+_NAME = re.compile(r"\[secret:([A-Z][A-Z0-9_]{0,63})\]")
 TOO_DEEP = "[left out: nested too deeply to be searched for secrets]"
 _BIG = 10_000_000
 """A smaller number has too few digits to be a secret."""
@@ -26,7 +27,7 @@ def marker(name: str) -> str:
     return f"[secret:{name}]"
 
 
-class VaultRedactor(NameMask):
+class VaultRedactor(SchemaMask):
     """Implements `core.ports.Redactor`."""
 
     def __init__(self, key: bytes = b"", vault: Vault | None = None) -> None:
@@ -50,6 +51,23 @@ class VaultRedactor(NameMask):
         masked = super().mask(tool, args)
         finder = self.vault.finder if self.vault is not None else None
         return masked if finder is None else cleaned(finder, masked)
+
+    def show(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        shown = super().show(tool, args)
+        finder = self.vault.finder if self.vault is not None else None
+        if finder is None:
+            return shown
+        clean = cleaned(finder, shown)
+        if clean == TOO_DEEP:
+            raise too_deep()
+        return clean  # type: ignore[no-any-return]
+
+    def named(self, text: str) -> dict[str, str]:
+        """The secrets of the vault whose markers stand in a text, each with the fingerprint of its value."""
+        if self.vault is None or "[secret:" not in text:
+            return {}
+        secrets = ((name, self.vault.get(name)) for name in sorted(set(_NAME.findall(text))))
+        return {name: self.fingerprint(secret.value) for name, secret in secrets if secret is not None}
 
     def seal(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         sealed, hidden = found = super().seal(tool, args)
@@ -136,7 +154,7 @@ def _rebuilt(finder: Finder, value: Any, texts: Iterator[bytes]) -> Any:
     if isinstance(value, bytes):
         return next(texts)
     if isinstance(value, Mapping):
-        return {_key(finder, key): _rebuilt(finder, item, texts) for key, item in value.items()}
+        return apart((_key(finder, key), _rebuilt(finder, item, texts)) for key, item in value.items())
     if isinstance(value, list | tuple):
         return [_rebuilt(finder, item, texts) for item in value]
     if isinstance(value, int | float) and abs(value) >= _BIG:

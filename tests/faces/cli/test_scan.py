@@ -77,19 +77,20 @@ def test_the_question_shows_what_was_found_as_the_page_prints_it(
 ) -> None:
     args = {"path": "hours.md", "content": f"9 to 18\nkey = {AWS}\n"}
     screen = terminal("call", "fs.write", json.dumps(args))
-    shown = without_moments(screen.expect(MENU))
+    whole = without_moments(screen.expect(MENU))
+    shown = whole.replace(AWS, "AKIA…")  # no page of ours holds a key
     if os.environ.get("TOOLGATE_UPDATE_GOLDEN") == "1":
         old = GOLDEN.read_text() if GOLDEN.exists() else "GOLDEN\n"
         PAGE.write_text(PAGE.read_text().replace(old, shown))
         GOLDEN.write_text(shown)
-    assert AWS not in shown
+    assert f"+key = {AWS}" in whole, "it may be anything, so it is shown"
     assert shown == GOLDEN.read_text()
     assert shown in PAGE.read_text()
     (question,) = cli("approvals", "--json").data
     assert question["findings"][0]["rule"] == "aws-access-key"
     page = cli("approvals", question["id"]).out
     assert "secret: aws-access-key at hours.md:2:7" in page
-    assert AWS not in page
+    assert AWS in page
     screen.type("a")
     code, rest = screen.end()
     assert code == 0, rest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,7 +72,9 @@ class House:
 
 
 @asynccontextmanager
-async def house(root: Path, config: dict[str, Any] | None = None, **more: Any) -> AsyncIterator[House]:
+async def house(
+    root: Path, config: dict[str, Any] | None = None, tools: Sequence[toolgate.Tool] = (), **more: Any
+) -> AsyncIterator[House]:
     tokens = Tokens(root.parent / "tokens" / "t.json")
     made: list[House] = []
 
@@ -94,7 +96,7 @@ async def house(root: Path, config: dict[str, Any] | None = None, **more: Any) -
         """What JSON libraries stumble over."""
         return {"large": 2**200, "half": "\ud800", "bell": "\x07", "not a number": float("nan")}
 
-    async with toolgate.open(root, config or CONFIG, tools=[open_door, hold, strange]) as gate:
+    async with toolgate.open(root, config or CONFIG, tools=[open_door, hold, strange, *tools]) as gate:
         site = Site(gate, tokens)
         sock = listen("127.0.0.1", 0)
         one = House(gate, site, f"http://127.0.0.1:{sock.getsockname()[1]}")

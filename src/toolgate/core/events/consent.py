@@ -29,6 +29,12 @@ class Asked(Event):
     findings: list[Any] = field(default_factory=list)
     repeats: list[str] = field(default_factory=list)
     """Arguments that the preview shows already."""
+    secrets: Json = field(default_factory=dict)
+    """Secrets of the vault that are named in what is shown, each with its fingerprint."""
+    shown: Json = field(default_factory=dict)
+    """Arguments and preview as a human sees them, where that is more than is recorded."""
+    whole: bool = False
+    """Whether a human is shown all of it. A question of a version that masked by guesses does not say so."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -14,11 +14,12 @@ from rich.text import Text
 
 from toolgate.core.clock import iso
 from toolgate.core.display import visible
+from toolgate.core.lookalikes import decidable
 from toolgate.core.ports import Question
 from toolgate.faces import diffs
 from toolgate.faces.cli.columns import ENDLESS
 from toolgate.faces.cli.speech import pairs, safe
-from toolgate.faces.words import change_in_words, finding_in_words, span
+from toolgate.faces.words import change_in_words, finding_in_words, lookalikes, secrets_in_words, span
 
 _DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _FOLDED = "   ↪ "
@@ -63,6 +64,13 @@ def page(question: Question) -> Group:
         parts += [safe("which would do", "bold"), Text(), preview(question.preview), Text()]
     if question.findings:
         parts += [safe("in which was found", "bold red"), Text(), found(question.findings), Text()]
+    if alike := lookalikes(question):
+        parts += [
+            safe("in which characters may be taken for others", "bold red"),
+            Text(),
+            Preview(alike, False),
+            Text(),
+        ]
     parts.append(pairs(_facts(question)))
     return Group(*parts)
 
@@ -89,7 +97,7 @@ def _is_long(value: Any) -> bool:
 
 
 def preview(text: str, is_diff: bool = False) -> Preview:
-    lines = visible(text, keep_lines=True).split("\n")
+    lines = decidable(text, keep_lines=True).split("\n")
     return Preview(lines, is_diff or bool(diffs.parse(text)))
 
 
@@ -122,6 +130,8 @@ def _facts(question: Question) -> Iterable[tuple[str, object]]:
     if question.preview.count("\n") > _SCREEN and (files := change_in_words(question.preview)):
         yield "in short", files
     yield "effects", question.effects.sentence()
+    if question.secrets:
+        yield "secrets shown by name", secrets_in_words(question)
     yield "asked because", f"{question.reason} ({question.rule})"
     if question.rationale:
         yield f"{question.persona} says", f"“{question.rationale}”"

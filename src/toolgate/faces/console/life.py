@@ -9,7 +9,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from toolgate.core import diff
 from toolgate.core.clock import iso
 from toolgate.core.errors import NotFound, ToolgateError
 from toolgate.facade import Gate
@@ -20,7 +19,7 @@ from toolgate.faces.console.colours import Painter
 from toolgate.faces.console.marks import draw
 from toolgate.faces.console.question import AT_ONCE, MOST_LINES, FileView, drawn, first
 from toolgate.faces.words import by_whom
-from toolgate.gate.redact import clean_change
+from toolgate.gate.redact import shown_diff
 from toolgate.ledger.chain import fault_of
 from toolgate.record import Record
 from toolgate.storage.port import Filter, Row
@@ -154,7 +153,7 @@ async def _diff(gate: Gate, asked: Mapping[str, Any] | None, started: Mapping[st
         return ""
     try:
         change = await gate.services.files.load(started["change"])
-        text = diff.render(clean_change(gate.services.redactor, change, ()))
+        text = shown_diff(gate.services.redactor, change)
     except (ToolgateError, OSError):
         return ""  # the images are gone; hashes and sizes are in the artifacts
     return str(gate.services.redactor.redact(text))

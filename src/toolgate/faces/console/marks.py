@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from toolgate.core.lookalikes import positions
 from toolgate.faces.console.text import line_of, marked
 from toolgate.faces.diffs import FileDiff, Hunk, Line
 
@@ -104,13 +105,17 @@ def draw(text: str, spans: Sequence[Span], word: tuple[int, int] | None = None) 
     cuts = sorted(edge for edge in edges if 0 <= edge <= len(text))
     classes = {start: (end, name) for start, end, name in spans}
     made, until, name = Markup(""), 0, ""
+    alike = positions(text)  # of the whole line: a word may be cut into pieces
     for start, end in pairwise(cuts):
         if start in classes:
             until, name = classes[start]
         dress = [name] if start < until and name else []
         dress += ["w"] if word is not None and word[0] <= start < word[1] else []
         last = end == len(text)
-        piece = line_of(text[start:end]) if last else marked(text[start:end], keep_lines=True)
+        here = {at - start for at in alike if start <= at < end} if alike else alike
+        piece = (
+            line_of(text[start:end], here) if last else marked(text[start:end], keep_lines=True, alike=here)
+        )
         made += Markup('<span class="{}">{}</span>').format(" ".join(dress), piece) if dress else piece
     return made
 

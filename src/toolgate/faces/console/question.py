@@ -19,6 +19,7 @@ from toolgate.faces.console.marks import Block, Colours, Span, blocks, draw
 from toolgate.faces.console.remarks import Remark, remarks
 from toolgate.faces.console.text import plural
 from toolgate.faces.diffs import FileDiff
+from toolgate.faces.words import lookalikes
 
 AT_ONCE = 600
 """Lines shown before "show all"; whoever has not seen all cannot approve."""
@@ -38,6 +39,8 @@ class FileView:
     removed: int
     remarks: list[Remark]
     hunks: list[tuple[str, list[Block]]]
+    bytes: list[str]
+    """Of a binary file, in hexadecimal."""
 
 
 @dataclass
@@ -78,6 +81,8 @@ class QuestionView:
     """How many files there are, how many lines come and go: of all of it, whatever is shown."""
     added: int
     removed: int
+    alike: list[str]
+    """What may be taken for something else, in words."""
 
     @property
     def complete(self) -> bool:
@@ -101,6 +106,7 @@ async def view(question: Question, painter: Painter, *, whole: bool = False) -> 
         [draw(line, ()) for line in kept], arguments, touches(question.effects), _mounts(question, parsed),
         list(getattr(question, "findings", ())), total + long, cut, large,
         len(parsed), sum(file.added for file in parsed), sum(file.removed for file in parsed),
+        await asyncio.to_thread(lookalikes, question),
     )  # fmt: skip
 
 
@@ -121,8 +127,9 @@ def first(files: Sequence[FileDiff], most: int) -> list[FileDiff]:
             kept.append(file)
             most -= file.size
             continue
-        part = FileDiff(file.path, file.op, file.kind, file.modes, file.notes, old_path=file.old_path)
-        most -= 1
+        notes = file.notes[:most]
+        part = FileDiff(file.path, file.op, file.kind, file.modes, notes, old_path=file.old_path)
+        most -= 1 + len(notes)
         for hunk in file.hunks:
             if most > 1:
                 part.hunks.append(diffs.Hunk(hunk.head, hunk.lines[: most - 1]))
@@ -141,7 +148,7 @@ def _drawn(files: Sequence[FileDiff], colours: Sequence[Colours]) -> list[FileVi
     return [
         FileView(
             file.path, file.op, file.kind, file.added, file.removed, remarks(file),
-            [(hunk.head, blocks(hunk, colour)) for hunk in file.hunks],
+            [(hunk.head, blocks(hunk, colour)) for hunk in file.hunks], file.bytes,
         )
         for file, colour in zip(files, colours, strict=True)
     ]  # fmt: skip

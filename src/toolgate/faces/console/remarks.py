@@ -27,7 +27,7 @@ def remarks(file: FileDiff) -> list[Remark]:
         *_ends(file),
         *_last_line(file),
         *_invisible(file),
-        *map(Remark, file.notes),
+        *map(Remark, file.remarks),
     ]
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from toolgate.core.clock import iso
 from toolgate.core.display import visible
+from toolgate.core.lookalikes import decidable
 from toolgate.core.ports import Question
 from toolgate.faces.mcp.jsonrpc import Message
+from toolgate.faces.words import finding_in_words, lookalikes, secrets_in_words
 
 LONGEST = 20_000
 """Characters. What cannot be shown whole is not asked here: nobody approves what they have not seen."""
@@ -40,6 +42,10 @@ def text(question: Question) -> str:
         parts.append(f"with\n{_quoted(shown)}")
     if question.preview:
         parts.append(f"which would do\n{_quoted(question.preview)}")
+    if question.findings:
+        parts.append("in which was found\n" + _quoted("\n".join(map(finding_in_words, question.findings))))
+    if alike := lookalikes(question):
+        parts.append("in which characters may be taken for others\n" + _quoted("\n".join(alike)))
     parts.append("\n".join(f"{name}: {visible(value)}" for name, value in _facts(question)))
     parts.append("Approving runs exactly this call, once. It is recorded either way.")
     return "\n\n".join(parts)
@@ -47,7 +53,7 @@ def text(question: Question) -> str:
 
 def _quoted(value: str) -> str:
     """Every line marked, so that a text cannot pose as the words around it."""
-    return "\n".join(f"  │ {line}" for line in visible(value, keep_lines=True).split("\n"))
+    return "\n".join(f"  │ {line}" for line in decidable(value, keep_lines=True).split("\n"))
 
 
 def _facts(question: Question) -> list[tuple[str, str]]:
@@ -56,6 +62,8 @@ def _facts(question: Question) -> list[tuple[str, str]]:
         ("asked because", f"{question.reason} ({question.rule})"),
         ("can be undone", "yes" if question.undoable else "NO"),
     ]
+    if question.secrets:
+        facts.append(("secrets shown by name", secrets_in_words(question)))
     if question.rationale:
         facts.append((f"{question.persona} says", f"“{question.rationale}”"))
     if question.again:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 
 from toolgate.core.ports import Vault
 from toolgate.secrets.scan.assigned import assigned, private_keys, url_passwords
@@ -15,6 +17,8 @@ from toolgate.secrets.scan.tokens import TOKENS
 
 _SAMPLE = 64 << 10
 _MANY_CONTROLS = 0.02
+_MARGIN = re.compile(rb"^[ +-]", re.MULTILINE)
+MASKED = b"[masked]"
 
 
 def binary(content: bytes) -> bool:
@@ -47,8 +51,43 @@ def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
     return Seen(_apart(sorted(hits, key=lambda hit: (hit.start, hit.rule == "assigned-secret"))), crowded)
 
 
-def _ours(text: bytes, vault: Vault | None) -> Iterator[Hit]:
-    for name, start, end in islice(vault.within(text), MANY) if vault is not None else ():
+def without_secrets(content: bytes, vault: Vault | None) -> bytes:
+    """Every secret masked where it stands, however many there are; lines stay lines. For what is recorded of a text,
+    also of one that stands in the margin of a diff. What has NULs is shown as no text."""
+    if b"\0" in content:
+        return content
+    spans = [*_secret_spans(content, vault)]
+    if content[:1] in (b"+", b"-") or b"\n+" in content or b"\n-" in content:
+        margins = [match.start() for match in _MARGIN.finditer(content)]
+        moved = [
+            at - number for number, at in enumerate(margins)
+        ]  # where they would stand without one another
+        for start, end in _secret_spans(_MARGIN.sub(b"", content), vault):
+            spans.append((start + bisect_right(moved, start), end + bisect_left(moved, end)))
+    made, reached = [], 0
+    for start, end in sorted(spans):
+        if end > reached:
+            if start >= reached:
+                made += [content[reached:start], MASKED]
+            reached = end
+    return b"".join((*made, content[reached:])) if made else content
+
+
+def _secret_spans(content: bytes, vault: Vault | None) -> Iterator[tuple[int, int]]:
+    source = Source.of(content)
+    found = [rule.hits(source) for rule in TOKENS if rule.kind == "secret"]
+    found += [private_keys(source), assigned(source), url_passwords(source), _ours(content, vault, None)]
+    for hit in chain.from_iterable(found):
+        at, last = hit.span
+        for value in hit.values:
+            start = content.find(value, at, max(last, hit.end))
+            if start >= 0 and value:
+                at = start + len(value)
+                yield start, at
+
+
+def _ours(text: bytes, vault: Vault | None, most: int | None = MANY) -> Iterator[Hit]:
+    for name, start, end in islice(vault.within(text), most) if vault is not None else ():
         lines = tuple(line for line in text[start:end].split(b"\n") if line)
         yield Hit("secret", "vault", start, end, f"the value of {name}", lines)
 

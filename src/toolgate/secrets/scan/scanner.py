@@ -14,8 +14,6 @@ from toolgate.secrets.scan.rules import Hit, Seen, plain
 
 SHOWN = 20
 """Findings of one rule in one file."""
-MAX_VALUES = 300
-"""Beyond so many secrets, what is recorded is left out altogether instead of masked one by one."""
 _SHORTEST = 6
 _FAR = 10_000
 _MASKED = "…"
@@ -30,18 +28,14 @@ def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
 
 
 class _Values:
-    """The secrets that were seen, to be masked; `opaque` once it cannot be said that these are all."""
+    """The secrets that were seen."""
 
     def __init__(self) -> None:
         self.found: set[bytes] = set()
-        self.opaque = False
 
     def add(self, seen: Seen) -> None:
-        self.opaque = self.opaque or bool(seen.crowded)
         for hit in seen.hits:
             self.found.update(value for value in hit.values if len(value) >= _SHORTEST)
-        if len(self.found) > MAX_VALUES:
-            self.opaque = True
 
 
 class ContentScanner:
@@ -64,8 +58,13 @@ class ContentScanner:
             if file.kind == "file" and file not in moved:
                 findings += self._content(file, values)
         findings.sort(key=lambda finding: _ORDER.index(finding.kind))
-        found = () if values.opaque else tuple(value.decode("utf-8", "replace") for value in values.found)
-        return Scan(tuple(findings), found, values.opaque)
+        found = frozenset(value.decode("utf-8", "replace") for value in values.found)
+        return Scan(tuple(findings), found)
+
+    def hide(self, content: bytes) -> bytes:
+        from toolgate.secrets.scan.reading import without_secrets
+
+        return without_secrets(content, self.vault)
 
     def read(self, path: MountPath, content: bytes) -> list[Finding]:
         """All that is in a file as it is."""
