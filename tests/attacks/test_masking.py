@@ -1,0 +1,218 @@
+"""Masking is no tool for hiding: however a caller dresses a payload up as a secret, whoever approves sees it.
+
+Each way below made a part of a question unreadable once, or could have. The payload is looked for in the question itself
+(`gate.approvals()`); what every channel makes of it is tests/promises/test_shown_in_full.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, RootModel, SecretStr
+
+import toolgate
+from toolgate import Tool, tool
+from toolgate.core.effects import Effects
+from toolgate.storage.port import Filter
+
+PAYLOAD = "payload_that_runs()"
+TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7"
+CONFIG: dict[str, Any] = {
+    "version": 1,
+    "default_persona": "maker",
+    "personas": {"maker": {"phase": "collaborate", "allow": ["*"]}},
+    "consent": {"max_open": 100},
+    "policy": {"rules": [{"name": "asks", "persona": "*", "tools": ["*"], "decision": "ask", "reason": "looked at"}]},
+}  # fmt: skip
+
+
+def tokens(count: int) -> str:
+    return "".join(f"k{n} = '{TOKEN[:-4]}{n:04d}xy'\n" for n in range(count))
+
+
+def diff(path: str, added: str, after: str = "") -> str:
+    size = 1 + bool(after)
+    tail = f" {after}\n" if after else ""
+    return f"--- a/{path}\n+++ b/{path}\n@@ -1,{size} +1,{size + 1} @@\n first\n+{added}\n{tail}"
+
+
+class Connection(BaseModel):
+    password: SecretStr = SecretStr("")
+    script: str = ""
+    headers: dict[str, str] = {}
+
+
+class Given(RootModel[dict[str, Any]]):
+    pass
+
+
+def tools() -> list[Tool]:
+    @tool("t.run", writes=["outside"])
+    async def run(files: dict[str, Any], code: str = "") -> str:
+        """Free keys."""
+        return "done"
+
+    async def shown(secret: SecretStr, code: str) -> str:
+        return f"run {code}"
+
+    @tool("t.login", writes=["outside"], preview=shown)
+    async def login(secret: SecretStr, code: str) -> str:
+        """A declared secret beside a program."""
+        return "done"
+
+    @tool("t.connect", writes=["outside"])
+    async def connect(connection: Connection, hooks: list[Connection] = []) -> str:  # noqa: B006
+        """Declared secrets inside of other things."""
+        return "done"
+
+    @tool("t.named", writes=["outside"])
+    async def named(token: str = "", api_key: Any = None, authorization: dict[str, str] | None = None) -> str:
+        """Called like secrets."""
+        return "done"
+
+    async def far(root: dict[str, Any]) -> str:
+        return "done"
+
+    schema = {
+        "type": "object",
+        "properties": {"credential": {"type": "string"}, "auth": {"type": "object"}, "cookies": {"type": "array"}},
+    }  # fmt: skip
+    foreign = Tool(
+        name="far.query", description="", run=far, args=Given, input_schema_override=schema, origin="imported",
+        effects=Effects.of(("outside",), ("outside",)),
+    )  # fmt: skip
+    return [run, login, connect, named, foreign]
+
+
+def free(key: str) -> tuple[str, dict[str, Any]]:
+    return "t.run", {"files": {key: PAYLOAD}, "code": f"exec(open({key!r}).read())"}
+
+
+WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{f"a free key called {key}": free(key) for key in (
+        "token", "password", "API_KEY", "apiKey", "Authorization", "my-secret", "cookies", "private_key", "x_credential", "bearer",
+    )},
+    "a free key that is a token": free(TOKEN + "xy"),
+    "two free keys that look alike once masked": (
+        "t.run", {"files": {TOKEN + "ab": PAYLOAD, TOKEN + "cd": "harmless"}}),
+    "the same the other way round": ("t.run", {"files": {TOKEN + "ab": "harmless", TOKEN + "cd": PAYLOAD}}),
+    "a free key three levels down": ("t.run", {"files": {"a": {"b": {"token": {"c": PAYLOAD}}}}}),
+    "a free key in a list": ("t.run", {"files": {"a": [{"password": PAYLOAD}]}}),
+    "exec.python with a file called token": (
+        "exec.python", {"code": "exec(open('token').read())", "files": {"token": PAYLOAD}}),
+    "exec.javascript with a file called secret": (
+        "exec.javascript", {"code": "import './secret'", "files": {"secret": PAYLOAD}}),
+    "an argument of an imported tool called credential": ("far.query", {"credential": PAYLOAD}),
+    "an object of an imported tool called auth": ("far.query", {"auth": {"x": PAYLOAD}}),
+    "a list of an imported tool called cookies": ("far.query", {"cookies": [PAYLOAD]}),
+    "an argument that the imported schema does not name": ("far.query", {"token": PAYLOAD}),
+    "an argument called token": ("t.named", {"token": PAYLOAD}),
+    "an object called authorization": ("t.named", {"authorization": {"x": PAYLOAD}}),
+    "anything called api_key": ("t.named", {"api_key": [{"x": [PAYLOAD]}]}),
+    "a secret that is a part of the program": ("t.login", {"secret": PAYLOAD, "code": f"a(); {PAYLOAD}"}),
+    "a secret that is all of the program": ("t.login", {"secret": PAYLOAD, "code": PAYLOAD}),
+    "what stands beside a declared secret": ("t.connect", {"connection": {"password": "x1y2z3", "script": PAYLOAD}}),
+    "a free key beside a declared secret": (
+        "t.connect", {"connection": {"password": "x1y2z3", "headers": {"token": PAYLOAD}}}),
+    "beside a declared secret in a list": (
+        "t.connect", {"connection": {}, "hooks": [{"password": PAYLOAD, "script": PAYLOAD}]}),
+    "301 tokens in the new content": ("fs.write", {"path": "new.txt", "content": tokens(301) + PAYLOAD}),
+    "1,500 tokens in the new content": ("fs.write", {"path": "new.txt", "content": PAYLOAD + "\n" + tokens(1500)}),
+    "301 tokens in the file as it was": ("fs.write", {"path": "many.txt", "content": PAYLOAD}),
+    "301 tokens in another file of the patch": (
+        "fs.patch", {"diff": diff("many.txt", "x", tokens(1).strip()) + diff("main.py", PAYLOAD)}),
+    "301 tokens in a file that is edited": ("fs.edit", {"path": "many.txt", "find": "first", "replace": PAYLOAD}),
+    "301 tokens in a file that is added to": ("fs.append", {"path": "many.txt", "text": PAYLOAD}),
+    "301 tokens beside a scratch file": ("fs.save", {"path": "scratch:a.txt", "content": tokens(301) + PAYLOAD}),
+    "a payload assigned to a name like a secret": (
+        "fs.write", {"path": "new.py", "content": f"password = \"{PAYLOAD}\"\n"}),
+    "a payload in base64 assigned to a token": (
+        "fs.write", {"path": "new.py", "content": f"api_token = '{base64.b64encode(PAYLOAD.encode() * 2).decode()}'"}),
+    "a payload in a private key": (
+        "fs.write", {"path": "new.txt", "content": "-----BEGIN " + f"PRIVATE KEY-----\n{'QUJD' * 16}\n{PAYLOAD}\n-----END " + "PRIVATE KEY-----\n"}),
+    "a payload as the password of an address": (
+        "fs.write", {"path": "new.sh", "content": f"curl https://u:{PAYLOAD}@x.example/\n"}),
+    "the file of a name that is a token": ("fs.write", {"path": f"{TOKEN}xy.py", "content": f"'{TOKEN}xy'\n{PAYLOAD}"}),
+    "the value of an edit that is a token elsewhere": (
+        "fs.edit", {"path": "main.py", "find": "first", "replace": f"password = '{PAYLOAD}'"}),
+}  # fmt: skip
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "many.txt").write_text("first\n" + tokens(301))
+    (project / "main.py").write_text("first\n")
+    return project
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_whoever_approves_sees_the_payload(root: Path, way: str) -> None:
+    name, args = WAYS[way]
+    async with toolgate.open(root, CONFIG, "memory", tools=tools()) as gate:
+        result = await gate.call(name, args, wait=False)
+        assert result.error is not None
+        assert result.error.code.value == "pending", result.error
+        (question,) = await gate.approvals()
+        told = json.dumps(dict(question.args)) + question.preview
+        wanted = base64.b64encode(PAYLOAD.encode() * 2).decode() if "base64" in way else PAYLOAD
+        assert wanted in told
+        if path := args.get("path"):
+            assert path in question.preview, "names of files are never masked"
+
+
+async def test_a_caller_cannot_keep_a_program_out_of_the_journal_by_the_names_it_chooses(root: Path) -> None:
+    allowed = CONFIG | {
+        "policy": {"rules": [{"name": "all", "persona": "*", "tools": ["*"], "decision": "allow"}]}
+    }
+    async with toolgate.open(root, allowed, "memory", tools=tools()) as gate:
+        for name, args in (free("token"), ("far.query", {"token": PAYLOAD})):
+            await gate.call(name, args)
+            (row,) = await gate.events(Filter(tool=name, kinds=("started",)))
+            assert PAYLOAD in row.body
+
+
+async def test_the_journal_keeps_nothing_of_what_looks_like_a_secret(root: Path) -> None:
+    async with toolgate.open(root, CONFIG, "memory", tools=tools()) as gate:
+        secret = TOKEN + "xy"
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("fs.write", {"path": "new.txt", "content": f"k = {secret}\n"}),
+            ("fs.patch", {"diff": diff("main.py", f"k = {secret}")}),
+            ("fs.edit", {"path": "main.py", "find": "first", "replace": secret}),
+            ("t.named", {"token": secret, "api_key": {"x": secret}}),
+            ("t.connect", {"connection": {"password": secret}}),
+            ("far.query", {"credential": secret}),
+        ]
+        for name, args in calls:
+            await gate.call(name, args, wait=False)
+        told = "".join([line async for line in gate.export()])
+        assert secret not in told
+        assert len(await gate.approvals()) == len(calls)
+
+
+Make = Callable[[str], dict[str, Any]]
+
+
+@pytest.mark.parametrize("make", [
+    lambda value: {"files": {value: "a", base64.b64encode(value.encode()).decode(): PAYLOAD}},
+    lambda value: {"files": {value[::-1]: PAYLOAD, value: "a"}},
+    lambda value: {"files": {"a": [value, {value: PAYLOAD}]}},
+])  # fmt: skip
+async def test_keys_that_are_values_of_the_vault_hide_nothing(root: Path, make: Make) -> None:
+    async with toolgate.open(root, CONFIG, tools=tools()) as gate:
+        assert gate.vault is not None
+        value = "correct-horse-battery-77"
+        gate.vault.set("DOOR", value)
+        result = await gate.call("t.run", make(value), wait=False)
+        (question,) = await gate.approvals()
+        told = json.dumps(dict(question.args))
+        assert PAYLOAD in told, result.error
+        assert value not in told
+        assert set(question.secrets) == {"DOOR"}
+        assert len(question.secrets["DOOR"]) == 12
