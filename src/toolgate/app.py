@@ -214,9 +214,31 @@ def _check_roots(setup: Setup, roots: Mapping[str, Path]) -> None:
                 f"the mount {name} is {root}, where tools could reach the keys in {keys}",
                 "choose another path, or set TOOLGATE_STATE_DIR to a directory outside every mount",
             )
+    _check_own(setup, roots)
     for inner, outer in permutations(roots, 2):
         if roots[inner].is_relative_to(roots[outer]):
             _check_nested(setup, roots, inner, outer)
+
+
+def _check_own(setup: Setup, roots: Mapping[str, Path]) -> None:
+    """toolgate's own files are where they seem to be, and a key is where no tool reads it."""
+    placing = Placing(roots)
+    for directory in (setup.local, setup.state_dir):
+        for path in directory.iterdir() if directory.is_dir() else ():
+            if path.is_symlink() and (names := placing.names(path.resolve())):
+                raise SetupError(
+                    f"{path} is a link to what tools can reach as {names[0]}",
+                    "make it a file or directory of its own",
+                )
+    if setup.config.ledger.key_file:
+        key = key_path(setup)
+        rules = setup.config.policy(True).mounts
+        for name in placing.names(key):
+            if rules[name.mount].refuse(name, written=False) is None:
+                raise SetupError(
+                    f"ledger.key_file: {key} is what tools can reach as {name}",
+                    "put the key into a place outside every mount",
+                )
 
 
 def _check_nested(setup: Setup, roots: Mapping[str, Path], inner: str, outer: str) -> None:

@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from toolgate.core.canonical import digest
 from toolgate.core.errors import NotAllowed
@@ -150,7 +151,7 @@ def _files(run: Run, shown: str, budget: _Budget) -> Iterator[tuple[str, str]]:
     while waiting:
         directory, before = waiting.pop()
         try:
-            entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+            entries = _entries(directory)
         except OSError:
             continue
         for entry in entries:
@@ -168,3 +169,8 @@ def _executable(entry: os.DirEntry[str]) -> bool:
     except OSError:
         return False
     return stat.S_ISREG(status.st_mode) and bool(status.st_mode & 0o111)
+
+
+def _entries(directory: str) -> list[os.DirEntry[str]]:
+    with os.scandir(directory) as entries:
+        return sorted(islice(entries, MOST_ENTRIES + 1), key=lambda entry: entry.name)
