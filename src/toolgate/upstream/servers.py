@@ -18,7 +18,7 @@ from toolgate.core.names import Registry
 from toolgate.core.tool import Tool, tool
 from toolgate.serverspec import ServerSpec, Sources
 from toolgate.upstream.definitions import difference
-from toolgate.upstream.filepins import FilePins
+from toolgate.upstream.filepins import ABSENT, FilePins
 from toolgate.upstream.inside import Inside
 from toolgate.upstream.reading import reading_tools
 from toolgate.upstream.server import Server
@@ -59,7 +59,7 @@ class Servers:
         }
         self._files = files or {}
         for name, server in self._all.items():
-            server.unchanged = partial(self._other_files, name)
+            server.unchanged = partial(self.other_files, name)
         self._directory: Stamp = None
         self._looked_at = 0.0
         self._stamps: dict[str, tuple[Stamp, Stamp]] = {}
@@ -186,7 +186,7 @@ class Servers:
         """Ask a server, or all whose tools are not known yet, what it offers. Each failure is its own."""
         if name:
             server = self._server(name)
-            if not await asyncio.to_thread(self._other_files, name):  # else a human must see them first
+            if not await asyncio.to_thread(self.other_files, name):  # else a human must see them first
                 await server.ready()
             return
         asked = [
@@ -201,7 +201,7 @@ class Servers:
         self.refresh()
         return [self._status(name) for name in self._all]
 
-    def _other_files(self, name: str) -> str:
+    def other_files(self, name: str) -> str:
         """Why it is not started although it was approved: it would be another program."""
         files, pins = self._files.get(name), self._store.pins(name)
         if files is None or not pins.tools or pins.launch != self._all[name].spec.launch:
@@ -210,7 +210,7 @@ class Servers:
 
     def _status(self, name: str) -> dict[str, Any]:
         listing, pins = self._listings[name], self._pins[name]
-        other = self._other_files(name)
+        other = self.other_files(name)
         standing = {full: self._held.get(full, "") or other for full in self._standing[name]}
         state = self._all[name].describe()
         if state["state"] == "idle" and not listing.launch:
@@ -231,7 +231,7 @@ class Servers:
         self.refresh()
         listing, pins = self._listings[name], self._pins[name]
         spec = self._all[name].spec
-        other, files = self._other_files(name), self._files_now(name)
+        other, files = self.other_files(name), self._files_now(name)
         found = []
         for local in sorted({*listing.good, *pins.tools}):
             seen, pinned = listing.good.get(local), pins.tools.get(local)
@@ -316,6 +316,12 @@ class Servers:
         return {
             "server": name, "approved": sorted(shown), "launch": spec.launch, "files": sorted(pins.files)[:MOST_TOLD]
         }  # fmt: skip
+
+    def files(self, name: str) -> list[str]:
+        """The files in mounts that it is started from, as far as they are there and their content is approved."""
+        files = self._files.get(name)
+        found = files.snapshot().files if files is not None else {}
+        return sorted(path for path, digest in found.items() if digest != ABSENT)
 
     def _files_now(self, name: str) -> str:
         files = self._files.get(name)
