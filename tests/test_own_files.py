@@ -114,6 +114,13 @@ def test_a_link_to_a_place_outside_every_mount_is_read(root: Path) -> None:
     assert configuration.load(root).default_persona == "a"
 
 
+def test_a_link_to_a_place_in_the_project_that_no_mount_has_is_read(root: Path) -> None:
+    (root / "conf").mkdir()
+    (root / "conf" / "p.yaml").write_text(POLICY + "mounts: {project: {path: docs}}\n")
+    (root / "toolgate.yaml").symlink_to("conf/p.yaml")
+    assert configuration.load(root).default_persona == "a"
+
+
 def test_what_is_checked_is_what_was_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Swapped for another file between reading and looking where it is."""
     file = root / "toolgate.yaml"

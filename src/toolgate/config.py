@@ -231,25 +231,32 @@ def load(root: Path) -> Config:
     return load_from(root / FILE, root)
 
 
-def load_from(file: Path, root: Path) -> Config:
-    """Read a configuration that will be in force: from a place that none of its mounts can write."""
-    text, status = _text(file)
-    check_config(file, status, root, Config.from_dict({"version": VERSION}).mounts)  # whatever it may say
-    loaded = loads(text, str(file))
+def load_from(file: Path, root: Path, mounts: Mapping[str, MountSpec] | None = None) -> Config:
+    """Read a configuration that will be in force: from a place that no mount can write, neither one of its own nor
+    one of those that are open."""
+    raw, status = _bytes(file)
+    if mounts is not None:
+        check_config(file, status, root, mounts)
+    try:
+        loaded = loads(_decoded(raw, file), str(file))
+    except ConfigError:
+        # it may have been broken on purpose: not even its mistake is believed then
+        check_config(file, status, root, Config.from_dict({"version": VERSION}).mounts)
+        raise
     check_config(file, status, root, loaded.mounts)
     return loaded
 
 
 def read(file: Path) -> Config:
     """Read a configuration wherever it is, such as a policy to be tried."""
-    return loads(_text(file)[0], str(file))
+    return loads(_text(file), str(file))
 
 
 def problems(root: Path) -> list[ConfigError]:
     """Everything that is wrong with `toolgate.yaml` of a project, as far as it can be told in one go, by its lines."""
     file = root / FILE
     try:
-        document = yamlfile.read(_text(file)[0], str(file))
+        document = yamlfile.read(_text(file), str(file))
         found = every(Config.model_validate, document.data)
         if not found:
             load(root)
@@ -303,10 +310,13 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def _text(file: Path) -> tuple[str, os.stat_result]:
-    raw, status = _bytes(file)
+def _text(file: Path) -> str:
+    return _decoded(_bytes(file)[0], file)
+
+
+def _decoded(raw: bytes, file: Path) -> str:
     try:
-        return raw.decode("utf-8-sig"), status
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ConfigError("it is not UTF-8 text", "save it as UTF-8", str(file), line) from None

@@ -72,7 +72,8 @@ class LivePolicy:
         source = self._source
         assert source is not None
         try:
-            config = configuration.load_from(source.absolute(), self._root or source.absolute().parent)
+            source = source.absolute()
+            config = configuration.load_from(source, self._root or source.parent, self.config.mounts)
             self._policy, self.config = self._made(config), config
             self._error = None
         except Exception as error:  # whatever it is: the policy from before is not in force any more

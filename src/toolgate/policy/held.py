@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.paths import MountPath
@@ -113,5 +114,7 @@ def asked(decision: Decision, found: Sequence[tuple[MountPath, HeldPlace]]) -> D
     return Decision(Verdict.ASK, reason, RULE, 1, singly=True)
 
 
+@lru_cache(maxsize=4096)
 def _names(path: MountPath) -> Place:
+    """Remembered: a call's paths are asked about when it is planned, decided and begun."""
     return tuple(fold(name) for name in path.relative.split("/") if name not in ("", "."))

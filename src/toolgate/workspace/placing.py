@@ -24,6 +24,7 @@ class Placing:
         self._known: dict[str, Identity | None] = {}
         self._doors: dict[Identity, list[tuple[str, str]]] = {}
         """Directories, and files that something is mounted on, that are in a mount: which one, and where in it."""
+        self._named: dict[str, list[MountPath]] = {}
         below = mount_points()
         for name, root in roots.items():
             top = os.path.realpath(root)
@@ -34,13 +35,18 @@ class Placing:
 
     def names(self, path: str | Path) -> list[MountPath]:
         """Every name that a mount has for it, whether or not it is there; as written and where links lead."""
+        if str(path) not in self._named:
+            self._named[str(path)] = list(self._look(str(path)))
+        return self._named[str(path)]
+
+    def _look(self, path: str) -> dict[MountPath, None]:
         found: dict[MountPath, None] = {}
         for spelled in dict.fromkeys((os.path.normpath(path), os.path.realpath(path))):
             for above, rest in _upwards(spelled):
                 for mount, relative in self._doors.get(self._identity(above) or (-1, -1), ()):
                     whole = "/".join(part for part in (relative, rest) if part) or "."
                     found[MountPath(f"{mount}:{whole}")] = None
-        return list(found)
+        return found
 
     def _door(self, path: str, mount: str, relative: str) -> None:
         identity = self._identity(path)
