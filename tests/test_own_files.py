@@ -294,4 +294,4 @@ async def test_toolgates_own_installation_in_a_mount_is_held(
         args = {"path": "venv/lib/python3.11/site-packages/toolgate/app.py", "content": "x"}
         asked = await gate.call("fs.write", args, wait=False)
         assert asked.error.code == "pending"
-        assert "by toolgate's own interpreter" in asked.error.message
+        assert "as toolgate's own interpreter" in asked.error.message

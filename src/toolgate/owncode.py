@@ -94,7 +94,7 @@ def _installed(placing: Placing, environ: Mapping[str, str]) -> Iterator[HeldPla
     if sys.prefix != sys.base_prefix:
         places.append((sys.prefix, "toolgate's own interpreter"))
     places += [
-        (entry, "toolgate, which looks for programs there")
+        (entry, "a program that it finds on its PATH")
         for entry in environ.get("PATH", "").split(os.pathsep)
         if os.path.isabs(entry)
     ]

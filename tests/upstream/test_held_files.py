@@ -139,6 +139,38 @@ def test_what_it_is_not_started_from_is_not_held(project: Path, server: dict[str
     assert held_by(project, server).find(MountPath.parse(path)) is None
 
 
+def test_what_links_beside_a_program_lead_to_is_held(project: Path) -> None:
+    (project / "tools" / "part").symlink_to("../src")
+    (project / "tools" / "one.py").symlink_to("../lib/vendored.py")
+    held = held_by(project, PY)
+    for name in ("src/app.py", "src/new.py", "lib/vendored.py"):
+        assert held.find(MountPath.parse(name)), name
+    assert held.find(MountPath.parse("lib/other.py")) is None
+    pins = own_code(Config.from_dict({"version": 1, "servers": {"up": PY}}), project, None, None, {}).servers[
+        "up"
+    ]
+    before = pins.snapshot().files
+    (project / "src" / "app.py").write_text("evil")
+    assert "src/app.py has changed" in pins.check(before)
+
+
+def test_packages_that_are_installed_as_links_are_held(project: Path) -> None:
+    (project / "node_modules" / "@own").mkdir(parents=True)
+    (project / "node_modules" / "@own" / "lib").symlink_to("../../web/lib")
+    held = held_by(project, {"command": "node", "args": ["bin/run"]})
+    assert held.find(MountPath.parse("web/lib/a.js"))
+    packages = project.parent / "env" / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    (project.parent / "env" / "pyvenv.cfg").write_text("")
+    (project.parent / "env" / "bin").mkdir()
+    (project.parent / "env" / "bin" / "server").write_text("#!/usr/bin/python3\n")
+    (packages / "own.pth").write_text(f"{project}/src\n")
+    (packages / "__editable___own_finder.py").write_text(f"MAPPING = {{'pkg': '{project}/pkg'}}\n")
+    held = held_by(project, {"command": str(project.parent / "env" / "bin" / "server")})
+    for name in ("src/app.py", "pkg/main.py"):
+        assert held.find(MountPath.parse(name)), name
+
+
 def test_a_file_is_held_by_every_mount_that_leads_to_it(project: Path) -> None:
     (project.parent / "far").mkdir()
     (project.parent / "far" / "s.py").write_text("")
@@ -206,7 +238,7 @@ async def test_every_way_of_writing_it_asks_whatever_the_rules_say(project: Path
             assert code(asked) == "pending", (name, args, asked.error)
             question = next(one for one in await gate.approvals() if one.id == asked.data["question"])
             assert question.rule == "hard:held"
-            assert "run by toolgate outside the sandbox, by the server up" in question.reason
+            assert "run by toolgate outside the sandbox, as the server up" in question.reason
             await gate.answer(question.id, "deny")
         assert (project / "tools" / "server.py").read_text() == "{}\n"
 
@@ -241,7 +273,7 @@ async def test_taking_back_a_write_of_it_asks_too(project: Path) -> None:
         assert done.ok, done.error
         undone = await gate.undo(done.meta.call_id, wait=False)
         assert code(undone) == "pending"
-        assert "outside the sandbox, by the server up" in undone.error.message
+        assert "outside the sandbox, as the server up" in undone.error.message
 
 
 def shown(gate: Gate) -> dict[str, str]:

@@ -106,7 +106,7 @@ def asked(decision: Decision, found: Sequence[tuple[MountPath, HeldPlace]]) -> D
     """The decision, made to ask. Only an approval of this very call counts, no grant; a deny stays one."""
     if not found or decision.verdict is Verdict.DENY:
         return decision
-    named = [f"{path.shown} is run by toolgate outside the sandbox, by {one.by}" for path, one in found]
+    named = [f"{path.shown} is run by toolgate outside the sandbox, as {one.by}" for path, one in found]
     more = f" and {len(named) - MOST_NAMED:,} more files" if len(named) > MOST_NAMED else ""
     reason = f"{'; '.join(named[:MOST_NAMED])}{more}: whoever writes it decides what runs with your rights"
     if decision.verdict is Verdict.ASK:

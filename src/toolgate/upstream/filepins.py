@@ -16,6 +16,7 @@ from toolgate.core.canonical import digest
 from toolgate.core.errors import NotAllowed
 from toolgate.core.paths import MountPath
 from toolgate.policy.held import FAMILIES, HeldPlace
+from toolgate.upstream.linked import links
 from toolgate.upstream.runs import Run
 from toolgate.workspace.placing import Placing
 
@@ -45,7 +46,7 @@ class FilePins:
     """What one server is started from, as far as it lies in mounts."""
 
     def __init__(self, name: str, runs: list[Run], placing: Placing) -> None:
-        self._found = [(run, names) for run in runs if (names := _names(run, placing))]
+        self._found = [(run, names) for run in _followed(runs, placing) if (names := _names(run, placing))]
         self.places = [
             HeldPlace(name_in, f"the server {name}", run.endings)
             for run, names in self._found
@@ -102,6 +103,22 @@ def _listed(said: list[str]) -> str:
 def _names(run: Run, placing: Placing) -> list[MountPath]:
     names = placing.names(run.path)
     return names if run.whole else [name for name in names if name.relative != "."]
+
+
+def _followed(runs: list[Run], placing: Placing) -> list[Run]:
+    """With what the links in their directories lead to: a program loads that, too."""
+    found = dict.fromkeys(runs)
+    waiting = list(runs)
+    while waiting and len(found) < MOST_FILES:
+        run = waiting.pop()
+        if not _names(run, placing) or not os.path.isdir(run.path):
+            continue
+        for end in links(run.path, _PASSED):
+            more = Run(end, run.endings if os.path.isdir(end) else (), run.pinned, whole=False)
+            if more not in found:
+                found[more] = None
+                waiting.append(more)
+    return list(found)
 
 
 class _TooMuch(Exception):

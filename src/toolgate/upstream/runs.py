@@ -16,6 +16,7 @@ from pathlib import Path
 from toolgate.core.errors import Unavailable
 from toolgate.policy.held import NODE, PYTHON, family_of
 from toolgate.serverspec import ServerSpec, Sources, filled
+from toolgate.upstream.linked import editable
 from toolgate.upstream.way import INHERITED
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(w|t)?(\.exe)?")
@@ -185,6 +186,7 @@ class _Reading:
             yield from _modules(self.cwd)
         if words & {"uv", "poetry", "pdm", "hatch", "rye", "pixi", "pipenv"}:
             yield Run(self.at(".venv"), pinned=False)
+            yield from (Run(source, PYTHON) for source in editable(self.at(".venv")))
         if self._from_cwd() and not self._isolated():
             yield Run(self.cwd, PYTHON)
 
@@ -212,6 +214,7 @@ class _Reading:
         if os.path.isfile(os.path.join(home, "pyvenv.cfg")):
             yield Run(os.path.join(home, "pyvenv.cfg"))
             yield Run(home, pinned=False)
+            yield from (Run(source, PYTHON) for source in editable(home))
             return
         for beside in {above, os.path.dirname(os.path.realpath(path))}:
             family = family_of(os.path.basename(path)) or _by_first_line(path) or self._by_interpreter(path)
