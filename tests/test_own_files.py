@@ -281,6 +281,11 @@ def test_a_second_name_of_a_directory_is_found(root: Path, monkeypatch: pytest.M
     assert set(found) == {MountPath("project:docs/again/p.yaml"), MountPath("project:docs/file")}
 
 
+def test_a_mount_that_is_not_there_yet_has_names_for_what_will_be_in_it(root: Path) -> None:
+    found = placing.Placing({"lib": root / "later"}).names(root / "later" / "x.py")
+    assert found == [MountPath("lib:x.py")]
+
+
 def test_the_kernels_list_of_mounts_is_read() -> None:
     assert "/" in placing.mount_points()
 

@@ -19,6 +19,7 @@ from toolgate.core.effects import Effects
 from toolgate.core.paths import MountPath
 from toolgate.policy.dotfiles import USUAL, Dotfiles
 from toolgate.policy.globs import PathGlob, fold, path_glob, text_glob
+from toolgate.policy.held import Held
 from toolgate.policy.model import MountSpec
 
 BLOCKED: tuple[str, ...] = (
@@ -134,16 +135,20 @@ class MountRules:
     max_bytes: int
     base: Place = ()
     named: Named = Named()
+    held: Held = field(default_factory=Held)
+    """What toolgate runs of it: for those who write without a question."""
     inner: dict[Place, str] = field(default_factory=dict)
     """The mounts that lie within this one."""
     placed: frozenset[str] = frozenset()
     """The last names of what is refused for where it is, folded: only of these the place must be looked at."""
 
     @classmethod
-    def all_of(cls, specs: Mapping[str, MountSpec], named: Named) -> dict[str, MountRules]:
+    def all_of(
+        cls, specs: Mapping[str, MountSpec], named: Named, held: Held | None = None
+    ) -> dict[str, MountRules]:
         found = {name: cls.of(name, spec) for name, spec in specs.items()}
         for one in found.values():
-            one.named = named
+            one.named, one.held = named, held or one.held
             one.inner = {
                 other.base: other.name
                 for other in found.values()

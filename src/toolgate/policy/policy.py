@@ -89,7 +89,7 @@ class Policy:
         self.scan = scan or ScanSpec()
         self.named = named or Named()
         self.held = held or Held()
-        self.mounts = MountRules.all_of(mounts, self.named)
+        self.mounts = MountRules.all_of(mounts, self.named, self.held)
         self.manifest = self.parts.policy.profile == "manifest"
         self.personas = {name: Persona.of(name, personas) for name in personas}
         self._lines = {

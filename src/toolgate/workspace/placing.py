@@ -22,7 +22,7 @@ class Placing:
 
     def __init__(self, roots: Mapping[str, Path]) -> None:
         self._known: dict[str, Identity | None] = {}
-        self._doors: dict[Identity, list[tuple[str, str]]] = {}
+        self._doors: dict[Identity | str, list[tuple[str, str]]] = {}
         """Directories, and files that something is mounted on, that are in a mount: which one, and where in it."""
         self._named: dict[str, list[MountPath]] = {}
         below = mount_points()
@@ -43,15 +43,14 @@ class Placing:
         found: dict[MountPath, None] = {}
         for spelled in dict.fromkeys((os.path.normpath(path), os.path.realpath(path))):
             for above, rest in _upwards(spelled):
-                for mount, relative in self._doors.get(self._identity(above) or (-1, -1), ()):
+                # by its path where it is not there yet
+                for mount, relative in self._doors.get(self._identity(above) or above, ()):
                     whole = "/".join(part for part in (relative, rest) if part) or "."
                     found[MountPath(f"{mount}:{whole}")] = None
         return found
 
     def _door(self, path: str, mount: str, relative: str) -> None:
-        identity = self._identity(path)
-        if identity is not None:
-            self._doors.setdefault(identity, []).append((mount, relative))
+        self._doors.setdefault(self._identity(path) or path, []).append((mount, relative))
 
     def _identity(self, path: str) -> Identity | None:
         if path not in self._known:

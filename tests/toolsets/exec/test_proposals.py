@@ -324,3 +324,11 @@ async def test_a_program_cannot_propose_a_held_file_without_a_question(root: Pat
         assert found["proposal"]["state"] != "applied"
         assert script.seen[0].rule == "hard:held"
         assert (root / "src" / "app.py").read_text() == "print('app')\n"
+
+
+async def test_what_a_program_leaves_is_not_saved_where_a_server_loads_code_from(root: Path) -> None:
+    policy = FREE | {"servers": {"up": {"command": "python3", "env": {"PYTHONPATH": ".toolgate/scratch"}}}}
+    async with opened(root, policy=policy) as (gate, _):
+        found = good(await gate.call("exec.python", {"code": "open('json.py', 'w').write('x')"}))
+        assert found["files"] == []
+        assert "outside the sandbox, as the server up" in str(found["warnings"])
