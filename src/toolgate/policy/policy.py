@@ -156,7 +156,9 @@ class Policy:
         decision = standings[0].decide(facts)
         for standing in standings[1:]:
             decision = joined(decision, standing.decide(facts))
-        decision = asked(self.profiled(decision, facts.tool), self.holding(facts))
+        decision = self.profiled(decision, facts.tool)
+        if self.held.places:
+            decision = asked(decision, self.holding(facts))
         if plain and not any(standing.conditional for standing in standings):
             self._plain[facts.persona, facts.tool.definition] = (
                 decision  # nothing about a call could change it
