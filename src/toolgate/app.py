@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolgate import plugins, trust
-from toolgate.config import Config
+from toolgate.config import Config, environment
 from toolgate.consent.desk import Desk
 from toolgate.consent.notify import notifiers
 from toolgate.core.clock import Clock
@@ -40,6 +41,8 @@ from toolgate.opening import (
     prepare,
     prepare_ledger,
 )
+from toolgate.owncode import OwnCode, imported_from, own_code
+from toolgate.ownfiles import mount_roots
 from toolgate.secrets.redactor import VaultRedactor
 from toolgate.secrets.scan import ContentScanner
 from toolgate.secrets.vault import Vault
@@ -54,6 +57,7 @@ from toolgate.workspace.git.repositories import Repositories
 from toolgate.workspace.images import Images
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.outline.outline import Outliner
+from toolgate.workspace.placing import Placing
 
 if TYPE_CHECKING:
     from toolgate.jobs.jobs import Jobs
@@ -81,8 +85,8 @@ async def _assemble(
     setup: Setup, stack: AsyncExitStack, own: Sequence[Tool], more: Sequence[plugins.Plugin],
     channels: Sequence[Channel], clock: Clock | None, keys: Keys | None,
 ) -> Gate:  # fmt: skip
-    live = LivePolicy(setup.config, setup.source, setup.trusted)
     backend = backend_of(setup)
+    live = LivePolicy(setup.config, setup.source, setup.trusted, setup.root, _own_code(setup, backend))
     owners = _owners(setup, backend)
     ledger = Ledger(backend, keys or await keys_of(setup, backend), clock, live.windows)
     if keys is None:  # what a program hands in is not looked for in a file
@@ -118,7 +122,7 @@ async def _assemble(
     gate.make_jobs = lambda: _jobs(setup, gate)
     stack.push_async_callback(gate.close_jobs)
     ready = [*_history(setup, stack, services, live), *_programs(setup, stack, services, live, gate)]
-    _register(setup, services, gate, ready, own, more)
+    _register(setup, services, gate, ready, own, more, live)
     if setup.trusted and setup.config.servers:
         from toolgate.upstream.inside import Inside
         from toolgate.upstream.wiring import servers_of
@@ -126,7 +130,7 @@ async def _assemble(
         gate.upstream = servers_of(
             setup.config.servers, setup.root, setup.state_dir, services.registry,
             lambda name: _value(vault, name), redactor.redact,
-            Inside(gate.call, ledger.tell),
+            Inside(gate.call, ledger.tell), live.opened_with.servers,
         )  # fmt: skip
         stack.push_async_callback(gate.upstream.close)
     await reconcile_dead(services)
@@ -167,7 +171,7 @@ def _owners(setup: Setup, backend: Backend) -> Owners:
 def _files(setup: Setup, stack: AsyncExitStack, live: LivePolicy) -> WorkspaceFiles | None:
     if not setup.trusted:
         return None
-    roots = {name: (setup.root / mount.path).resolve() for name, mount in setup.config.mounts.items()}
+    roots = mount_roots(setup.root, setup.config.mounts)
     _check_roots(setup, roots)
     setup.local.mkdir(mode=0o700, exist_ok=True)
     for name in ("scratch",):
@@ -210,9 +214,31 @@ def _check_roots(setup: Setup, roots: Mapping[str, Path]) -> None:
                 f"the mount {name} is {root}, where tools could reach the keys in {keys}",
                 "choose another path, or set TOOLGATE_STATE_DIR to a directory outside every mount",
             )
+    _check_own(setup, roots)
     for inner, outer in permutations(roots, 2):
         if roots[inner].is_relative_to(roots[outer]):
             _check_nested(setup, roots, inner, outer)
+
+
+def _check_own(setup: Setup, roots: Mapping[str, Path]) -> None:
+    """toolgate's own files are where they seem to be, and a key is where no tool reads it."""
+    placing = Placing(roots)
+    for directory in (setup.local, setup.state_dir):
+        for path in directory.iterdir() if directory.is_dir() else ():
+            if path.is_symlink() and (names := placing.names(path.resolve())):
+                raise SetupError(
+                    f"{path} is a link to what tools can reach as {names[0]}",
+                    "make it a file or directory of its own",
+                )
+    if setup.config.ledger.key_file:
+        key = key_path(setup)
+        rules = setup.config.policy(True).mounts
+        for name in placing.names(key):
+            if rules[name.mount].refuse(name, written=False) is None:
+                raise SetupError(
+                    f"ledger.key_file: {key} is what tools can reach as {name}",
+                    "put the key into a place outside every mount",
+                )
 
 
 def _check_nested(setup: Setup, roots: Mapping[str, Path], inner: str, outer: str) -> None:
@@ -253,7 +279,7 @@ def _programs(
 
 def _register(
     setup: Setup, services: Services, gate: Gate, ready: Sequence[Tool], own: Sequence[Tool],
-    more: Sequence[plugins.Plugin],
+    more: Sequence[plugins.Plugin], live: LivePolicy,
 ) -> None:  # fmt: skip
     built_in = [
         *tools.toolset(services.registry, lambda who, tool: services.rules().outlook(who, tool)),
@@ -268,11 +294,28 @@ def _register(
         built_in += fs_patch.toolset(services.files)
     for tool in (*built_in, *ready):
         services.registry.add(tool)
-    named = [plugins.load(spec, setup.root) for spec in setup.config.plugins] if setup.trusted else []
+    known = frozenset(sys.modules)
+    named = _plugins(setup)
     brought = (tool for plugin in (*more, *named) for tool in plugin(services))
     for tool in (*own, *brought):
         services.registry.add(tool)
         tool.definition  # noqa: B018 - schemas are worked out late; what is wrong with a stranger's is said now
+    if named:
+        live.shut(imported_from(Placing(mount_roots(setup.root, setup.config.mounts)), known))
+
+
+def _plugins(setup: Setup) -> list[plugins.Plugin]:
+    if not setup.trusted or not setup.config.plugins:
+        return []
+    placing = Placing(mount_roots(setup.root, setup.config.mounts))
+    return [plugins.load(spec, setup.root, placing) for spec in setup.config.plugins]
+
+
+def _own_code(setup: Setup, backend: Backend) -> Callable[[Config], OwnCode] | None:
+    if not setup.trusted:
+        return None  # nothing of it is loaded or run
+    database = backend.path if isinstance(backend, SqliteBackend) else None
+    return lambda config: own_code(config, setup.root, setup.source, database, environment())
 
 
 async def _remember_policy(services: Services) -> None:

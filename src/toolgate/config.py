@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,10 +17,12 @@ from toolgate import yamlfile
 from toolgate.configflaws import MOST, every, flaws_of
 from toolgate.core.errors import ConfigError, NotAllowed
 from toolgate.core.names import HUMAN, PERSONA
-from toolgate.core.paths import MOUNT, folded
+from toolgate.core.paths import MOUNT, MountPath, folded
 from toolgate.ledgerspec import LedgerSpec, rescued
+from toolgate.ownfiles import check_config, read_once
 from toolgate.policy.checks import Parts, flaws
 from toolgate.policy.hard import Named
+from toolgate.policy.held import Held, HeldPlace
 from toolgate.policy.model import (
     WHOLE,
     Flaw,
@@ -198,7 +199,10 @@ class Config(Strict):
         """For library users: the same checks, without a file to point at."""
         return _validated(dict(data) if isinstance(data, Mapping) else data, yamlfile.Document(data), "")
 
-    def policy(self, trusted: bool) -> Policy:
+    def policy(
+        self, trusted: bool, loaded: Iterable[MountPath] = (), held: Iterable[HeldPlace] = ()
+    ) -> Policy:
+        """`loaded` and `held` are what toolgate loads and runs of the files in mounts; see `owncode.py`."""
         own = ("ledger.undo", "servers.approve") if self.servers else ("ledger.undo",)
         human = PersonaSpec(phase="collaborate", allow=own, mounts=tuple(self.mounts))
         files = [plugin for plugin in self.plugins if plugin.startswith("./")]
@@ -209,7 +213,8 @@ class Config(Strict):
             self.policy_spec,
             self.limits,
             trusted=trusted,
-            named=Named.of(files, keys),
+            named=Named.of(files, keys).also(loaded),
+            held=Held.of(held),
             scan=self.scan,
         )
 
@@ -222,7 +227,24 @@ def check_persona(name: str, config: Config) -> None:
 
 def load(root: Path) -> Config:
     """Read `toolgate.yaml` of a project."""
-    return read(root / FILE)
+    root = root.resolve()
+    return load_from(root / FILE, root)
+
+
+def load_from(file: Path, root: Path, mounts: Mapping[str, MountSpec] | None = None) -> Config:
+    """Read a configuration that will be in force: from a place that no mount can write, neither one of its own nor
+    one of those that are open."""
+    raw, status = _bytes(file)
+    if mounts is not None:
+        check_config(file, status, root, mounts)
+    try:
+        loaded = loads(_decoded(raw, file), str(file))
+    except ConfigError:
+        # it may have been broken on purpose: not even its mistake is believed then
+        check_config(file, status, root, Config.from_dict({"version": VERSION}).mounts)
+        raise
+    check_config(file, status, root, loaded.mounts)
+    return loaded
 
 
 def read(file: Path) -> Config:
@@ -236,6 +258,8 @@ def problems(root: Path) -> list[ConfigError]:
     try:
         document = yamlfile.read(_text(file), str(file))
         found = every(Config.model_validate, document.data)
+        if not found:
+            load(root)
     except ConfigError as error:
         return [error]
     except RecursionError:
@@ -252,7 +276,7 @@ def ledger_of(file: Path, problem: ConfigError) -> Config:
     """All that may still be believed of a file with this problem: which ledger it means. One who wants to stop
     everything must not stop another ledger than the one that is in use, so what cannot be known is refused."""
     try:
-        spec = rescued(_bytes(file).decode("utf-8-sig", "replace"))
+        spec = rescued(_bytes(file)[0].decode("utf-8-sig", "replace"))
     except ConfigError:
         spec = None
     if spec is None:
@@ -287,7 +311,10 @@ def schema() -> dict[str, Any]:
 
 
 def _text(file: Path) -> str:
-    raw = _bytes(file)
+    return _decoded(_bytes(file)[0], file)
+
+
+def _decoded(raw: bytes, file: Path) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -295,13 +322,11 @@ def _text(file: Path) -> str:
         raise ConfigError("it is not UTF-8 text", "save it as UTF-8", str(file), line) from None
 
 
-def _bytes(file: Path) -> bytes:
+def _bytes(file: Path) -> tuple[bytes, os.stat_result]:
     try:
-        # Without O_NONBLOCK, a FIFO in its place would hold us until somebody writes into it.
-        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise ConfigError("it is not a regular file", "put a file in its place", str(file))
-            raw = stream.read(yamlfile.MAX_BYTES + 1)
+        raw, status = read_once(file, yamlfile.MAX_BYTES)
+    except ValueError as error:
+        raise ConfigError(str(error), "put a file in its place", str(file)) from None
     except FileNotFoundError:
         raise ConfigError("there is no such file", "run `toolgate init`", str(file)) from None
     except OSError as error:
@@ -310,7 +335,7 @@ def _bytes(file: Path) -> bytes:
         ) from None
     if len(raw) > yamlfile.MAX_BYTES:
         raise ConfigError(f"it is larger than {yamlfile.MAX_BYTES:,} bytes", "shorten it", str(file))
-    return raw
+    return raw, status
 
 
 def _mounts(given: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -147,7 +147,9 @@ class Gate:
             await aside
         assert flow.facts is not None
         paused = await self.services.ledger.look(lambda state, now: dict(state.paused))
-        return Facts(persona, flow.facts.tool, flow.facts.args, flow.facts.effects, flow.facts.paths, paused)
+        found = flow.facts
+        changed = found.paths if found.tool.plan is not None and found.effects.writes else None
+        return replace(found, paused=paused, changed=changed)
 
     def _persona(self, persona: str | None) -> str:
         return persona or self._policy.config.default_persona or "nobody"

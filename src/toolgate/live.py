@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from toolgate import config as configuration
 from toolgate.config import Config
 from toolgate.consent.desk import Settings
 from toolgate.core.errors import Unavailable
+from toolgate.core.paths import MountPath
 from toolgate.core.ports import Window
 from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.ledger.ledger import Ledger
+from toolgate.owncode import OwnCode
 from toolgate.policy.policy import Policy
 
 
 class LivePolicy:
     """The policy in force, read again whenever its file changes. A broken file stops everything: fail closed."""
 
-    def __init__(self, config: Config, source: Path | None, trusted: bool) -> None:
-        self._source, self._trusted = source, trusted
+    def __init__(
+        self, config: Config, source: Path | None, trusted: bool, root: Path | None = None,
+        own_code: Callable[[Config], OwnCode] | None = None,
+    ) -> None:  # fmt: skip
+        self._source, self._trusted, self._root = source, trusted, root
+        self._own_code = own_code
+        self.opened_with = own_code(config) if own_code is not None else OwnCode()
+        """What runs as long as the gate is open, whatever the file says later."""
         self._file = str(source)
         self._stamp = self._look()
         self.config = config
-        self._policy = config.policy(trusted)
+        self._policy = self._made(config)
         self._error: Exception | None = None
         self.ledger: Ledger | None = None
         self.services: Services | None = None
@@ -35,6 +44,17 @@ class LivePolicy:
         if self._error is not None:
             raise self._error
         return self._policy
+
+    def _made(self, config: Config) -> Policy:
+        found = self.opened_with
+        if self._own_code is not None and hasattr(self, "config"):
+            found = found.also(self._own_code(config))
+        return config.policy(self._trusted, found.own, found.held)
+
+    def shut(self, paths: Iterable[MountPath]) -> None:
+        """Plugins have loaded these: no tool writes them from now on."""
+        self.opened_with = self.opened_with.also(OwnCode(tuple(paths)))
+        self._policy = self._made(self.config)
 
     def windows(self, persona: str, tool: str) -> tuple[Window, ...]:
         return self._policy.windows(persona, tool) if persona in self._policy.personas else ()
@@ -52,8 +72,9 @@ class LivePolicy:
         source = self._source
         assert source is not None
         try:
-            self.config = configuration.read(source)
-            self._policy = self.config.policy(self._trusted)
+            source = source.absolute()
+            config = configuration.load_from(source, self._root or source.parent, self.config.mounts)
+            self._policy, self.config = self._made(config), config
             self._error = None
         except Exception as error:  # whatever it is: the policy from before is not in force any more
             fix = getattr(error, "fix", "") or "repair the file"

@@ -22,6 +22,7 @@ from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
 from toolgate.live import consent_settings
+from toolgate.ownfiles import WritableConfig
 from toolgate.record import Record
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Head, Job, Transaction
@@ -81,7 +82,7 @@ def prepare(
             source = Path(config)
             if not source.exists():
                 raise SetupError(f"there is no configuration file {source}", "check the path")
-            loaded = configuration.read(source)
+            loaded = configuration.load_from(source.absolute(), root)
         else:
             loaded = config if isinstance(config, Config) else Config.from_dict(config)
     return Setup(root, source, loaded, trusted, database or loaded.ledger.database, state_dir)
@@ -100,6 +101,8 @@ def prepare_ledger(root: Path) -> Setup:
                 "restore the file, or run `toolgate init`",
             )
         return setup
+    except WritableConfig:
+        raise  # a tool may have written which ledger it means
     except ConfigError as problem:
         root, state_dir = root.resolve(), configuration.state_dir()
         if not trust.is_trusted(root, state_dir):

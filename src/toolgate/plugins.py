@@ -16,16 +16,19 @@ from typing import Any
 from toolgate.core.errors import SetupError
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
+from toolgate.ownfiles import exposed, read_once
+from toolgate.workspace.placing import Placing
 
 Plugin = Callable[[Services], Iterable[Tool]]
 DEFAULT_FUNCTION = "toolset"
+MAX_BYTES = 16 << 20
 
 
-def load(spec: str, root: Path) -> Plugin:
+def load(spec: str, root: Path, placing: Placing) -> Plugin:
     module_name, _, function = spec.partition(":")
     try:
         module = (
-            _from_file(root, module_name)
+            _from_file(root, module_name, placing)
             if module_name.endswith(".py")
             else importlib.import_module(module_name)
         )
@@ -43,17 +46,28 @@ def load(spec: str, root: Path) -> Plugin:
     return plugin
 
 
-def _from_file(root: Path, name: str) -> Any:
+def _from_file(root: Path, name: str, placing: Placing) -> Any:
+    """Compiled from the bytes that were read from the file that was checked: no bytecode of it is looked for."""
     path = (root / name).resolve()
     if not path.is_relative_to(root.resolve()):
         raise SetupError(
             f"the plugin file {name!r} is outside the project",
             "keep plugin files inside, or install a package",
         )
+    file = root.resolve() / name
+    try:
+        source, status = read_once(file, MAX_BYTES)
+    except (OSError, ValueError) as error:
+        raise SetupError(f"the plugin file {name!r} cannot be read: {error}", "check the path") from None
+    if len(source) > MAX_BYTES:
+        raise SetupError(f"the plugin file {name!r} is larger than {MAX_BYTES:,} bytes", "make it smaller")
+    message, fix = exposed(file, status, placing)
+    if message:
+        raise SetupError(f"the plugin file {name!r} is not loaded: {message}", fix)
     spec = importlib.util.spec_from_file_location(f"toolgate_plugin_{path.stem}", path)
-    if spec is None or spec.loader is None:
+    if spec is None:
         raise SetupError(f"the plugin file {name!r} cannot be read", "check the path")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     return module

@@ -46,6 +46,8 @@ class ServerSpec(Strict):
     """All it gets beside PATH, HOME, LANG, LC_ALL, TMPDIR and TZ."""
     cwd: str | None = None
     """Absent: the project."""
+    data: tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...] = ()
+    """Files and directories among the arguments that are data: they are not held as what it is started from."""
     url: Annotated[str, Field(max_length=4096)] | None = None
     transport: Transport | None = None
     """Absent: `stdio` with a command, `http` (streamable) with a url; `sse` is the old way."""
@@ -79,7 +81,13 @@ class ServerSpec(Strict):
         if (kind == "stdio") != (self.command is not None):
             fix = "remove it, or use `stdio` with a command, `http` or `sse` with a url"
             raise flawed(f"the transport `{kind}` does not fit", fix, "transport")
-        for name, other in (("args", "url"), ("env", "url"), ("cwd", "url"), ("headers", "command")):
+        for name, other in (
+            ("args", "url"),
+            ("env", "url"),
+            ("cwd", "url"),
+            ("data", "url"),
+            ("headers", "command"),
+        ):
             if getattr(self, name) and getattr(self, other) is not None:
                 raise flawed(f"`{name}` has no meaning beside `{other}`", "remove it", name)
         if self.url is not None and not re.match(r"https?://[^/\s]", self.url):

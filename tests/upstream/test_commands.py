@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from faces.cli.driving import Cli, Done, Terminal
 from toolgate import config, trust
 from toolgate.faces.cli.main import main
 
-from .world import a_tool, alive, define, raw
+from .world import HERE, a_tool, alive, define, raw
 
 YAML = """\
 version: 1   # kept
@@ -168,3 +169,21 @@ def test_a_mistake_in_the_file_is_said_with_line_and_fix(entry: str, message: st
 def test_a_server_cannot_have_the_name_of_a_family_or_one_that_could_be_two(name: str) -> None:
     with pytest.raises(config.ConfigError):
         config.loads(f"version: 1\nservers:\n  '{name}': {{command: b}}\n")
+
+
+def test_a_changed_program_is_shown_and_approved_before_it_is_started(cli: Cli, project: Path) -> None:
+    (project / "own").mkdir()
+    program = project / "own" / "server.py"
+    program.write_text((HERE / "raw_server.py").read_text())
+    entry = f"servers:\n  up: {{command: {sys.executable}, args: [-S, own/server.py]}}\n"
+    (project / "toolgate.yaml").write_text(YAML + entry)
+    first = cli("servers", "approve", "up", "--yes")
+    assert first.code == 0, first.err
+    assert "from these files, which are approved as they are now: own/server.py" in first.out
+    program.write_text(program.read_text() + "# another\n")
+    held = cli("call", "up.pid", "{}")
+    assert "own/server.py has changed since it was approved" in held.err + held.out
+    assert cli("servers", "diff", "up").code == 1
+    again = cli("servers", "approve", "up", "--yes")
+    assert "own/server.py has changed" in again.out
+    assert cli("call", "up.pid", "{}").code == 0

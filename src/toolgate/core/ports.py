@@ -28,6 +28,8 @@ class Facts:
     """Paused personas and why; the empty name stands for everybody."""
     findings: tuple[Finding, ...] = ()
     """What the content scan found in what the call would write."""
+    changed: tuple[MountPath, ...] | None = None
+    """The files that its Change touches; None while none is planned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,10 @@ class Rules(Protocol):
     """Hash of everything that can influence a decision."""
 
     def decide(self, facts: Facts) -> Decision: ...
+
+    def holds(self, paths: Sequence[MountPath]) -> bool:
+        """Whether toolgate runs any of these files outside the sandbox: writing it asks, whatever else is decided."""
+        ...
 
     def outlook(self, persona: str, tool: Tool) -> Decision:
         """What this persona may expect of a tool, before any arguments are known."""

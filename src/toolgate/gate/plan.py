@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 from toolgate.core.change import Change
@@ -61,10 +62,13 @@ async def _recheck(services: Services, flow: Flow, change: Change) -> None:
     assert flow.facts is not None
     _check_effects(flow.facts, change)
     facts = with_paths(flow.facts, tuple(str(path) for path in change.paths))
-    if facts is flow.facts:
+    rules = services.rules()
+    before = flow.facts.changed or ()
+    same = facts is flow.facts and not rules.holds(change.paths) and not rules.holds(before)
+    flow.facts = replace(facts, changed=change.paths)
+    if same:
         return
-    flow.facts = facts
-    flow.rules = services.rules()
+    facts, flow.rules = flow.facts, rules
     flow.decision = flow.rules.decide(facts)
     if flow.decision.verdict is Verdict.DENY:
         raise refused(flow, facts, flow.decision)

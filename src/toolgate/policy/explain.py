@@ -11,6 +11,7 @@ from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts
 from toolgate.policy.findings import judged
 from toolgate.policy.hard import FREE, HUMAN_ONLY, UNTRUSTED, paused, refuse_mounts
+from toolgate.policy.held import asked
 from toolgate.policy.persona import Persona, joined
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ def explain(policy: Policy, facts: Facts) -> Explanation:
         lines = [replace(line, decided=False) for line in lines]
         line = "a tool that always asks" if facts.tool.asks else "profile manifest"
         lines.append(Line(facts.persona, 3, line, final.verdict, final.reason, True))
+    holding = policy.holding(facts) if decision.step != 1 else []
+    if (held := asked(final, holding)) is not final:
+        lines = [replace(line, decided=False) for line in lines]
+        lines.append(Line(facts.persona, 1, "files that toolgate runs", held.verdict, held.reason, True))
+        final = held
     if facts.findings and final.verdict is not Verdict.DENY:
         lines, final = _found(policy, facts, lines, final)
     elif facts.tool.plan is not None and facts.effects.writes:

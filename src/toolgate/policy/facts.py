@@ -25,7 +25,9 @@ def facts_from(registry: Registry, paused: Mapping[str, str] | None = None) -> F
         if tool.paths_of is not None:
             paths += tuple(tool.paths_of(model))
         findings = tuple(_imagined(word, paths) for word in call.findings)
-        return Facts(call.persona, tool, args, tool.effects_for(args), paths, paused or {}, findings)
+        effects = tool.effects_for(args)
+        changed = paths if tool.plan is not None and effects.writes else None  # as far as its arguments tell
+        return Facts(call.persona, tool, args, effects, paths, paused or {}, findings, changed)
 
     return facts_for
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.effects import Effects
 from toolgate.core.paths import MountPath
 from toolgate.policy.dotfiles import USUAL, Dotfiles
 from toolgate.policy.globs import PathGlob, fold, path_glob, text_glob
+from toolgate.policy.held import Held
 from toolgate.policy.model import MountSpec
 
 BLOCKED: tuple[str, ...] = (
@@ -103,13 +105,19 @@ class Named:
 
     never_written: frozenset[Place] = frozenset()
     never_used: frozenset[Place] = frozenset()
+    own: frozenset[tuple[str, Place]] = frozenset()
+    """What toolgate loads, by the mounts and the names in them that really lead there; with all below it."""
 
     @classmethod
     def of(cls, never_written: Sequence[str], never_used: Sequence[str]) -> Named:
         return cls(frozenset(map(place, never_written)), frozenset(map(place, never_used)))
 
-    def described(self) -> list[list[Place]]:
-        return [sorted(self.never_written), sorted(self.never_used)]
+    def also(self, paths: Iterable[MountPath]) -> Named:
+        more = {(path.mount, place(path.relative)) for path in paths if path.relative != "."}
+        return replace(self, own=self.own | more)
+
+    def described(self) -> list[list[Any]]:
+        return [sorted(self.never_written), sorted(self.never_used), sorted(self.own)]
 
 
 @dataclass(slots=True)
@@ -127,16 +135,20 @@ class MountRules:
     max_bytes: int
     base: Place = ()
     named: Named = Named()
+    held: Held = field(default_factory=Held)
+    """What toolgate runs of it: for those who write without a question."""
     inner: dict[Place, str] = field(default_factory=dict)
     """The mounts that lie within this one."""
     placed: frozenset[str] = frozenset()
     """The last names of what is refused for where it is, folded: only of these the place must be looked at."""
 
     @classmethod
-    def all_of(cls, specs: Mapping[str, MountSpec], named: Named) -> dict[str, MountRules]:
+    def all_of(
+        cls, specs: Mapping[str, MountSpec], named: Named, held: Held | None = None
+    ) -> dict[str, MountRules]:
         found = {name: cls.of(name, spec) for name, spec in specs.items()}
         for one in found.values():
-            one.named = named
+            one.named, one.held = named, held or one.held
             one.inner = {
                 other.base: other.name
                 for other in found.values()
@@ -211,6 +223,12 @@ class MountRules:
             return Refusal(
                 "hard:blocked-name", f"{path.shown} is a plugin of toolgate.yaml: only a human writes it"
             )
+        if written and self.named.own:
+            here = place(path.relative)
+            if any((self.name, here[:length]) in self.named.own for length in range(1, len(here) + 1)):
+                return Refusal(
+                    "hard:blocked-name", f"{path.shown} is loaded by toolgate itself: only a human writes it"
+                )
         for length in range(len(full), len(self.base), -1) if self.inner else ():
             other = self.inner.get(full[:length])
             if other is not None:

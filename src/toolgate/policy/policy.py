@@ -7,7 +7,7 @@ of those answers is the decision. What depends only on persona and tool name is 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from toolgate.core.canonical import digest, sha256
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import ConfigError, NotAllowed
 from toolgate.core.names import HUMAN
+from toolgate.core.paths import MountPath
 from toolgate.core.ports import Facts, Window
 from toolgate.core.tool import Tool
 from toolgate.policy.checks import Parts, flaws, lineage, rule_names
@@ -30,6 +31,7 @@ from toolgate.policy.hard import (
     refuse_mounts,
     writes_files,
 )
+from toolgate.policy.held import Held, HeldPlace, asked
 from toolgate.policy.limits import Limits
 from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, ScanSpec
 from toolgate.policy.persona import Persona, Standing, joined
@@ -71,6 +73,7 @@ class Policy:
         *,
         trusted: bool = False,
         named: Named | None = None,
+        held: Held | None = None,
         scan: ScanSpec | None = None,
     ) -> None:
         self.parts = Parts(personas, mounts, policy or PolicySpec(), limits or LimitsSpec())
@@ -85,7 +88,8 @@ class Policy:
         self.finding_rules = tuple(rule for rule in made if rule.about_findings)
         self.scan = scan or ScanSpec()
         self.named = named or Named()
-        self.mounts = MountRules.all_of(mounts, self.named)
+        self.held = held or Held()
+        self.mounts = MountRules.all_of(mounts, self.named, self.held)
         self.manifest = self.parts.policy.profile == "manifest"
         self.personas = {name: Persona.of(name, personas) for name in personas}
         self._lines = {
@@ -153,6 +157,8 @@ class Policy:
         for standing in standings[1:]:
             decision = joined(decision, standing.decide(facts))
         decision = self.profiled(decision, facts.tool)
+        if self.held.places:
+            decision = asked(decision, self.holding(facts))
         if plain and not any(standing.conditional for standing in standings):
             self._plain[facts.persona, facts.tool.definition] = (
                 decision  # nothing about a call could change it
@@ -182,6 +188,16 @@ class Policy:
 
     def explain(self, facts: Facts) -> Explanation:
         return explain(self, facts)
+
+    def holds(self, paths: Sequence[MountPath]) -> bool:
+        return bool(self.held.among(paths))
+
+    def holding(self, facts: Facts) -> list[tuple[MountPath, HeldPlace]]:
+        """The held files that this call writes: those of its Change, or all that it names where it plans none."""
+        if facts.changed is not None:
+            return self.held.among(facts.changed)
+        unplanned = facts.tool.plan is None and writes_files(facts.effects)
+        return self.held.among(facts.paths) if unplanned else []
 
     def profiled(self, decision: Decision, tool: Tool) -> Decision:
         """The profile `manifest`, and a tool that always asks, tighten an allow; they never loosen a deny."""
@@ -245,6 +261,7 @@ class Policy:
             },
             "mounts": {name: spec.model_dump(mode="json") for name, spec in self.parts.mounts.items()},
             "named": self.named.described(),
+            "held": self.held.described(),
             "scan": self.scan.model_dump(mode="json"),
             # `equals: null` says something and no `equals` does not
             "policy": self.parts.policy.model_dump(mode="json", exclude_unset=True, exclude=spoken),

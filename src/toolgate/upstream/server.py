@@ -76,6 +76,8 @@ class Server:
         self._relisted_at = 0.0
         self._relisting = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self.unchanged: Callable[[], str] = lambda: ""
+        """Why the files that it is started from are not those that were approved."""
         self._sent: OrderedDict[str, bool] = OrderedDict()
         """Of the last calls, by id: whether they may have taken effect, should they be stopped or fail."""
 
@@ -135,6 +137,8 @@ class Server:
         await self._drop()
         if not self.spec.enabled:
             raise Unavailable(f"the server {self.name} is disabled", "set `enabled: true` in toolgate.yaml")
+        if why := await asyncio.to_thread(self.unchanged):
+            raise NotAllowed(*why_held(self.name, why), data={"rule": "hard:held", "server": self.name})
         if self.breaker.wait:
             raise self._unavailable(self.health.last_error)
         try:

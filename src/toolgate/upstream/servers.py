@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from toolgate.core.names import Registry
 from toolgate.core.tool import Tool, tool
 from toolgate.serverspec import ServerSpec, Sources
 from toolgate.upstream.definitions import difference
+from toolgate.upstream.filepins import ABSENT, FilePins
 from toolgate.upstream.inside import Inside
 from toolgate.upstream.reading import reading_tools
 from toolgate.upstream.server import Server
@@ -30,6 +32,9 @@ CHANGED = "its definition is not the one that was approved"
 NEW = "nobody has approved this tool yet"
 MOVED = "the server is started or reached in another way than when its tools were approved"
 GONE = "the server no longer lists it"
+FILES = "+files:"
+"""Between the hash of a definition and that of the files, in what is shown to be approved."""
+MOST_TOLD = 50
 Name = Annotated[str, Field(description="The server, by its name in toolgate.yaml.")]
 Shown = Annotated[
     dict[str, str],
@@ -44,7 +49,7 @@ class Servers:
 
     def __init__(
         self, specs: Mapping[str, ServerSpec], root: Path, sources: Sources, store: Store,
-        registry: Registry, inside: Inside,
+        registry: Registry, inside: Inside, files: Mapping[str, FilePins] | None = None,
     ) -> None:  # fmt: skip
         self._store = store
         self._registry = registry
@@ -52,6 +57,9 @@ class Servers:
             name: Server(name, spec, root, sources, store, self._look_again, inside)
             for name, spec in specs.items()
         }
+        self._files = files or {}
+        for name, server in self._all.items():
+            server.unchanged = partial(self.other_files, name)
         self._directory: Stamp = None
         self._looked_at = 0.0
         self._stamps: dict[str, tuple[Stamp, Stamp]] = {}
@@ -115,7 +123,8 @@ class Servers:
         if listing.launch != server.spec.launch:
             return pins
         about = {local: _signed("toolgate.yaml (pin: first)", "file") for local in listing.good}
-        made = Pins(listing.launch, dict(listing.good), about)
+        files = self._files.get(server.name)
+        made = Pins(listing.launch, dict(listing.good), about, files.snapshot().files if files else {})
         self._store.save_pins(server.name, made)
         return made
 
@@ -176,7 +185,9 @@ class Servers:
     async def discover(self, name: str = "") -> None:
         """Ask a server, or all whose tools are not known yet, what it offers. Each failure is its own."""
         if name:
-            await self._server(name).ready()
+            server = self._server(name)
+            if not await asyncio.to_thread(self.other_files, name):  # else a human must see them first
+                await server.ready()
             return
         asked = [
             one for one in self._all.values() if one.spec.enabled and not self._listings[one.name].launch
@@ -190,9 +201,17 @@ class Servers:
         self.refresh()
         return [self._status(name) for name in self._all]
 
+    def other_files(self, name: str) -> str:
+        """Why it is not started although it was approved: it would be another program."""
+        files, pins = self._files.get(name), self._store.pins(name)
+        if files is None or not pins.tools or pins.launch != self._all[name].spec.launch:
+            return ""  # what nobody has approved is started only for a human who looks at it
+        return files.check(pins.files)
+
     def _status(self, name: str) -> dict[str, Any]:
         listing, pins = self._listings[name], self._pins[name]
-        standing = {full: self._held.get(full, "") for full in self._standing[name]}
+        other = self.other_files(name)
+        standing = {full: self._held.get(full, "") or other for full in self._standing[name]}
         state = self._all[name].describe()
         if state["state"] == "idle" and not listing.launch:
             state["state"] = "unseen"
@@ -212,14 +231,16 @@ class Servers:
         self.refresh()
         listing, pins = self._listings[name], self._pins[name]
         spec = self._all[name].spec
+        other, files = self.other_files(name), self._files_now(name)
         found = []
         for local in sorted({*listing.good, *pins.tools}):
             seen, pinned = listing.good.get(local), pins.tools.get(local)
             if not enters(spec, (seen or pinned).name):  # type: ignore[union-attr]
                 continue
-            why = _why(spec, listing, pins, local)
+            why = _why(spec, listing, pins, local) or other
             if why:
-                digest = seen.digest if seen is not None else ""
+                # what is approved is both: what it says of the tool, and the files that it is started from
+                digest = (seen.digest if seen is not None else "") + files
                 found.append(
                     {"tool": local, "why": why, "diff": difference(pinned, seen), "definition": digest}
                 )
@@ -277,7 +298,9 @@ class Servers:
             raise Conflict(f"{name} has not been asked since toolgate.yaml changed", "look at it again first")
         if pins.launch != spec.launch:
             pins = Pins(spec.launch)  # whatever was approved was approved for another program
-        for local, digest in shown.items():
+        pins.files = self._approved_files(name, shown.values())
+        for local, text in shown.items():
+            digest = text.partition(FILES)[0]
             seen = listing.good.get(local)
             if seen is None and not digest:
                 pins.tools.pop(local, None)  # a tool that is gone is forgotten
@@ -290,7 +313,31 @@ class Servers:
             pins.tools[local], pins.about[local] = seen, _signed(by, channel)
         self._store.save_pins(name, pins)
         self._look_again(name)
-        return {"server": name, "approved": sorted(shown), "launch": spec.launch}
+        return {
+            "server": name, "approved": sorted(shown), "launch": spec.launch, "files": sorted(pins.files)[:MOST_TOLD]
+        }  # fmt: skip
+
+    def files(self, name: str) -> list[str]:
+        """The files in mounts that it is started from, as far as they are there and their content is approved."""
+        files = self._files.get(name)
+        found = files.snapshot().files if files is not None else {}
+        return sorted(path for path, digest in found.items() if digest != ABSENT)
+
+    def _files_now(self, name: str) -> str:
+        files = self._files.get(name)
+        return f"{FILES}{found}" if files is not None and (found := files.snapshot().digest) else ""
+
+    def _approved_files(self, name: str, shown: Iterable[str]) -> dict[str, str]:
+        """The files as they are, if they are those that were shown."""
+        files = self._files.get(name)
+        if files is None:
+            return {}
+        now = files.approvable()
+        if any(text.partition(FILES)[2] != now.digest for text in shown):
+            raise Conflict(
+                f"the files that {name} is started from are not what was shown any more", "look at it again"
+            )
+        return now.files
 
 
 def _maker(make: Callable[..., Tool], *values: Any) -> Callable[[], Tool]:

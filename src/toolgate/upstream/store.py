@@ -38,6 +38,8 @@ class Pins:
     launch: str = ""
     tools: dict[str, Definition] = field(default_factory=dict)
     about: dict[str, dict[str, Any]] = field(default_factory=dict)
+    files: dict[str, str] | None = None
+    """Hashes of the files that it is started from, by name; None in approvals that knew nothing of them."""
 
 
 class Store:
@@ -63,6 +65,7 @@ class Store:
             str(data.get("launch", "")),
             {local: Definition(entry["definition"]) for local, entry in tools.items()},
             {local: {k: v for k, v in entry.items() if k != "definition"} for local, entry in tools.items()},
+            data.get("files"),
         )
 
     def save_pins(self, name: str, pins: Pins) -> None:
@@ -70,7 +73,7 @@ class Store:
             local: {**pins.about.get(local, {}), "definition": dict(definition.raw)}
             for local, definition in pins.tools.items()
         }
-        self._write(f"{name}.pins", {"launch": pins.launch, "tools": tools})
+        self._write(f"{name}.pins", {"launch": pins.launch, "tools": tools, "files": pins.files})
 
     def listing(self, name: str) -> Listing:
         data = self._read(f"{name}.seen")

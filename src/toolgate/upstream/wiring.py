@@ -9,6 +9,7 @@ from typing import Any
 from toolgate import config, trust
 from toolgate.core.names import Registry
 from toolgate.serverspec import ServerSpec, Sources
+from toolgate.upstream.filepins import FilePins
 from toolgate.upstream.inside import Inside
 from toolgate.upstream.servers import Servers
 from toolgate.upstream.store import Store
@@ -16,9 +17,11 @@ from toolgate.upstream.store import Store
 
 def servers_of(
     specs: Mapping[str, ServerSpec], root: Path, state_dir: Path, registry: Registry, secret: Callable[[str], str | None], redact: Callable[[Any, tuple[str, ...]], Any],
-    inside: Inside,
+    inside: Inside, files: Mapping[str, FilePins],
 ) -> Servers:  # fmt: skip
     store = Store(state_dir / "servers" / trust.make_project_id(root))
-    servers = Servers(specs, root, Sources(config.environment(), secret, redact), store, registry, inside)
+    servers = Servers(
+        specs, root, Sources(config.environment(), secret, redact), store, registry, inside, files
+    )
     servers.attach()
     return servers

@@ -308,3 +308,27 @@ async def test_only_so_many_proposals_are_kept(root: Path, monkeypatch: pytest.M
         for number in range(5):
             await changed(gate, f"open('a.txt', 'w').write('{number}')", wait=False)
         assert len(os.listdir(root / ".toolgate/proposals/builder")) == 3
+
+
+async def test_a_program_cannot_propose_a_held_file_without_a_question(root: Path) -> None:
+    """Allowed by a rule, `fs.apply` asks all the same where the proposal has the program of a server in it."""
+    rules = [{"persona": "*", "tools": ["exec.python", "fs.apply"], "decision": "allow"}]
+    policy = POLICY | {
+        "policy": {"rules": rules},
+        "servers": {"up": {"command": "python3", "args": ["src/app.py"]}},
+    }
+    async with opened(root, Refuse("fs.apply", "no"), policy=policy) as (gate, script):
+        free = await changed(gate, "open('a.txt', 'w').write('x')")
+        assert free["proposal"]["state"] == "applied"
+        found = await changed(gate, "open('src/app.py', 'w').write('x')")
+        assert found["proposal"]["state"] != "applied"
+        assert script.seen[0].rule == "hard:held"
+        assert (root / "src" / "app.py").read_text() == "print('app')\n"
+
+
+async def test_what_a_program_leaves_is_not_saved_where_a_server_loads_code_from(root: Path) -> None:
+    policy = FREE | {"servers": {"up": {"command": "python3", "env": {"PYTHONPATH": ".toolgate/scratch"}}}}
+    async with opened(root, policy=policy) as (gate, _):
+        found = good(await gate.call("exec.python", {"code": "open('json.py', 'w').write('x')"}))
+        assert found["files"] == []
+        assert "outside the sandbox, as the server up" in str(found["warnings"])

@@ -18,6 +18,7 @@ from toolgate.faces.cli.serverwords import ago, in_words
 
 app = options.family()
 ACTIONS = ("diff", "approve", "restart", "check")
+MOST_FILES = 20
 
 
 @app.command(epilog="Example: toolgate servers approve weather")
@@ -123,25 +124,46 @@ def _show(name: str, found: list[dict[str, str]]) -> None:
 
 async def _approve(name: str, only: list[str], yes: bool, root: Any) -> int:
     async with project.gate(root) as gate:
-        await _upstream(gate).discover(name)
-        found = gate.upstream.diff(name) if gate.upstream else []
-        if only:
-            missing = set(only) - {one["tool"] for one in found}
-            if missing:
-                raise NotFound(
-                    f"{', '.join(sorted(missing))} of {name} is not held", "`toolgate servers diff`"
-                )
-            found = [one for one in found if one["tool"] in only]
-        if not speech.mode.json:
-            _show(name, found)
-        if not found:
-            speech.finish({"server": name, "approved": []})
-            return 0
-        if not yes and not _confirmed(name, len(found)):
-            speech.say(f"nothing of {name} was approved")
-            return failures.REFUSED
-        shown = {one["tool"]: one["definition"] for one in found}
-        result = await gate.approve_server(name, shown, channel=options.channel())
+        upstream = _upstream(gate)
+        if upstream.other_files(name):  # it is not started to look at its tools before these are approved
+            ended = await _approve_shown(gate, name, only, yes, more=True)
+            if ended is not None:
+                return ended
+        ended = await _approve_shown(gate, name, only, yes)
+    return ended or 0
+
+
+async def _approve_shown(gate: Gate, name: str, only: list[str], yes: bool, more: bool = False) -> int | None:
+    """The exit code; None where there is more to look at."""
+    upstream = _upstream(gate)
+    await upstream.discover(name)
+    found = upstream.diff(name)
+    if only:
+        missing = set(only) - {one["tool"] for one in found}
+        if missing:
+            raise NotFound(f"{', '.join(sorted(missing))} of {name} is not held", "`toolgate servers diff`")
+        found = [one for one in found if one["tool"] in only]
+    if not speech.mode.json:
+        _show(name, found)
+        if found and (files := upstream.files(name)):
+            listed = ", ".join(files[:MOST_FILES]) + (
+                f" and {len(files) - MOST_FILES:,} more" if files[MOST_FILES:] else ""
+            )
+            speech.say(
+                f"{name} runs outside the sandbox, from these files, which are approved as they are now: {listed}"
+            )
+    if not found:
+        speech.finish({"server": name, "approved": []})
+        return 0
+    if not yes and not _confirmed(name, len(found)):
+        speech.say(f"nothing of {name} was approved")
+        return failures.REFUSED
+    shown = {one["tool"]: one["definition"] for one in found}
+    result = await gate.approve_server(name, shown, channel=options.channel())
+    if more and result.ok:
+        await upstream.discover(name)
+        if upstream.diff(name):
+            return None  # started from other files, it says something else of its tools
     if speech.mode.json or not result.ok:
         return show(result)
     speech.say(f"approved of {name}, as shown: {', '.join(shown)}; a change holds them again")

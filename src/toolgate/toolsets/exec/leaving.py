@@ -41,5 +41,8 @@ def _judge(files: WorkspaceFiles, path: MountPath, each: Left) -> None:
     refusal = rules.refuse(path, written=True)
     if refusal is not None:
         raise CallError(refusal.reason)
+    held = rules.held.find(path)
+    if held is not None:  # nobody is asked about what a program leaves
+        raise CallError(f"toolgate runs it outside the sandbox, as {held.by}")
     if len(each.content) > rules.max_bytes:
         raise CallError(f"it has {len(each.content):,} bytes, the limit is {rules.max_bytes:,}")
