@@ -19,6 +19,7 @@ from toolgate.configflaws import MOST, every, flaws_of
 from toolgate.core.errors import ConfigError, NotAllowed
 from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, folded
+from toolgate.httpspec import HttpSpec
 from toolgate.ledgerspec import LedgerSpec, rescued
 from toolgate.policy.checks import Parts, flaws
 from toolgate.policy.hard import Named
@@ -139,6 +140,7 @@ class Config(Strict):
     servers: dict[str, ServerSpec] = Field(default_factory=dict)
     """MCP servers behind the gate; started only in a trusted project."""
     mcp: McpSpec = McpSpec()
+    http: HttpSpec = HttpSpec()
     timeouts: TimeoutsSpec = TimeoutsSpec()
     cache: CacheSpec = CacheSpec()
     images: ImagesSpec = ImagesSpec()
