@@ -219,6 +219,7 @@ def as_question(item: Open) -> Question:
         again=body.get("again", ""),
         repeats=tuple(body.get("repeats", ())),
         findings=tuple(body.get("findings", ())),
+        unkept=body.get("unkept", ""),
     )
 
 

@@ -72,6 +72,7 @@ class AskWork(Work[str]):
                 undoable=self.undoable, channels=list(self.decision.channels), again=self.again or self._moved(mine),
                 trail=call.trail.words(), repeats=self.repeats,
                 findings=recorded(call.change.findings) if call.change else [],
+                unkept=call.change.unkept if call.change else "",
             )
         )  # fmt: skip
         return ident

@@ -65,7 +65,7 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     flow.question = await desk.ask(
         AskWork(
             call, recorded_args(services, flow), facts.effects, decision, rights, flow.preview,
-            tool.undoable, desk.settings.expires_s, desk.settings.max_open, flow.asked_again,
+            tool.undoable and not (call.change and call.change.unkept), desk.settings.expires_s, desk.settings.max_open, flow.asked_again,
             _repeats(flow),
         )
     )  # fmt: skip

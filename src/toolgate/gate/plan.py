@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 from toolgate.core import diff
 from toolgate.core.change import Change
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import CallError, Failed, NotAllowed, TimedOut
-from toolgate.core.ports import Facts
+from toolgate.core.ports import Facts, Holder
 from toolgate.gate.authorize import refused, with_paths
 from toolgate.gate.deadline import Deadline, Late
 from toolgate.gate.flow import Flow, Services, arguments, aside, invoke, tell
@@ -40,7 +41,9 @@ async def _plan(services: Services, flow: Flow) -> None:
                 f"{tool.name} planned a {type(change).__name__}, not a Change", "report this to its author"
             )
         if services.files is not None:
-            services.files.check(change)  # what a human is asked about can be undone, or it is not asked
+            unkept = services.files.check(change, holder(flow))
+            if unkept != change.unkept:  # said before anybody is asked, and part of what is approved
+                change = replace(change, unkept=unkept)
         flow.call = call.planned(change)
         flow.preview = await _shown(services, flow, change) if asks else ""
         await _recheck(services, flow, change)
@@ -49,6 +52,12 @@ async def _plan(services: Services, flow: Flow) -> None:
             services.redactor.redact(str(await _run(services, flow, tool.preview)), flow.hidden)
         )
         flow.call = call.planned(preview=flow.preview)  # what was shown is part of what is approved
+
+
+def holder(flow: Flow) -> Holder:
+    """For whom the images of a call are kept."""
+    asked = flow.decision is not None and flow.decision.verdict is Verdict.ASK
+    return Holder(flow.call_id, flow.persona, asked)
 
 
 async def _shown(services: Services, flow: Flow, change: Change) -> str:

@@ -54,7 +54,10 @@ def _facts(question: Question) -> list[tuple[str, str]]:
     facts = [
         ("effects", question.effects.sentence()),
         ("asked because", f"{question.reason} ({question.rule})"),
-        ("can be undone", "yes" if question.undoable else "NO"),
+        (
+            "can be undone",
+            "yes" if question.undoable else f"NO: {question.unkept}" if question.unkept else "NO",
+        ),
     ]
     if question.rationale:
         facts.append((f"{question.persona} says", f"“{question.rationale}”"))
