@@ -75,8 +75,15 @@ async def execute(services: Services, flow: Flow) -> None:
             serving.keep(flow.outcome.value)
     if flow.effectful:
         services.cache.forget_unproven()
-    planned = flow.call is not None and flow.call.change is not None
-    if planned and services.files is not None and isinstance(flow.outcome, Broke):
+    await _let_go(services, flow)
+
+
+async def _let_go(services: Services, flow: Flow) -> None:
+    """Images are kept for undo, and where there is nothing to undo, or no room for it, only while the call needs them."""
+    change = flow.call.change if flow.call is not None else None
+    if change is None or services.files is None:
+        return
+    if isinstance(flow.outcome, Broke) or (change.unkept and isinstance(flow.outcome, Done)):
         await services.files.release(flow.call_id)
 
 
