@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from toolgate.gate.gate import Pipeline
 from toolgate.gate.reconcile import reconcile_dead
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
+from toolgate.ledger.needed import calls_needed
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
 from toolgate.live import LivePolicy, consent_settings
 from toolgate.logs import log_to
@@ -109,7 +111,7 @@ async def _assemble(
     )
     stack.push_async_callback(desk.close)
     services = Services(
-        Registry(), live.current, ledger, desk, owners, redactor, _files(setup, stack, live),
+        Registry(), live.current, ledger, desk, owners, redactor, _files(setup, stack, live, ledger),
         Budget(setup.config.budget.tokens, setup.config.budget.bytes),
         Timeouts(setup.config.timeouts.default_s, setup.config.timeouts.max_s, setup.config.timeouts.tool),
         Cache(setup.config.cache.bytes),
@@ -168,7 +170,7 @@ def _owners(setup: Setup, backend: Backend) -> Owners:
     return SoleOwner()
 
 
-def _files(setup: Setup, stack: AsyncExitStack, live: LivePolicy) -> WorkspaceFiles | None:
+def _files(setup: Setup, stack: AsyncExitStack, live: LivePolicy, ledger: Ledger) -> WorkspaceFiles | None:
     if not setup.trusted:
         return None
     roots = mount_roots(setup.root, setup.config.mounts)
@@ -181,8 +183,15 @@ def _files(setup: Setup, stack: AsyncExitStack, live: LivePolicy) -> WorkspaceFi
     watch = setup.config.cache.watch
     mounts = stack.enter_context(Mounts(there, rules=lambda: live.current().mounts, watch=watch))
     budget = setup.config.images
-    images = Images(setup.local / "images", budget.total_bytes, budget.change_bytes)
-    return WorkspaceFiles(mounts, images, setup.local)
+    images = Images(
+        setup.local / "images", budget.total_bytes, budget.change_bytes, days=budget.keep_days,
+        persona=budget.persona_bytes or budget.total_bytes // (len(setup.config.personas) + 1),
+        refuse=budget.full == "refuse",
+    )  # fmt: skip
+    stack.callback(images.close)
+    files = WorkspaceFiles(mounts, images, setup.local)
+    files.needed = partial(calls_needed, ledger)
+    return files
 
 
 def _places(setup: Setup) -> dict[str, str]:

@@ -18,6 +18,7 @@ from toolgate.configflaws import MOST, every, flaws_of
 from toolgate.core.errors import ConfigError, NotAllowed
 from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, MountPath, folded
+from toolgate.httpspec import HttpSpec
 from toolgate.ledgerspec import LedgerSpec, rescued
 from toolgate.ownfiles import check_config, read_once
 from toolgate.policy.checks import Parts, flaws
@@ -94,9 +95,15 @@ class CacheSpec(Strict):
 
 
 class ImagesSpec(Strict):
-    """Contents of changed files, kept for undo and recovery. The oldest ones go first."""
+    """Contents of changed files, kept for undo and recovery. Each persona has a budget of its own."""
 
     total_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 50, strict=True)] = 1 << 30
+    persona_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 50, strict=True)] | None = None
+    """Of one persona. Absent: equal shares of the whole for the personas and the human."""
+    keep_days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
+    """How long a change that a human was asked about keeps its images, whatever else is written."""
+    full: Literal["warn", "refuse"] = "warn"
+    """What becomes of a change that does not fit: it runs and says that it cannot be undone, or it is refused."""
     change_bytes: Annotated[int, Field(ge=1 << 10, le=1 << 40, strict=True)] = 256 << 20
     """A change that needs more is refused."""
 
@@ -140,6 +147,7 @@ class Config(Strict):
     servers: dict[str, ServerSpec] = Field(default_factory=dict)
     """MCP servers behind the gate; started only in a trusted project."""
     mcp: McpSpec = McpSpec()
+    http: HttpSpec = HttpSpec()
     timeouts: TimeoutsSpec = TimeoutsSpec()
     cache: CacheSpec = CacheSpec()
     images: ImagesSpec = ImagesSpec()

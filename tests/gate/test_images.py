@@ -16,7 +16,8 @@ from toolgate import Change, Context, FileChange, MountPath, tool
 from toolgate.core.change import content_hash
 from toolgate.core.errors import UnknownOutcome
 from toolgate.facade import Gate
-from toolgate.ledger.needed import images_needed
+from toolgate.faces.mcp.question import text as text_of
+from toolgate.ledger.needed import calls_needed
 from toolgate.workspace.files import WorkspaceFiles
 
 TOTAL = 1 << 20
@@ -108,7 +109,7 @@ async def test_what_a_running_call_needs_is_never_dropped(gate: Gate) -> None:
     assert images_of(gate).has(needed)
     release.set()
     assert (await soon(running)).ok
-    assert needed not in await images_needed(gate.services.ledger)
+    assert not await calls_needed(gate.services.ledger)
     for letter in "ghij":
         await write(gate, f"{letter}.txt", letter)
     assert not images_of(gate).has(needed), "settled: as old as it is, it goes"
@@ -127,9 +128,9 @@ async def test_what_an_unknown_call_needs_is_kept_until_it_is_resolved(gate: Gat
     for letter in "abcdef":
         await write(gate, f"{letter}.txt", letter)
     assert images_of(gate).has(needed)
-    assert needed in await images_needed(gate.services.ledger)
+    assert await calls_needed(gate.services.ledger) == {lost.meta.call_id}
     await gate.resolve(lost.meta.call_id, "happened", reason="it is there")
-    assert needed not in await images_needed(gate.services.ledger)
+    assert not await calls_needed(gate.services.ledger)
 
 
 async def test_two_gates_on_one_project_drop_nothing_that_the_other_needs(tmp_path: Path) -> None:
@@ -160,3 +161,80 @@ async def test_the_size_of_the_images_is_shown(gate: Gate) -> None:
     shown = (await gate.call("system.monitor", {}, persona="bob")).data
     assert shown["images"] == {"count": 1, "bytes": 300_000, "budget": TOTAL}
     assert json.loads(json.dumps(shown["ledger"]))["events"] > 0
+
+
+FULL = "cannot be undone: the image budget of bob is full"
+ASKING = CONFIG | {
+    "policy": {"rules": []},
+    "personas": {"bob": {"phase": "contribute"}, "eve": {"phase": "contribute"}},
+    "images": {"total_bytes": TOTAL, "persona_bytes": 700_000},
+}
+
+
+async def ask(gate: Gate, name: str, letter: str, persona: str = "bob") -> toolgate.Result:
+    return await gate.call("fs.write", {"path": name, "content": large(letter)}, persona=persona, wait=False)
+
+
+async def asked_and_done(gate: Gate, name: str, letter: str) -> toolgate.Result:
+    await gate.answer((await ask(gate, name, letter)).data["question"], "approve")
+    return await ask(gate, name, letter)
+
+
+async def test_a_change_that_does_not_fit_is_said_to_be_final_before_it_runs_and_when_it_has(
+    tmp_path: Path,
+) -> None:
+    async with toolgate.open(tmp_path, ASKING, "memory") as gate:
+        first = await asked_and_done(gate, "a.txt", "a")
+        await asked_and_done(gate, "b.txt", "b")
+        pending = await ask(gate, "c.txt", "c")
+        (question,) = await gate.approvals()
+        assert (question.undoable, question.unkept) == (False, FULL)
+        assert FULL in text_of(question)
+        await gate.answer(pending.data["question"], "approve")
+        third = await ask(gate, "c.txt", "c")
+        assert third.ok
+        assert third.data["warning"] == FULL
+        assert (await ask(gate, "d.txt", "d", "eve")).data["question"], "others have room"
+        assert third.meta.event_id is not None
+        undone = await gate.undo(third.meta.event_id)
+        assert not undone.ok, "nothing else was promised"
+        assert first.meta.event_id is not None
+        assert (await gate.undo(first.meta.event_id)).ok
+    assert not (tmp_path / "a.txt").exists()
+    assert (tmp_path / "c.txt").exists()
+
+
+async def test_an_approval_of_what_could_be_undone_is_none_of_what_cannot(tmp_path: Path) -> None:
+    async with toolgate.open(tmp_path, ASKING, "memory") as gate:
+        await asked_and_done(gate, "a.txt", "a")
+        pending = await ask(gate, "c.txt", "c")
+        assert (await gate.approvals())[0].undoable
+        await asked_and_done(gate, "b.txt", "b")
+        await gate.answer(pending.data["question"], "approve")
+        again = await ask(gate, "c.txt", "c")
+        assert again.error is not None
+        assert again.error.code == "pending"
+        assert again.data["question"] != pending.data["question"]
+    assert not (tmp_path / "c.txt").exists()
+
+
+async def test_a_change_that_does_not_fit_is_refused_where_the_owner_says_so(tmp_path: Path) -> None:
+    strict = ASKING | {"images": ASKING["images"] | {"full": "refuse"}}
+    async with toolgate.open(tmp_path, strict, "memory") as gate:
+        await asked_and_done(gate, "a.txt", "a")
+        last = await asked_and_done(gate, "b.txt", "b")
+        refused = await ask(gate, "c.txt", "c")
+        assert refused.error is not None
+        assert (refused.error.code, refused.error.message) == ("too_large", FULL)
+        assert "images.persona_bytes" in refused.error.fix
+        assert await gate.approvals() == []
+        assert last.meta.event_id is not None
+        assert (await gate.undo(last.meta.event_id)).ok, "the human's undo is never refused for this"
+
+
+async def test_what_cannot_be_undone_does_not_stay_when_it_is_over(tmp_path: Path) -> None:
+    async with toolgate.open(tmp_path, ASKING, "memory") as gate:
+        for letter in "abcd":
+            await asked_and_done(gate, f"{letter}.txt", letter)
+        there = [letter for letter in "abcd" if images_of(gate).has(content_hash(large(letter).encode()))]
+        assert there == ["a", "b"]

@@ -221,6 +221,7 @@ def as_question(item: Open) -> Question:
         repeats=tuple(body.get("repeats", ())),
         findings=tuple(body.get("findings", ())),
         secrets=body.get("secrets", {}),
+        unkept=body.get("unkept", ""),
     )
 
 

@@ -77,6 +77,7 @@ class AskWork(Work[str]):
                 undoable=self.undoable, channels=list(self.decision.channels), again=self.again or self._moved(mine),
                 trail=call.trail.words(), repeats=self.repeats, secrets=self.secrets, whole=self.whole, shown=dict(self.shown or {}),
                 findings=recorded(call.change.findings) if call.change else [],
+                unkept=call.change.unkept if call.change else "",
             )
         )  # fmt: skip
         return ident

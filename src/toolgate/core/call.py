@@ -82,11 +82,12 @@ def call_digest(
     tool: str, definition: str, args_json: str, persona: str, change: Change | None, preview: str = ""
 ) -> str:
     """SHA-256 over RFC 8785 JSON of what identifies a call. Names have no characters that JSON would escape."""
-    planned = found = shown = ""
+    planned = found = shown = unkept = ""
     if change is not None:
         planned = f',"change":{canonical(change.manifest)}'
         found = f',"findings":{canonical(recorded(change.findings))}' if change.findings else ""
+        unkept = ',"unkept":true' if change.unkept else ""
     if preview:
         shown = f',"preview":"{sha256(preview)}"'
-    told = f'{{"args":{args_json}{planned},"definition":"{definition}"{found},"persona":"{persona}"{shown},"tool":"{tool}"}}'
+    told = f'{{"args":{args_json}{planned},"definition":"{definition}"{found},"persona":"{persona}"{shown},"tool":"{tool}"{unkept}}}'
     return sha256(told)

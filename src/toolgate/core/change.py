@@ -73,6 +73,8 @@ class Change:
     """What the plan found out that the result tells; it identifies nothing and is not kept."""
     findings: tuple[Finding, ...] = ()
     """What the content scan found in it. Set by the gate alone, whatever a plan says; part of the call's digest."""
+    unkept: str = ""
+    """Why it cannot be undone, where its images do not fit. Set by the gate alone; part of the call's digest."""
 
     @cached_property
     def manifest(self) -> list[Mapping[str, Any]]:

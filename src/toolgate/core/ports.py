@@ -65,6 +65,16 @@ class Rules(Protocol):
     def windows(self, persona: str, tool: str) -> tuple[Window, ...]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """For whom images are kept."""
+
+    call: str = ""
+    persona: str = ""
+    asked: bool = False
+    """Whether a human was asked about it, or granted it."""
+
+
 class Files(Protocol):
     """Where Changes are carried out: confined, atomic, durable."""
 
@@ -72,12 +82,16 @@ class Files(Protocol):
         """The content, or None where there is no file; `to_change` when a plan starts from it."""
         ...
 
-    def check(self, change: Change) -> None:
-        """Refuse a plan that is too large to be kept for undo."""
+    def check(self, change: Change, holder: Holder) -> str:
+        """Why the change could not be undone; empty where it could. Raises where such a change is refused."""
         ...
 
-    async def keep(self, change: Change) -> None:
+    async def keep(self, change: Change, holder: Holder) -> None:
         """Store before- and after-images durably, so that the change can be rolled either way."""
+        ...
+
+    async def release(self, call: str) -> None:
+        """Nothing came of this call: its images are not needed."""
         ...
 
     async def apply(self, change: Change) -> None:
@@ -187,6 +201,8 @@ class Question:
     """What the content scan found in what would be written."""
     secrets: Mapping[str, str] = field(default_factory=dict)
     """Secrets of the vault that are named where their values stand, each with its fingerprint."""
+    unkept: str = ""
+    """Why it cannot be undone, where it otherwise could."""
 
 
 class Channel(Protocol):

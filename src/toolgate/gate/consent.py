@@ -72,7 +72,7 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     flow.question = await desk.ask(
         AskWork(
             call, args, facts.effects, decision, rights, preview,
-            tool.undoable, desk.settings.expires_s, desk.settings.max_open, flow.asked_again,
+            tool.undoable and not (call.change and call.change.unkept), desk.settings.expires_s, desk.settings.max_open, flow.asked_again,
             _repeats(flow), services.redactor.named(canonical(shown)),
             None if shown == {"args": args, "preview": preview} else shown,
         )

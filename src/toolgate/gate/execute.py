@@ -26,6 +26,7 @@ from toolgate.gate.flow import (
     tell,
     with_context,
 )
+from toolgate.gate.plan import holder
 from toolgate.gate.reconcile import what_happened
 from toolgate.gate.serve import Serving
 
@@ -74,6 +75,16 @@ async def execute(services: Services, flow: Flow) -> None:
             serving.keep(flow.outcome.value)
     if flow.effectful:
         services.cache.forget_unproven()
+    await _let_go(services, flow)
+
+
+async def _let_go(services: Services, flow: Flow) -> None:
+    """Images are kept for undo, and where there is nothing to undo, or no room for it, only while the call needs them."""
+    change = flow.call.change if flow.call is not None else None
+    if change is None or services.files is None:
+        return
+    if isinstance(flow.outcome, Broke) or (change.unkept and isinstance(flow.outcome, Done)):
+        await services.files.release(flow.call_id)
 
 
 def _work(services: Services, flow: Flow) -> tuple[asyncio.Future[object] | None, Awaitable[object]]:
@@ -101,7 +112,7 @@ async def _told(running: asyncio.Future[object]) -> object:
 async def _apply(services: Services, flow: Flow, change: Change) -> object:
     assert flow.tool is not None
     if services.files is not None:
-        await services.files.keep(change)
+        await services.files.keep(change, holder(flow))
     return await invoke(flow, flow.tool.run, change)
 
 
@@ -111,6 +122,8 @@ def _dump(flow: Flow, value: object) -> object:
     change = flow.call.change if flow.call is not None else None
     if change is not None and isinstance(data, dict):
         data = data | {"findings": recorded(change.findings)}
+        if change.unkept:
+            data["warning"] = change.unkept
     return data
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from toolgate.core.change import Change
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import CallError, Failed, NotAllowed, TimedOut
-from toolgate.core.ports import Facts
+from toolgate.core.ports import Facts, Holder
 from toolgate.gate.authorize import refused, with_paths
 from toolgate.gate.deadline import Deadline, Late
 from toolgate.gate.flow import Flow, Services, arguments, aside, invoke, tell
@@ -40,7 +40,9 @@ async def _plan(services: Services, flow: Flow) -> None:
                 f"{tool.name} planned a {type(change).__name__}, not a Change", "report this to its author"
             )
         if services.files is not None:
-            services.files.check(change)  # what a human is asked about can be undone, or it is not asked
+            unkept = services.files.check(change, holder(flow))
+            if unkept != change.unkept:  # said before anybody is asked, and part of what is approved
+                change = replace(change, unkept=unkept)
         flow.call = call.planned(change)
         flow.preview = await _shown(services, change) if asks else ""
         await _recheck(services, flow, change)
@@ -51,6 +53,12 @@ async def _plan(services: Services, flow: Flow) -> None:
         same = flow.recorded_preview == flow.preview
         told = flow.preview if same else services.redactor.fingerprint(flow.preview)
         flow.call = call.planned(preview=told)
+
+
+def holder(flow: Flow) -> Holder:
+    """For whom the images of a call are kept."""
+    asked = flow.decision is not None and flow.decision.verdict is Verdict.ASK
+    return Holder(flow.call_id, flow.persona, asked)
 
 
 async def _shown(services: Services, change: Change) -> str:

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from toolgate.core.call import new_id
 from toolgate.core.change import DIRECTORY, Change, FileChange
 from toolgate.core.errors import CallError, Failed, NotFound, UnknownOutcome
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
-from toolgate.core.ports import Files
+from toolgate.core.ports import Files, Holder
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.directories import missing_parents
-from toolgate.workspace.images import Images, contents_of
+from toolgate.workspace.images import Images, contents_of, rank_of
 from toolgate.workspace.lock import only_writer
 from toolgate.workspace.look import kind_of, look, read_steady, status_of
 from toolgate.workspace.mounts import Mounts
@@ -33,6 +34,7 @@ from toolgate.workspace.subtree import take_tree
 from toolgate.workspace.write import bring, check_writable
 
 T = TypeVar("T")
+NOBODYS = Holder()
 Needed = Callable[[], Awaitable[frozenset[str]]]
 
 
@@ -53,7 +55,7 @@ class WorkspaceFiles(Files):
         self.mounts = mounts
         self.images = images
         self.needed: Needed | None = None
-        """Which images calls still need; without it nothing is ever dropped."""
+        """Which calls run or are in doubt; without it nothing is ever dropped."""
         self._lock = state / "files.lock"
         self._read_limit = read_limit
 
@@ -91,18 +93,25 @@ class WorkspaceFiles(Files):
     async def hashes(self, paths: Sequence[MountPath]) -> list[str | None]:
         return await _in_thread(lambda: [look(self.mounts, path).hash for path in paths])
 
-    async def keep(self, change: Change) -> None:
-        full = await _in_thread(lambda: self.images.put(contents_of(change)))
+    async def keep(self, change: Change, holder: Holder = NOBODYS) -> None:
+        await self.hold(holder.call or new_id("c"), holder.persona, rank_of(change, holder), change)
+
+    async def hold(self, ident: str, persona: str, rank: int, change: Change, until: int = 0) -> None:
+        """Keep the images of a change for this holder, and make room where that was too much."""
+        full = await _in_thread(lambda: self.images.keep(ident, persona, rank, contents_of(change), until))
         if full and self.needed is not None:
-            await self._make_room(self.needed)
+            await self._make_room(self.needed, persona)
 
-    def check(self, change: Change) -> None:
-        self.images.check(change)
+    def check(self, change: Change, holder: Holder = NOBODYS) -> str:
+        return self.images.check(change, holder)
 
-    async def _make_room(self, needed: Needed) -> None:
+    async def release(self, call: str) -> None:
+        await _in_thread(lambda: self.images.release(call))
+
+    async def _make_room(self, needed: Needed, persona: str) -> None:
         with held(await _in_thread(self.images.hold)):
             kept = await needed()
-            await _in_thread(lambda: self.images.drop(kept))
+            await _in_thread(lambda: self.images.drop(persona, kept))
 
     async def load(self, manifest: Sequence[Mapping[str, Any]]) -> Change:
         return await _in_thread(lambda: self._load(manifest))

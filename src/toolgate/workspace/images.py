@@ -1,4 +1,4 @@
-"""Contents of files before and after each change, kept by their hash, up to a budget.
+"""Contents of files before and after each change, kept by their hash, up to a budget for each persona.
 
 `ab/cdef…` below the given directory, named by SHA-256. An image is whole or absent, private to the user, and
 verified whenever it is read: what undo and recovery write back is what was there, or nothing.
@@ -14,19 +14,26 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from toolgate.core.change import Change, content_hash
+from toolgate.core.clock import SECOND
 from toolgate.core.errors import Failed, NotFound, TooLarge
+from toolgate.core.names import HUMAN
+from toolgate.core.ports import Holder
 from toolgate.workspace.confine import held
+from toolgate.workspace.holdings import ASKED, ENTRY, PLAIN, SCRATCH, UNKEPT, Accounts, Holdings, Sizes
 from toolgate.workspace.lock import acquire
 
 _HASH = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
 _TEMPORARY = ".toolgate-tmp-"
 _PARTS = 16
+DAY = 24 * 3600 * SECOND
+NOBODY = ""
 TOTAL = 1 << 30
 CHANGE = 256 << 20
 
@@ -39,35 +46,126 @@ class Usage:
 
 
 class Images:
-    def __init__(self, directory: Path, total: int = TOTAL, change: int = CHANGE) -> None:
-        """At most `total` bytes are kept in all, and `change` bytes for one change."""
+    def __init__(
+        self, directory: Path, total: int = TOTAL, change: int = CHANGE, *, persona: int | None = None,
+        days: int = 30, refuse: bool = False, now: Callable[[], int] = lambda: time.time_ns() // 1000,
+    ) -> None:  # fmt: skip
+        """At most `total` bytes are kept in all, `persona` bytes for each, and `change` bytes for one change."""
         self._directory = directory
         self._lock = directory.with_name(directory.name + ".lock")
+        self._now, self._days, self._refuse = now, days, refuse
         self.total, self.change = total, min(change, total)
-        self._size: int | None = None
-        """At the last count, and what was put since; other processes put theirs."""
-        self._since = 0
+        self.persona = total if persona is None else min(persona, total)
+        self.holdings = Holdings(directory.with_name(directory.name + ".db"))
+        self._adopted = False
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def check(self, change: Change) -> None:
-        """Refuse a change that could not be kept, before anybody is asked about it: all that runs can be undone."""
-        size = sum(map(len, contents_of(change)))
-        if size > self.change:
-            raise TooLarge(
-                f"this change has {size:,} bytes to keep for undo, and the limit is {self.change:,}",
-                "make it in parts, or raise `images` in toolgate.yaml",
-                data={"bytes": size, "limit": self.change},
-            )
+    def close(self) -> None:
+        self.holdings.close()
 
-    def put(self, contents: Iterable[bytes]) -> bool:
-        """Keep these, durably: on return they survive a power cut. Whether it is time to make room."""
+    def check(self, change: Change, holder: Holder) -> str:
+        """Why it could not be undone, said before anybody is asked about it; empty where it could."""
+        sizes = sizes_of(change)
+        if sum(sizes.values()) > self.change:
+            raise TooLarge(
+                f"this change has {sum(sizes.values()):,} bytes to keep for undo, and the limit is {self.change:,}",
+                "make it in parts, or raise `images` in toolgate.yaml",
+                data={"bytes": sum(sizes.values()), "limit": self.change},
+            )
+        self._adopt()
+        with self.holdings.reading() as accounts:
+            if self._fits(accounts, holder.persona, rank_of(change, holder), sizes):
+                return ""
+        why = f"cannot be undone: the image budget of {holder.persona or 'nobody'} is full"
+        if self._refuse and holder.persona != HUMAN:
+            raise self._no_room(why, holder.persona)
+        return why
+
+    def keep(self, ident: str, persona: str, rank: int, contents: Sequence[bytes], until: int = 0) -> bool:
+        """Keep these for a holder, durably. Whether it is time to make room. Raises, keeping nothing, where its persona has
+        none: others have taken it since it was checked."""
+        sizes = {digest_of(content): len(content) for content in contents}
+        now = self._now()
+        self._adopt()
         with held(acquire(self._lock, shared=True)):
-            folders = {self._put(content) for content in contents}
-            for folder in folders:
-                _sync(folder)
-            if folders:
-                _sync(self._directory)
-        return self._full()
+            with self.holdings.writing() as accounts:
+                accounts.expire(now)
+                if rank != UNKEPT and not self._fits(accounts, persona, rank, sizes):
+                    raise self._no_room(f"cannot be undone: the image budget of {persona} is full", persona)
+                accounts.add(ident, persona, rank, now, until or now + self._days * DAY, sizes)
+                over = self._over(accounts, persona) or bool(accounts.unkept())
+            # Counted before they are there: whoever is killed in between has counted too much, never too little.
+            self._put_all(contents)
+        return over
+
+    def release(self, ident: str) -> None:
+        with held(acquire(self._lock)), self.holdings.writing() as accounts:
+            self._remove(accounts, ident)
+
+    def drop(self, persona: str, needed: frozenset[str]) -> None:
+        """Bring a persona back into its budget, by what it holds itself and what nobody does. `needed` are the calls that
+        run or are in doubt; what others hold is not looked at, whatever the budget says."""
+        with self.holdings.writing() as accounts:
+            for ident in accounts.unkept():
+                if ident not in needed:
+                    self._remove(accounts, ident)
+            goal = self.persona - self.persona // _PARTS if self._over(accounts, persona) else self.persona
+            while accounts.spent(persona) > goal or accounts.spent() > self.total:
+                first = accounts.oldest((NOBODY, persona), (SCRATCH, PLAIN), needed)
+                if first is None:
+                    break
+                self._remove(accounts, first)
+        self._sweep()
+
+    def _remove(self, accounts: Accounts, ident: str) -> None:
+        """Files go before the accounts forget them: whoever is killed in between leaves nothing that counts for nobody."""
+        for digest in accounts.remove(ident):
+            self._file(digest).unlink(missing_ok=True)
+
+    def _fits(self, accounts: Accounts, persona: str, rank: int, sizes: Sizes) -> bool:
+        """Whether there is room, if what may go for it goes: scratch gives way to all, and never the other way."""
+        least = ASKED if rank != SCRATCH else PLAIN
+        stays = range(least, ASKED + 1)
+        need = accounts.new_to(persona, sizes, least) + ENTRY
+        if accounts.spent(persona, stays) + need > self.persona:
+            return False
+        goes = accounts.spent(persona, range(SCRATCH, least)) + accounts.spent(NOBODY)
+        return accounts.spent() - goes + need <= self.total
+
+    def _over(self, accounts: Accounts, persona: str) -> bool:
+        return accounts.spent(persona) > self.persona or accounts.spent() > self.total
+
+    def _no_room(self, why: str, persona: str) -> TooLarge:
+        return TooLarge(
+            why,
+            f"wait until changes of {persona} are {self._days} days old, or raise `images.persona_bytes` in toolgate.yaml",
+            data={"limit": "images.persona_bytes", "budget": self.persona},
+        )
+
+    def _adopt(self) -> None:
+        """Images that were kept before there were accounts are nobody's: they go when the whole is full, the oldest first."""
+        if self._adopted:
+            return
+        with held(acquire(self._lock)), self.holdings.writing() as accounts:
+            if not accounts.complete:
+                for file, status in list(self._all()):
+                    digest = f"sha256:{file.parent.name}{file.name}"
+                    sizes = {digest: status.st_size}
+                    accounts.add(f"old:{digest}", NOBODY, SCRATCH, status.st_mtime_ns // 1000, 0, sizes)
+                accounts.completed()
+        self._adopted = True
+
+    def put(self, contents: Iterable[bytes]) -> None:
+        """Durably: on return they survive a power cut."""
+        with held(acquire(self._lock, shared=True)):
+            self._put_all(contents)
+
+    def _put_all(self, contents: Iterable[bytes]) -> None:
+        folders = {self._put(content) for content in contents}
+        for folder in folders:
+            _sync(folder)
+        if folders:
+            _sync(self._directory)
 
     def get(self, digest: str) -> bytes:
         try:
@@ -90,8 +188,9 @@ class Images:
         return True
 
     def usage(self) -> Usage:
-        sizes = [status.st_size for _, status in self._all()]
-        return Usage(len(sizes), sum(sizes), self.total)
+        self._adopt()
+        with self.holdings.reading() as accounts:
+            return Usage(*accounts.usage(), self.total)
 
     def hold(self) -> int:
         """A lock under which nobody puts anything; closing the handle lets it go.
@@ -100,39 +199,14 @@ class Images:
         """
         return acquire(self._lock)
 
-    def drop(self, needed: frozenset[str]) -> int:
-        """Drop what was put longest ago, until the rest fits. How many bytes went."""
-        found = sorted(self._all(), key=lambda item: (item[1].st_mtime_ns, item[0]))
-        left = sum(status.st_size for _, status in found)
-        before = left
-        for file, status in found:
-            if left <= self.total:
-                break
-            if f"sha256:{file.parent.name}{file.name}" not in needed:
-                file.unlink(missing_ok=True)
-                left -= status.st_size
-        self._sweep()
-        self._size, self._since = left, 0
-        return before - left
-
     def _put(self, content: bytes) -> Path:
-        digest = content_hash(content)
-        assert digest is not None
+        digest = digest_of(content)
         file = self._file(digest)
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        if self.has(digest):
-            os.utime(file)  # wanted again: the last to be dropped
-        else:  # a damaged one is replaced
+        if not self.has(digest):  # a damaged one is replaced
             _write(file, content)
-            self._since += len(content)
         # Synced even if it was there: another process may have put it there a moment ago.
         return file.parent
-
-    def _full(self) -> bool:
-        """Counting takes a walk, so it is not done for every change; each process may go over by a part."""
-        if self._size is None or self._since > self.total // _PARTS:
-            self._size, self._since = self.usage().bytes, 0
-        return self._size + self._since > self.total
 
     def _all(self) -> Iterator[tuple[Path, os.stat_result]]:
         for folder in self._directory.glob("[0-9a-f][0-9a-f]"):
@@ -157,6 +231,30 @@ def contents_of(change: Change) -> list[bytes]:
     """What must be kept of a change, each content once."""
     sides = (side for file in change.files if file.kind == "file" for side in (file.before, file.after))
     return list(dict.fromkeys(side for side in sides if side is not None))
+
+
+def sizes_of(change: Change) -> dict[str, int]:
+    """The same by their hashes, which the change knows already."""
+    found: dict[str, int] = {}
+    for file in change.files:
+        for content, digest in ((file.before, file.before_hash), (file.after, file.after_hash)):
+            if file.kind == "file" and content is not None and digest is not None:
+                found[digest] = len(content)
+    return found
+
+
+def rank_of(change: Change, holder: Holder) -> int:
+    if change.unkept:
+        return UNKEPT
+    if holder.asked or holder.persona == HUMAN:
+        return ASKED
+    return SCRATCH if all(file.path.mount == "scratch" for file in change.files) else PLAIN
+
+
+def digest_of(content: bytes) -> str:
+    found = content_hash(content)
+    assert found is not None
+    return found
 
 
 def _read(file: Path, limit: int) -> bytes | None:

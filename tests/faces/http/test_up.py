@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,52 @@ def test_tokens_are_private_and_differ(root: Path, said: Callable[..., Done]) ->
     kept.chmod(0o644)
     open_to_all = said("token", *at)
     assert (open_to_all.code, "chmod 600" in open_to_all.err) == (2, True)
+
+
+@contextmanager
+def flood(address: str, count: int, sent: bytes) -> Iterator[None]:
+    """So many connections that have sent this and say nothing more."""
+    host, _, port = address.removeprefix("http://").partition("/")[0].partition(":")
+    opened: list[socket.socket] = []
+    try:
+        for _ in range(count):
+            opened.append(socket.create_connection((host, int(port)), timeout=PATIENCE))
+            with suppress(ConnectionError):
+                opened[-1].sendall(sent)
+        yield
+    finally:
+        for each in opened:
+            each.close()
+
+
+def test_pause_on_the_command_line_stops_everybody_while_the_server_is_flooded(
+    root: Path, said: Callable[..., Done]
+) -> None:
+    with (
+        up(cwd=root) as (_, words),
+        httpx2.Client(timeout=PATIENCE, headers=bearer(words["token"])) as client,
+    ):
+        calls = f"{words['api']}/calls"
+        assert client.post(calls, json={"tool": "system.ping"}).json()["ok"]
+        with flood(words["api"], 300, b"GET / HTTP/1.1\r\nX: "):
+            assert said("pause", "--root", str(root)).code == 0
+            stopped = client.post(calls, json={"tool": "system.ping"}).json()
+            assert (stopped["ok"], stopped["error"]["code"]) == (False, "not_allowed")
+            assert "paused" in stopped["error"]["message"]
+
+
+def test_a_server_without_descriptors_goes_on_when_there_are_some_and_says_so_once(root: Path) -> None:
+    process = start("up", "--port", "0", "--json", cwd=root)
+    try:
+        words = json.loads(heard(process, "stdout"))["data"]
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (100, 100))  # after it has made its plans
+        look = {"tool": "fs.read", "args": {"path": "toolgate.yaml"}}
+        with httpx2.Client(timeout=PATIENCE, headers=bearer(words["token"])) as client:
+            with flood(words["api"], 150, b"GET / HTTP/1.1\r\nX: "):
+                assert client.post(f"{words['api']}/calls", json=look).json()["ok"]
+            assert client.post(f"{words['api']}/calls", json=look).json()["ok"]
+    finally:
+        process.terminate()
+        done = finish(process)
+    assert done.code == 0
+    assert done.err.count("no file descriptors were left") == 1

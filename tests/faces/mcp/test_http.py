@@ -143,26 +143,28 @@ async def test_a_failed_handshake_leaves_no_session(web: httpx2.AsyncClient, her
     assert len(here.app.sessions) == 0
 
 
-async def test_sessions_are_bounded_and_idle_ones_make_room(
+async def test_a_persona_at_its_limit_of_sessions_gives_up_the_one_it_used_longest_ago(
     web: httpx2.AsyncClient, here: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "MOST", 2)
-    for _ in range(2):
-        assert (await web.post("", json=INIT)).status_code == 200
-    assert (await web.post("", json=INIT)).status_code == 503
+    here.app.sessions.most_each = 2
+    begun = [(await web.post("", json=INIT)).headers["mcp-session-id"] for _ in range(3)]
+    ping = say("ping")
+    assert [
+        (await web.post("", json=ping, headers={"mcp-session-id": each})).status_code for each in begun
+    ] == [404, 200, 200]
     monkeypatch.setattr(sessions, "IDLE", -1.0)
     assert (await web.post("", json=INIT)).status_code == 200
     assert len(here.app.sessions) == 1
 
 
-async def test_one_persona_leaves_sessions_for_others(
-    web: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sessions, "MOST_EACH", 1)
-    assert (await web.post("", json=INIT)).status_code == 200
-    assert (await web.post("", json=INIT)).status_code == 503
+async def test_one_persona_leaves_sessions_for_others(web: httpx2.AsyncClient, here: Site) -> None:
+    here.app.sessions.most_each = 1
     bob = {"authorization": "Bearer bob"}
-    assert (await web.post("", json=INIT, headers=bob)).status_code == 200
+    first = (await web.post("", json=INIT, headers=bob)).headers["mcp-session-id"]
+    async with web.stream("GET", "", headers=bob | {"mcp-session-id": first}) as stream:
+        assert stream.status_code == 200
+        assert (await web.post("", json=INIT, headers=bob)).status_code == 429, "it is in use"
+        assert (await web.post("", json=INIT)).status_code == 200
 
 
 async def test_a_stateless_client_that_hangs_up_cancels_its_call(

@@ -23,6 +23,8 @@ class Asked(Event):
     expires: int
     preview: str = ""
     undoable: bool = False
+    unkept: str = ""
+    """Why it cannot be undone, where it otherwise could."""
     channels: list[str] = field(default_factory=list)
     again: str = ""
     trail: Json = field(default_factory=dict)

@@ -137,7 +137,8 @@ def _facts(question: Question) -> Iterable[tuple[str, object]]:
         yield f"{question.persona} says", f"“{question.rationale}”"
     if question.again:
         yield "asked again", question.again
-    yield "can be undone", safe("yes", "green") if question.undoable else safe("no", "bold yellow")
+    no = f"no: {question.unkept}" if question.unkept else "no"
+    yield "can be undone", safe("yes", "green") if question.undoable else safe(no, "bold yellow")
     if question.conversation:
         yield "conversation", question.conversation
     if question.channels:

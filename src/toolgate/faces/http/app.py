@@ -101,6 +101,8 @@ def mcp_application(site: Site) -> ASGIApp | None:
         console=site.address,
         hosts=site.hosts,
         refused=site.refused,
+        streams=site.places.stream,
+        sessions=site.places.limits.persona_sessions,
     )
     if hasattr(made, "close"):
         site.closers.append(made.close)

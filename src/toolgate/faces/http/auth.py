@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 from fastapi import Depends, Request
 from starlette.types import Scope
 
-from toolgate.core.errors import CallError, NotAllowed
+from toolgate.core.errors import CallError, NotAllowed, ToolgateError
 from toolgate.core.names import HUMAN
 from toolgate.faces.http.problems import Unauthenticated
 from toolgate.faces.http.sessions import COOKIE, Session, digest
@@ -91,6 +91,20 @@ async def by_token(site: Site, request: Request, token: str) -> Identity:
     if name != HUMAN and name not in _personas(site):
         raise Unauthenticated(f"there is no persona {name!r} any more", "ask for another token")
     return Identity(name, token=digest(token))
+
+
+def shown_by(site: Site, scope: Scope) -> str:
+    """Whose token or session a request brings, for the places it may take; empty for nobody's. It decides nothing else."""
+    request = Request(scope)
+    given = request.headers.getlist("authorization")
+    try:
+        if given:
+            name = site.tokens.owner(_bearer(given))
+            return name if name == HUMAN or name in _personas(site) else ""
+        cookie = request.cookies.get(COOKIE, "")
+        return HUMAN if cookie and site.sessions.find(cookie, site.tokens.of(HUMAN)) is not None else ""
+    except ToolgateError:  # what is wrong with the tokens is said where they are needed
+        return ""
 
 
 async def persona_by_token(site: Site, scope: Scope) -> str | None:

@@ -16,14 +16,16 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolgate.core.errors import Code
-from toolgate.faces.http.auth import SAFE
-from toolgate.faces.http.problems import problem
+from toolgate.core.errors import CallError, Code
+from toolgate.faces.http.auth import SAFE, shown_by
+from toolgate.faces.http.connection import KEY, RATE, Connection
+from toolgate.faces.http.problems import of, problem
 from toolgate.faces.http.site import Site
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-MAX_BODY = 16 * 1024 * 1024
-BODY_SECONDS = 30.0
+NOBODYS_BODY = 64 << 10
+"""Bytes without a token: a login form has far fewer, and the framework reads a body before it asks who sends it."""
+CLOSE = {"Connection": "close"}
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -41,11 +43,10 @@ HEADERS = {
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, site: Site, max_body: int = MAX_BODY) -> None:
+    def __init__(self, app: ASGIApp, site: Site) -> None:
         self.app = app
         self.site = site
         self.hosts = frozenset(host.lower() for host in (*LOOPBACK, *site.hosts))
-        self.max_body = max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -53,18 +54,37 @@ class Guard:
         if scope["type"] != "http":
             return await send({"type": "websocket.close", "code": 1008})
         answer = _Answer(send, self.site)
-        refused = await self._refusal(scope)
+        limits, who = self.site.places.limits, shown_by(self.site, scope)
+        most = limits.body_bytes if who else min(NOBODYS_BODY, limits.body_bytes)
+        refused = self._no_place(scope, who) or await self._refusal(scope, most)
         if refused is not None:
             return await refused(scope, receive, answer)
         try:
-            await self.app(scope, _Body(receive, self.max_body), answer)
+            await self.app(scope, _Body(receive, most, limits.body_s), answer)
         except _Unacceptable as error:
             if not answer.started:
                 await _unacceptable(error)(scope, receive, answer)
         return None
 
-    async def _refusal(self, scope: Scope) -> Response | None:
+    def _no_place(self, scope: Scope, who: str) -> Response | None:
+        connection = scope.get(KEY)
+        if not who or not isinstance(connection, Connection):
+            return None
+        try:
+            connection.belongs_to(who)
+        except CallError as error:
+            full = of(error)
+            full.headers.update(CLOSE)
+            return full
+        return None
+
+    async def _refusal(self, scope: Scope, most: int) -> Response | None:
         headers = Headers(scope=scope)
+        longest = self.site.places.limits.header_bytes
+        if _head(scope) > longest:
+            return _unacceptable(
+                _Unacceptable(431, f"the head of the request is larger than {longest:,} bytes")
+            )
         hosts = headers.getlist("host")
         if len(hosts) != 1 or host_of(hosts[0]) not in self.hosts:
             named = self.site.shown(", ".join(hosts) or "nothing")
@@ -79,9 +99,14 @@ class Guard:
             await self.site.refused(f"{where} came from {self.site.shown(stranger)}")
             return problem(Code.NOT_ALLOWED, f"{where} came from another site", "open the console itself")
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > self.max_body:
-            return _unacceptable(_Unacceptable(413, _too_large(self.max_body)))
+        if not length.isdigit() or len(length) > 15 or int(length) > most:
+            return _unacceptable(_Unacceptable(413, _too_large(most)))
         return None
+
+
+def _head(scope: Scope) -> int:
+    sizes = sum(len(name) + len(value) for name, value in scope["headers"])
+    return sizes + len(scope.get("raw_path", b"")) + len(scope["query_string"])
 
 
 def host_of(header: str) -> str:
@@ -121,24 +146,27 @@ def _too_large(most: int) -> str:
 
 def _unacceptable(error: _Unacceptable) -> Response:
     code = Code.TIMEOUT if error.status_code == 408 else Code.TOO_LARGE
-    return problem(code, error.detail, "send less, or faster", status=error.status_code)
+    answer = problem(code, error.detail, "send less, or faster", status=error.status_code)
+    answer.headers.update(CLOSE)  # nobody reads the rest of it
+    return answer
 
 
 class _Body:
-    """Counts what arrives, and does not wait forever for the rest of it."""
+    """Counts what arrives, and does not wait forever for the rest of it, however it drips."""
 
-    def __init__(self, receive: Receive, most: int) -> None:
-        self._receive, self._most = receive, most
+    def __init__(self, receive: Receive, most: int, seconds: float) -> None:
+        self._receive, self._most, self._seconds = receive, most, seconds
         self._got, self._whole = 0, False
+        self._begun = asyncio.get_running_loop().time()
 
     async def __call__(self) -> Message:
         if self._whole:
             return await self._receive()
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with asyncio.timeout_at(self._begun + self._seconds + self._got / RATE):
                 message = await self._receive()
         except TimeoutError:
-            raise _Unacceptable(408, f"the body did not arrive within {BODY_SECONDS:g} s") from None
+            raise _Unacceptable(408, f"the body did not arrive within {self._seconds:g} s") from None
         if message["type"] != "http.request":
             self._whole = True
             return message

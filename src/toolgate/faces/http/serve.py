@@ -8,21 +8,25 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import uvicorn
 
 from toolgate.core.errors import SetupError
+from toolgate.faces.http.connection import Connection
+from toolgate.faces.http.places import BATCH, Places
 from toolgate.faces.http.site import Site
 
 log = logging.getLogger("toolgate.http")
 PORT = 8721
+TICKS = 2
+"""uvicorn ticks ten times a second; connections are looked at five times."""
 GRACE = 10
 """Seconds that running calls have to finish before they are cancelled and settled."""
-CONNECTIONS = 1000
-KEEP_ALIVE = 75
-"""Seconds that a quiet connection stays open. Clients keep theirs for 5 to 60: whoever lets go first, it should not be the
-server, or a call that is sent at that moment is lost on its way."""
+QUEUE = 1024
+"""Connections that the system keeps for us until they are accepted."""
+_NO_DESCRIPTORS = "socket.accept() out of system resource"
 
 
 def listen(host: str, port: int | None) -> socket.socket:
@@ -55,9 +59,9 @@ def _bound(host: str, port: int) -> socket.socket:
 class Server(uvicorn.Server):
     """Signals are ours: uvicorn would raise them again after its end, and we want to end with 0."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, places: Places, ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._places, self._ready = places, ready
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -65,22 +69,36 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for sock in sockets or ():
+            sock.listen(QUEUE)  # asyncio also accepts as many at once as it queues, and that is to be few
         self._ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % TICKS == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                assert isinstance(connection, Connection)
+                connection.look(now)
+        return await super().on_tick(counter)
 
 
 async def serve(
     app: Any, site: Site, sock: socket.socket, *, proxy: str = "", ready: Callable[[], None] = lambda: None
 ) -> None:
     """Until SIGTERM, SIGINT or `site.closing`. Forwarded headers are believed only from `proxy`."""
+    places = site.places
+    places.fit()
+    protocol: Any = partial(Connection, places=places)
     server = Server(
         uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="on", ws="none", server_header=False,
-            timeout_graceful_shutdown=GRACE, timeout_keep_alive=KEEP_ALIVE, limit_concurrency=CONNECTIONS, backlog=512,
+            app, http=protocol, log_config=None, access_log=False, lifespan="on", ws="none", server_header=False,
+            timeout_graceful_shutdown=GRACE, h11_max_incomplete_event_size=places.limits.header_bytes, backlog=BATCH,
             proxy_headers=bool(proxy), forwarded_allow_ips=proxy or None,
         ),
+        places,
         ready,
     )  # fmt: skip
-    with _signals(site.closing), sock:
+    with _signals(site.closing), _descriptors(places), sock:
         ending = asyncio.create_task(_end(server, site))
         try:
             await server.serve([sock])
@@ -105,6 +123,41 @@ async def _settled(server: Server) -> None:
     late = [task for task in server.server_state.tasks if not task.done()]
     if late:
         await asyncio.wait(late, timeout=GRACE)
+
+
+@contextlib.contextmanager
+def _descriptors(places: Places) -> Iterator[None]:
+    """Where there are no descriptors left, asyncio stops accepting for a second, and says so for each that it did not
+    accept. It is enough to say it once, and to let go of some."""
+    loop = asyncio.get_running_loop()
+    before = loop.get_exception_handler()
+    shedding: asyncio.TimerHandle | None = None
+    told = False
+
+    def settle() -> None:
+        nonlocal shedding, told
+        shedding = None
+        places.fit()
+        if not told:
+            told = True
+            log.error("no file descriptors were left: connections had to wait or went; raise `ulimit -n`")
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        nonlocal shedding
+        if context.get("message") == _NO_DESCRIPTORS:
+            if shedding is None:
+                places.make_room()
+                shedding = loop.call_later(0.2, settle)  # the log needs a descriptor, too
+        elif before is not None:
+            before(loop, context)
+        else:
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(handle)
+    try:
+        yield
+    finally:
+        loop.set_exception_handler(before)
 
 
 @contextlib.contextmanager

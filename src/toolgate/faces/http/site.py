@@ -15,6 +15,7 @@ from toolgate.core.display import visible
 from toolgate.core.event import Rejected
 from toolgate.facade import Gate
 from toolgate.faces.http.counts import Counts
+from toolgate.faces.http.places import Places
 from toolgate.faces.http.pulse import Pulse
 from toolgate.faces.http.sessions import Sessions
 from toolgate.faces.http.throttle import Throttle
@@ -49,6 +50,7 @@ class Site:
         ledger = self.gate.services.ledger
         self.pulse = Pulse(ledger)
         self.counts = Counts(ledger)
+        self.places = Places(self.gate.config.http)
 
     def shown(self, path: str) -> str:
         """A path as it may be logged: without the secret part of the console's, and harmless to read."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from toolgate.core.errors import CallError
 from toolgate.core.names import HUMAN
 from toolgate.facade import Gate
 from toolgate.faces.mcp import headers, jsonrpc
@@ -17,22 +19,27 @@ from toolgate.faces.mcp.headers import Headers, HttpError, refusal
 from toolgate.faces.mcp.jsonrpc import Message, Notification, Request, RpcError, classify, id_of
 from toolgate.faces.mcp.protocol import HANDSHAKE, VERSION_KEY, Connection
 from toolgate.faces.mcp.server import Options, Server
-from toolgate.faces.mcp.sessions import Session, Sessions
+from toolgate.faces.mcp.sessions import MOST_EACH, RETRY, Session, Sessions
 from toolgate.faces.mcp.streaming import Outbox, Receive, SendEvent, plain, stream
 
 Scope = MutableMapping[str, Any]
 Refused = Callable[[str], Awaitable[None]]
 """Told of each request by somebody who may not make it."""
+Streams = Callable[[str], AbstractContextManager[None]]
+"""A place for a stream of this persona's; raises where it has none left."""
 Authenticate = Callable[[Scope], "str | Awaitable[str | None] | None"]
 
 
 def application(
     gate: Gate, authenticate: Authenticate, *, console: str = "", hosts: Iterable[str] = (),
-    origins: Iterable[str] = (), refused: Refused | None = None,
+    origins: Iterable[str] = (), refused: Refused | None = None, streams: Streams | None = None,
+    sessions: int = MOST_EACH,
 ) -> McpApp:  # fmt: skip
     """For a site that mounts it at /mcp; `console` is where a human can answer in a browser."""
     server = Server(gate, Options(console=console))
-    return McpApp(server, authenticate, hosts=hosts, origins=origins, refused=refused)
+    made = McpApp(server, authenticate, hosts=hosts, origins=origins, refused=refused, streams=streams)
+    made.sessions.most_each = sessions
+    return made
 
 
 class McpApp:
@@ -40,10 +47,11 @@ class McpApp:
 
     def __init__(
         self, server: Server, authenticate: Authenticate, *, hosts: Iterable[str] = (), origins: Iterable[str] = (),
-        max_bytes: int = jsonrpc.MAX_BYTES, refused: Refused | None = None,
+        max_bytes: int = jsonrpc.MAX_BYTES, refused: Refused | None = None, streams: Streams | None = None,
     ) -> None:  # fmt: skip
         self.server = server
         self._refused = refused
+        self._streams: Streams = streams or (lambda persona: nullcontext())
         self.sessions = Sessions(server)
         self._authenticate = authenticate
         self._hosts, self._origins = frozenset(hosts), frozenset(origins)
@@ -94,7 +102,8 @@ class McpApp:
             else:
                 await self._stateless_post(persona, message, found, receive, send)
         elif method == "GET" and old:
-            await self._session(persona, found).listen(found, receive, send)
+            with self._stream(persona):
+                await self._session(persona, found).listen(found, receive, send)
         elif method == "DELETE" and old:
             await self.sessions.end(self._session(persona, found))
             await plain(send, 204)
@@ -104,6 +113,9 @@ class McpApp:
                 refusal("this is done with POST"),
                 ((b"allow", b"GET, POST, DELETE" if old else b"POST"),),
             )
+
+    def _stream(self, persona: str) -> AbstractContextManager[None]:
+        return _Stream(self._streams(persona))
 
     async def _body(self, found: Headers, receive: Receive) -> Any:
         headers.check_post(found)
@@ -170,12 +182,30 @@ class McpApp:
         connection = Connection(self.server, persona, _drop)
         connection.modern = True
         outbox = Outbox(connection, taken.id, found.accepts_stream)
-        self._alone.add(connection)
+        listens = taken.method == "subscriptions/listen"
+        with self._stream(persona) if listens else nullcontext():
+            self._alone.add(connection)
+            try:
+                task = connection.receive(message, outbox.put)
+                await stream(outbox, task, receive, send, statuses=True)
+            finally:
+                self._alone.discard(connection)
+
+
+class _Stream:
+    """A place for a stream; where there is none, that is said before anything is sent."""
+
+    def __init__(self, place: AbstractContextManager[None]) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
         try:
-            task = connection.receive(message, outbox.put)
-            await stream(outbox, task, receive, send, statuses=True)
-        finally:
-            self._alone.discard(connection)
+            self._place.__enter__()
+        except CallError as error:
+            raise HttpError(429, refusal(f"{error.message}; {error.fix}"), RETRY) from None
+
+    def __exit__(self, *raised: Any) -> None:
+        self._place.__exit__(*raised)
 
 
 def _classified(message: Any) -> Any:

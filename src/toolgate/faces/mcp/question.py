@@ -60,7 +60,10 @@ def _facts(question: Question) -> list[tuple[str, str]]:
     facts = [
         ("effects", question.effects.sentence()),
         ("asked because", f"{question.reason} ({question.rule})"),
-        ("can be undone", "yes" if question.undoable else "NO"),
+        (
+            "can be undone",
+            "yes" if question.undoable else f"NO: {question.unkept}" if question.unkept else "NO",
+        ),
     ]
     if question.secrets:
         facts.append(("secrets shown by name", secrets_in_words(question)))

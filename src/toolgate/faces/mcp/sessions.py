@@ -15,9 +15,9 @@ from toolgate.faces.mcp.streaming import Outbox, Receive, SendEvent, listen
 
 IDLE = 1800.0
 """Seconds without a request or an open stream after which a session ends."""
-MOST = 1000
-MOST_EACH = 500
-"""Of one persona, so that it leaves room for others."""
+MOST_EACH = 100
+"""Of one persona, whatever others have."""
+RETRY = ((b"retry-after", b"5"),)
 
 
 class Session:
@@ -26,13 +26,17 @@ class Session:
         self.persona = persona
         self.connection = Connection(server, persona, self._tell)
         self._outbox: Outbox | None = None
-        self._used = time.monotonic()
+        self.used = time.monotonic()
         self._open = 0
         self._leave: Callable[[], None] | None = None
 
     @property
     def idle(self) -> bool:
-        return not self._open and not self.connection.running and time.monotonic() - self._used > IDLE
+        return self.resting and time.monotonic() - self.used > IDLE
+
+    @property
+    def resting(self) -> bool:
+        return not self._open and not self.connection.running
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -41,7 +45,7 @@ class Session:
             yield
         finally:
             self._open -= 1
-            self._used = time.monotonic()
+            self.used = time.monotonic()
 
     def _tell(self, message: Message) -> None:
         if self._outbox is not None:
@@ -73,6 +77,7 @@ class Sessions:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._sessions: dict[str, Session] = {}
+        self.most_each = MOST_EACH
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -85,12 +90,20 @@ class Sessions:
     async def begin(self, persona: str) -> Session:
         for session in [each for each in self._sessions.values() if each.idle]:
             await self.end(session)
-        of_persona = sum(each.persona == persona for each in self._sessions.values())
-        if len(self._sessions) >= MOST or of_persona >= MOST_EACH:
-            raise HttpError(503, RpcError(REFUSED, "too many sessions are open; end some").as_message(None))
+        mine = [each for each in self._sessions.values() if each.persona == persona]
+        if len(mine) >= self.most_each:
+            await self._make_room(persona, mine)
         session = Session(self._server, persona)
         self._sessions[session.id] = session
         return session
+
+    async def _make_room(self, persona: str, mine: list[Session]) -> None:
+        """Clients often leave without a word: what its persona has not used for longest gives way to what it wants now."""
+        resting = [each for each in mine if each.resting]
+        if not resting:
+            told = f"{persona} has {len(mine)} sessions in use, the most there may be; end some"
+            raise HttpError(429, RpcError(REFUSED, told).as_message(None), RETRY)
+        await self.end(min(resting, key=lambda each: each.used))
 
     async def end(self, session: Session) -> None:
         self._sessions.pop(session.id, None)

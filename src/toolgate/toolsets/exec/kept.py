@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from toolgate.core.canonical import digest
-from toolgate.core.change import DIRECTORY, Change
+from toolgate.core.change import Change
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import Failed, NotFound
 from toolgate.workspace.files import WorkspaceFiles
-from toolgate.workspace.images import contents_of
+from toolgate.workspace.holdings import SCRATCH
 
 IDENT = re.compile(r"x_[0-9a-f]{32}")
 MOST = 100
@@ -33,19 +33,19 @@ class Proposals:
         self._directory, self._files, self._now = directory, files, now
 
     async def keep(self, change: Change, persona: str) -> str:
-        """Its id, which stands for exactly this change by this persona. Refuses what could not be undone."""
-        self._files.check(change)
+        """Its id, which stands for exactly this change by this persona. Refuses what its persona has no room to keep."""
         manifest = [dict(entry) for entry in change.manifest]
         ident = _ident(manifest, persona)
-        body = {"persona": persona, "until": self._now() + HOURS * 3600 * SECOND, "manifest": manifest}
+        until = self._now() + HOURS * 3600 * SECOND
+        body = {"persona": persona, "until": until, "manifest": manifest}
 
         def work() -> None:
-            self._files.images.put(contents_of(change))
             place = self._directory / persona
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
             _sweep(place)
             _write(place / f"{ident}.json", json.dumps(body))
 
+        await self._files.hold(ident, persona, SCRATCH, change, until)
         await self._files.run(work)
         return ident
 
@@ -57,24 +57,6 @@ class Proposals:
                 f"run the program again; proposals are kept for {HOURS} hours, a persona's last {MOST}",
             )
         return await self._files.load(body["manifest"])
-
-    def needed(self) -> frozenset[str]:
-        """The images that must stay as long as the proposals do."""
-        return frozenset(
-            entry[side]
-            for file in self._directory.glob("*/x_*.json")
-            for entry in self._standing(file.stem, file.parent.name)
-            for side in ("before", "after")
-            if entry[side] not in (None, DIRECTORY)
-        )
-
-    def _standing(self, ident: str, persona: str) -> list[dict[str, Any]]:
-        """What one needs. One that is over needs nothing, and one that is damaged is no reason to stop other writes."""
-        with suppress(Failed):
-            body = self._read(ident, persona)
-            if body is not None and body["until"] >= self._now():
-                return list(body["manifest"])
-        return []
 
     def _read(self, ident: str, persona: str) -> Mapping[str, Any] | None:
         if not IDENT.fullmatch(ident):

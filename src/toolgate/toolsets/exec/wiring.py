@@ -17,7 +17,6 @@ from toolgate.core.names import Registry
 from toolgate.core.ports import Facts
 from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
-from toolgate.ledger.needed import images_needed
 from toolgate.policy.policy import Policy
 from toolgate.sandbox.job import Language, Limits, Sandbox
 from toolgate.sandboxspec import SandboxSpec
@@ -103,10 +102,6 @@ def tools_of(
         held=lambda data: _names_in(redactor.vault, data),
     )
 
-    async def needed() -> frozenset[str]:
-        return await images_needed(services.ledger) | await files.run(kept.needed)
-
-    files.needed = needed  # the contents of proposals stay as long as they do
     return programs.toolset(means, services.ledger)
 
 

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from toolgate.core.errors import CallError, InvalidArgs, Unavailable
+from toolgate.core.errors import CallError, InvalidArgs
 from toolgate.core.event import BY_KIND
 from toolgate.faces.http import shapes
 from toolgate.faces.http.auth import Anyone, Identity, still
@@ -21,7 +22,6 @@ from toolgate.storage.port import Filter, Row
 
 log = logging.getLogger("toolgate.http")
 HEARTBEAT = 15.0
-MOST = 200
 BATCH = 200
 router = APIRouter(tags=["record"])
 
@@ -49,12 +49,10 @@ async def stream(
 ) -> StreamingResponse:
     """Each event has its number as `id`, its kind as `event` and the row as `data`. An event `questions` says which
     questions are open, at first and whenever that changes. A comment every 15 s keeps the line open."""
-    if here.pulse.followers >= MOST:
-        raise Unavailable(f"{MOST} connections follow the stream already", "close some")
     wanted = Filter(persona=who.only or persona, kinds=kinds_of(kind), limit=BATCH)
     feed = Feed(here, who, wanted, await _start(here, after, last_event_id))
     headers = {"X-Accel-Buffering": "no"}  # a proxy that collects would keep questions from their human
-    return StreamingResponse(feed.frames(), media_type="text/event-stream", headers=headers)
+    return _Counted(feed, headers)
 
 
 async def _start(here: Site, after: int | None, last: str) -> int:
@@ -113,6 +111,18 @@ class Feed:
         finally:
             for task in tasks:
                 task.cancel()
+
+
+class _Counted(StreamingResponse):
+    """Holds one of its owner's places while it is sent, and none before: a response that is never sent would keep it."""
+
+    def __init__(self, feed: Feed, headers: dict[str, str]) -> None:
+        super().__init__(feed.frames(), media_type="text/event-stream", headers=headers)
+        self._feed = feed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._feed.site.places.stream(self._feed.who.name):
+            await super().__call__(scope, receive, send)
 
 
 def _json(value: Any) -> str:

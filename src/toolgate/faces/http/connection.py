@@ -1,0 +1,102 @@
+"""One connection: uvicorn's, with a time for everything it may wait for.
+
+uvicorn waits forever for the rest of a request's head, for a reader that does not read, and for the rest of a body whose
+request was answered: none of them has reached the application, or all have left it. So they are looked at from here, once a
+second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import h11
+from uvicorn import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from toolgate.faces.http.places import NOBODY, Places
+
+KEY = "toolgate.connection"
+"""Where a request's scope has its connection."""
+RATE = 16 << 10
+"""Bytes a second that a body or an answer makes at least."""
+_LATE = (
+    b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n"
+    b'{"code":"timeout","message":"the request did not arrive in time","fix":"send all of it at once"}'
+)
+
+
+class Connection(H11Protocol):
+    def __init__(
+        self, config: Config, server_state: ServerState, app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None, *, places: Places,
+    ) -> None:  # fmt: skip
+        super().__init__(config, server_state, app_state, _loop)
+        self._places = places
+        self.address = ""
+        self.owner = NOBODY
+        self.timeout_keep_alive = places.limits.header_s  # type: ignore[assignment]
+        application = self.app
+
+        async def known(scope: Any, receive: Any, send: Any) -> None:
+            scope[KEY] = self
+            await application(scope, receive, send)
+
+        self.app = known
+        self._drained = 0
+        self._waiting: tuple[object, ...] = ()
+        """What it waits for; a new one begins anew."""
+        self._since, self._unsent = 0.0, 0
+
+    @property
+    def busy(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def belongs_to(self, name: str) -> None:
+        self._places.known(self, name)
+        self.timeout_keep_alive = self._places.limits.idle_s  # type: ignore[assignment]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.address = self.client[0] if self.client else ""
+        self._places.arrived(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+        self._places.left(self)
+
+    def resume_writing(self) -> None:
+        self._drained += 1
+        super().resume_writing()
+
+    def drop(self) -> None:
+        self.transport.abort()
+
+    def look(self, now: float) -> None:
+        """End it if what it waits for is late."""
+        waiting, seconds = self._wait()
+        unsent = self.transport.get_write_buffer_size()
+        if waiting != self._waiting:
+            self._waiting, self._since, self._unsent = waiting, now, unsent
+        elif not waiting or now - self._since <= seconds:
+            return
+        elif waiting[0] == "reader" and self._unsent - unsent >= RATE * seconds:
+            self._since, self._unsent = now, unsent  # slow, but it reads
+        elif waiting[0] == "head" and self.conn.our_state is h11.IDLE:
+            self.transport.write(_LATE)
+            self.transport.close()
+        else:
+            self._places.left(self)
+            self.drop()
+
+    def _wait(self) -> tuple[tuple[object, ...], float]:
+        limits, asked = self._places.limits, self.conn.their_state
+        if self.transport.is_closing() or self.flow.write_paused:
+            return ("reader", self._drained), limits.write_s
+        if asked is h11.IDLE and (self.cycle is None or self.conn.trailing_data[0]):
+            return ("head", id(self.cycle)), limits.header_s
+        if asked is h11.SEND_BODY and not self.busy:
+            return ("rest", id(self.cycle)), limits.header_s
+        return (), 0.0
