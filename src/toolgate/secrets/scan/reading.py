@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from itertools import islice
 
 from toolgate.core.ports import Vault
-from toolgate.secrets.scan.assigned import assigned, private_keys, url_passwords
+from toolgate.secrets.scan.assigned import GENERIC, by_name, by_run, compared
+from toolgate.secrets.scan.commands import commands
 from toolgate.secrets.scan.hidden import hidden
+from toolgate.secrets.scan.keyblocks import key_blocks, kubernetes_secrets
 from toolgate.secrets.scan.payloads import magic, payloads
-from toolgate.secrets.scan.rules import CONTROLS, MANY, Hit, Seen, Source, plain
-from toolgate.secrets.scan.tokens import TOKENS
+from toolgate.secrets.scan.rules import CONTROLS, MANY, Hit, Seen, Source, at_most, plain
+from toolgate.secrets.scan.tokens import runs, tokens
+from toolgate.secrets.scan.urls import addresses
 
 _SAMPLE = 64 << 10
 _MANY_CONTROLS = 0.02
@@ -32,19 +35,20 @@ def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
     hits: list[Hit] = []
     if not name:
         hits += magic(content)
-    for rule in TOKENS:
-        hits += islice(rule.hits(source), MANY)
-    hits += islice(private_keys(source), MANY)
+    long_runs = list(runs(text))
+    hits += at_most(tokens(text, long_runs))
+    hits += at_most(key_blocks(source))
     if not binary(text):  # where words and lines mean something
-        for find in (assigned, url_passwords):
-            hits += islice(find(source), MANY)
+        hits += at_most(by_run(source, long_runs))
+        for find in (by_name, compared, addresses, commands, kubernetes_secrets):
+            hits += at_most(find(source))
         hits += hidden(source)
     if not name:
         hits += payloads(source)
     hits += _ours(text, vault)
     counts = Counter(hit.rule for hit in hits)
     crowded = frozenset(rule for rule, count in counts.items() if count >= MANY)
-    return Seen(_apart(sorted(hits, key=lambda hit: (hit.start, hit.rule == "assigned-secret"))), crowded)
+    return Seen(_apart(sorted(hits, key=lambda hit: (hit.start, hit.rule == GENERIC))), crowded)
 
 
 def _ours(text: bytes, vault: Vault | None) -> Iterator[Hit]:
