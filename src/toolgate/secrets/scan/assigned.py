@@ -23,6 +23,11 @@ from toolgate.secrets.scan.providers import service_of
 from toolgate.secrets.scan.rules import Hit, Source, following, shown
 
 GENERIC = "assigned-secret"
+ENTROPY = "high-entropy-string"
+UNSURE = frozenset({GENERIC, ENTROPY})
+"""Where another rule sees the same, that one counts."""
+_QUOTES = (b'"', b"'", b"`")
+_BASE64 = re.compile(rb"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])[A-Za-z0-9_+/=-]+")
 _STEMS = (
     b"pass", b"pwd", b"secret", b"token", b"cred", b"api_key", b"apikey", b"api-key", b"private_key", b"private-key", b"access_key",
     b"auth_key", b"db_key", b"contrase",
@@ -126,9 +131,8 @@ def _given(source: Source, at: int, match: re.Match[bytes]) -> Hit | None:
     name = content[begin : match.end("shut")].strip(b"\"'`])\\.-")
     if match["call"] == b"(" and not name.endswith((b".assign", b".equals")):
         name = name.rpartition(b".")[2]
-    quotes = (b'"', b"'", b"`")
     if match["call"] == b"," and not (
-        match["shut"].endswith(quotes) and content[begin - 1 : begin] in quotes
+        match["shut"].endswith(_QUOTES) and content[begin - 1 : begin] in _QUOTES
     ):
         return None
     if match["flag"] and not quoted and not (content[begin : begin + 2] == b"--" or _netrc(content, begin)):
@@ -183,10 +187,25 @@ def by_run(source: Source, long_runs: list[tuple[int, int]]) -> Iterator[Hit]:
         reached = match.end()
         name = name_before(text, begin)
         value = match[0].rstrip(b".")
-        if name and (
-            _service(name, value) or worth(name, value, quoted=text[begin - 1 : begin] in (b'"', b"'", b"`"))
-        ):
+        quote = text[begin - 1 : begin] if begin else b""
+        quoted = quote in _QUOTES
+        if name and (_service(name, value) or worth(name, value, quoted=quoted)):
             yield _hit(name, value, begin)
+        elif quoted and text[match.end() : match.end() + 1] == quote and _key_like(name, value):
+            yield Hit("secret", ENTROPY, begin, begin + len(value), f"…({len(value)} characters)", (value,))
+
+
+def _key_like(name: bytes, value: bytes) -> bool:
+    """Nothing but a key has so many different letters in no order, between quotes, and is called nothing harmless."""
+    return (
+        24 <= len(value) <= 128
+        and _BASE64.fullmatch(value) is not None
+        and not names.harmless(name)
+        and random_looking(value)
+        and scrambled(value)
+        and entropy(value) > 4.5
+        and not value.startswith((b"sha256-", b"sha384-", b"sha512-", b"sha1-"))
+    )
 
 
 def _service(name: bytes, value: bytes) -> bool:

@@ -24,6 +24,9 @@ _NEVER = re.compile(
     rb"keyboard|keyword|hotkey|monkey|tokeniz|accessor|accessib|forgery|author(?!iz)|capital|rapid_?ly|issuerkeyhash|"
     rb"key_?(?:vault|store_?(?:file|path|type)|tab|frame|code|press|up|down|left|right|board|ring|stone|pair_?name|id)"
 )
+_PUBLIC = re.compile(
+    rb"pubkey|nonce|signature|(?:_|\A)(?:sig|mac|cursor|data|cert|certificate|image|icon|sha\d*|md5|uuid|src|href|body|content|payload)(?:_|\Z)"
+)
 _NOT_AT_THE_END = frozenset(
     b"""alg algorithm alias arg arn at attr audience bits class code column confirmation count date description dir disabled
     enabled endpoint env error exp expires expiry extension field file filename format header help hint host id ids index input issuer
@@ -36,6 +39,12 @@ _NOT_AT_THE_END = frozenset(
 def words_of(name: bytes) -> bytes:
     """A name in small letters, with _ between its words, however it was written."""
     return _APART.sub(b"_", _HUMP.sub(b"_", name)).strip(b"_").lower()
+
+
+def harmless(name: bytes) -> bool:
+    """It says that what follows is public: a hash, a signature, an identifier."""
+    words = words_of(name)
+    return words.rsplit(b"_", 1)[-1] in _NOT_AT_THE_END or bool(_NEVER.search(words) or _PUBLIC.search(words))
 
 
 @lru_cache(4096)

@@ -33,6 +33,11 @@ _DIGIT = re.compile(rb"[0-9]")
 _CLASS = re.compile(r"(?<!\\)([A-Za-z])(?=\{)")
 _DISCORD = re.compile(rb"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])")
 
+_QUOTES = (b'"', b"'", b"`")
+_JOIN = re.compile(
+    rb"[\"'`][ \t]{0,4}(?:[+.&]|\.\.)?[ \t]{0,4}\\?(?:\r?\n[ \t]{0,40})?(?:[+.&][ \t]{0,4})?[rbf]?[\"'`]"
+)
+_PIECES = 400
 _DISCORD_BOT = "discord-bot-token"
 """Told by its three parts: the first is a number in base64."""
 
@@ -115,7 +120,7 @@ def runs(text: bytes) -> Iterator[tuple[int, int]]:
 def tokens(text: bytes, long_runs: list[tuple[int, int]]) -> Iterator[Hit]:
     reached = 0
     for start, end in long_runs:
-        at = max(reached, start - _BEFORE)
+        at, tried = max(reached, start - _BEFORE), False
         if text[end : end + 1] == b"." and (bot := _DISCORD.match(text, start)):
             at = bot.end()
             yield Hit("secret", _DISCORD_BOT, start, at, f"…({at - start} characters)", (bot[0],))
@@ -124,11 +129,34 @@ def tokens(text: bytes, long_runs: list[tuple[int, int]]) -> Iterator[Hit]:
             if prefix is None:
                 break
             hit = _hit(text, prefix.start(), prefix[0])
+            if hit is None and not tried and text[end : end + 1] in _QUOTES:
+                tried = True
+                hit = _joined(text, prefix.start(), end)
             at = prefix.start() + 1
             if hit is not None:
                 at = max(at, hit.end)
                 yield hit
         reached = max(reached, at, end)
+
+
+def _joined(text: bytes, at: int, end: int) -> Hit | None:
+    """A token that is written in pieces: `"ghp_…" + "…"`. Tried once for each run, on a piece of text."""
+    piece = text[at : end + _PIECES]
+    joins = [join.span() for join in _JOIN.finditer(piece, end - at)] if end - at < _PIECES else []
+    if not joins or joins[0][0] != end - at:
+        return None
+    whole = _JOIN.sub(b"", piece)
+    prefix = _PREFIX.match(whole)
+    hit = _hit(whole, 0, prefix[0]) if prefix is not None else None
+    if hit is None:
+        return None
+    stop, left = 0, hit.end
+    for first, last in joins:
+        if left <= first - stop:
+            break
+        left, stop = left - (first - stop), last
+    values = tuple(part for part in _JOIN.split(piece[: stop + left]) if part)
+    return Hit("secret", hit.rule, at, at + stop + left, hit.excerpt, values)
 
 
 def _hit(text: bytes, at: int, prefix: bytes) -> Hit | None:
