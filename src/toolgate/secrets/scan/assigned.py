@@ -41,7 +41,7 @@ _GIVEN = re.compile(
     rb"(?P<is>:{1,3}=|=>|[=!]==?|\?\?=|\|\|=?|[?+.]?=|:)[ \t]{0,8}+(?:[|>][+-]?[ \t]{0,4}+\r?\n[ \t]{0,40}+)?+"
     rb"|(?P<call>[,(])\s{0,8}+(?=@?[rbuf]{0,2}[\"'`])|(?P<tag>>)\s{0,40}+"
     rb"|(?P<pair>,?\s{1,20}+[\"']?value[\"']?\s{0,3}+[=:]\s{0,3}+)"
-    rb"|(?P<flag>[ \t])(?=[^=:])|(?=[\"']))"
+    rb"|(?P<flag>(?<=[ \t]))(?=[^=:])|(?=[\"']))"
     rb"(?:@?[rbuf]{0,2}\\{0,2}[\"'`](?P<in>[^\"'`\\\r\n]{5,300}+)(?=[\"'`\\])|(?P<bare>[^\s\"'`,;&\\]{6,300}+))"
 )
 """From within a name on: its end, what says that it is given a value, and the value, in small letters."""
@@ -122,7 +122,9 @@ def by_name(source: Source) -> Iterator[Hit]:
 def _given(source: Source, at: int, match: re.Match[bytes]) -> Hit | None:
     group = "bare" if match["bare"] is not None else "in"
     quoted = group == "in"
-    if not quoted and (match["call"] or not (match["is"] or match["tag"] or match["pair"] or match["flag"])):
+    if not quoted and (
+        match["call"] or not (match["is"] or match["tag"] or match["pair"] or match["flag"] is not None)
+    ):
         return None
     begin = at
     while begin > max(0, at - 40) and source.folded[begin - 1] in _WORD:
@@ -135,7 +137,11 @@ def _given(source: Source, at: int, match: re.Match[bytes]) -> Hit | None:
         match["shut"].endswith(_QUOTES) and content[begin - 1 : begin] in _QUOTES
     ):
         return None
-    if match["flag"] and not quoted and not (content[begin : begin + 2] == b"--" or _netrc(content, begin)):
+    if (
+        match["flag"] is not None
+        and not quoted
+        and not (content[begin : begin + 2] == b"--" or _netrc(content, begin))
+    ):
         return None
     start, end = match.span(group)
     value = content[start:end] if quoted else _alone(content[start:end])

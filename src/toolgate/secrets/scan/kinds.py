@@ -7,11 +7,20 @@ beginning, and the pattern is that of the whole.
 
 from __future__ import annotations
 
+import re
+
 ALPHABETS = {
     "w": "[A-Za-z0-9]", "W": "[A-Za-z0-9_-]", "h": "[a-f0-9]", "H": "[A-Fa-f0-9]", "l": "[a-z0-9]", "u": "[A-Z0-9]", "d": "[0-9]",
     "b": "[A-Za-z0-9+/]", "v": "[A-Za-z0-9_.=-]", "a": "[A-Za-z]", "c": "[a-hA-H0-9]",
 }  # fmt: skip
-UUID = "h{8}-h{4}-h{4}-h{4}-h{12}"
+_UUID = "h{8}-h{4}-h{4}-h{4}-h{12}"
+_LETTER = re.compile(r"(?<!\\)([A-Za-z])(?=\{)")
+
+
+def pattern_of(shape: str) -> str:
+    """The pattern that a shape of these tables stands for."""
+    return _LETTER.sub(lambda letter: ALPHABETS.get(letter[1], letter[1]), shape.replace("UUID", _UUID))
+
 
 PREFIXED = r"""
 1password-secret-key | A3- | u{6}-(?:u{11}|u{6}-u{5})-u{5}-u{5}-u{5}

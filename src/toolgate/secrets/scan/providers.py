@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from toolgate.secrets.scan.kinds import ALPHABETS, UUID
+from toolgate.secrets.scan.kinds import pattern_of
 from toolgate.secrets.scan.names import words_of
 
 _ROWS = r"""
@@ -134,18 +134,14 @@ wandb h{40}
 yandex YC[A-Za-z0-9_-]{38}
 zendesk w{40}
 """
-_SHAPES = dict(row.split(" ", 1) for row in _ROWS.strip().split("\n"))
-SERVICES = len(_SHAPES)
-_WORDS = re.compile(f"(?:\\A|_)({'|'.join(_SHAPES)})".encode())
-_BY_TEXT = {word.replace("_?", ""): word for word in _SHAPES}
-_CLASS = re.compile(r"(?<!\\)([A-Za-z])(?=\{)")
+SHAPES = dict(row.split(" ", 1) for row in _ROWS.strip().split("\n"))
+_WORDS = re.compile(f"(?:\\A|_)({'|'.join(SHAPES)})".encode())
+_BY_TEXT = {word.replace("_?", ""): word for word in SHAPES}
 
 
 @cache
 def _shape(word: str) -> re.Pattern[bytes]:
-    shape = _SHAPES[word].replace("UUID", UUID)
-    pattern = _CLASS.sub(lambda letter: ALPHABETS.get(letter[1], letter[1]), shape)
-    return re.compile(pattern.encode(), 0 if word == "okta" else re.IGNORECASE)
+    return re.compile(pattern_of(SHAPES[word]).encode(), 0 if word == "okta" else re.IGNORECASE)
 
 
 def service_of(name: bytes, value: bytes) -> str:

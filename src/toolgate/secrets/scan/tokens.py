@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from toolgate.secrets.scan.judged import has_jwt_header, real
-from toolgate.secrets.scan.kinds import ALPHABETS, INSIDE, PREFIXED, UUID
+from toolgate.secrets.scan.kinds import INSIDE, PREFIXED, pattern_of
 from toolgate.secrets.scan.rules import Hit
 
 RUN = 16
@@ -30,7 +30,6 @@ _CHUNK = 20_000
 """Searching a text that is not longer needs no preparation, so many runs cost no more than many letters."""
 _ESCAPE = re.compile(rb"(?:\\[nrtbfv0]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2})\Z")
 _DIGIT = re.compile(rb"[0-9]")
-_CLASS = re.compile(r"(?<!\\)([A-Za-z])(?=\{)")
 _DISCORD = re.compile(rb"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])")
 
 _QUOTES = (b'"', b"'", b"`")
@@ -59,8 +58,7 @@ class Kind:
 
 @cache
 def compiled(shape: str) -> re.Pattern[bytes]:
-    pattern = _CLASS.sub(lambda letter: ALPHABETS.get(letter[1], letter[1]), shape.replace("UUID", UUID))
-    return re.compile(f"(?:{pattern})(?![A-Za-z0-9])".encode())
+    return re.compile(f"(?:{pattern_of(shape)})(?![A-Za-z0-9])".encode())
 
 
 def _inside_a_word(text: bytes, at: int) -> bool:
