@@ -157,7 +157,7 @@ def _alone(value: bytes) -> bytes:
 
 
 def _netrc(content: bytes, begin: int) -> bool:
-    line = content[content.rfind(b"\n", max(0, begin - 200), begin) + 1 : begin]
+    line = content[max(0, begin - 200) : begin].rpartition(b"\n")[2]
     return b"login " in line or b"machine " in line
 
 

@@ -79,6 +79,7 @@ def kubernetes_secrets(source: Source) -> Iterator[Hit]:
     at = source.folded.find(b"kind:")
     reached = 0
     while at >= 0:
+        step = 5
         if _SECRET_KIND.match(source.folded, at):
             low = max(reached, source.folded.rfind(b"\n---", max(0, at - _AROUND), at), at - _AROUND)
             high = source.folded.find(b"\n---", at, at + _AROUND)
@@ -90,4 +91,5 @@ def kubernetes_secrets(source: Source) -> Iterator[Hit]:
                     excerpt = f"{shown(entry[1])}: …({end - start} characters)"
                     yield Hit("secret", "kubernetes-secret", start, end, excerpt, (entry[2],))
             reached = block.end() if block is not None else reached
-        at = following(source.folded, b"kind:", at + 5)
+            step = 5 if block is not None else _AROUND // 2
+        at = following(source.folded, b"kind:", max(reached, at + step))
