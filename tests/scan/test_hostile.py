@@ -18,7 +18,8 @@ PATH = MountPath.parse("a.txt")
 UNITS = [
     "password=", "password = '", "awssecret_", "eyJ", "eyJaaaaaaaaaaaaaaaa.", "://a:", "-----BEGIN " + "PRIVATE KEY-----", "nc -",
     "/dev/" + "tcp/", "eval( ", "mk" + "fifo |", "$_post[", "\u200b", "a\u200b", "\u202e", "\U000e0041", ".fileno() ", "SK", "sk-", "\n",
-    f"k={GITHUB}", PRIVATE_KEY,
+    f"k={GITHUB}", PRIVATE_KEY, "password ", "name=token value=", "kind: secret\n", "PuTTY-User-" + "Key-File-2: ", "AAAA", "== token", "'a1b2' + ",
+    "dG9rZW49Z2hw", "a1b2c3d4e5f6g7h8 ", "\"kty\"", "bearer a1", " -p", "curl -u a:", "https://a/hooks/", "ZXlK/", "fm2_a/",
 ]  # fmt: skip
 
 

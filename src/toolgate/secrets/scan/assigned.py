@@ -1,104 +1,238 @@
-"""Secrets that have no form of their own: what stands after a name like `password`, in a URL, or in a key block."""
+"""Secrets that have no form of their own: what is given to a name like `password`, in any language and settings file.
+
+Two ways lead to them. From the name, for what may be short: a password. From a long run of letters and digits, whose name
+may be any that has `key` or a service in it.
+"""
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from collections.abc import Iterator
 
-from toolgate.secrets.scan.rules import MANY, Hit, Source, following, shown, token
+from toolgate.secrets.scan import names
+from toolgate.secrets.scan.judged import (
+    code,
+    entropy,
+    hash_like,
+    password_like,
+    random_looking,
+    real,
+    scrambled,
+)
+from toolgate.secrets.scan.providers import service_of
+from toolgate.secrets.scan.rules import Hit, Source, following, shown
 
-MIN_ENTROPY = 3.0
-_WORD = re.compile(
-    rb"example|sample|placeholder|change|dummy|fake|your|insert|redacted|masked|xxxx|\*\*\*|todo|none|null|undefined|"
-    rb"secret|password|passwd|test|token|localhost|environ|getenv|config|setting|\.\.\.|<|>|\$|\{|\(|\[|%\(",
+GENERIC = "assigned-secret"
+ENTROPY = "high-entropy-string"
+UNSURE = frozenset({GENERIC, ENTROPY})
+"""Where another rule sees the same, that one counts."""
+_QUOTES = (b'"', b"'", b"`")
+_BASE64 = re.compile(rb"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])[A-Za-z0-9_+/=-]+")
+_STEMS = (
+    b"pass", b"pwd", b"secret", b"token", b"cred", b"api_key", b"apikey", b"api-key", b"private_key", b"private-key", b"access_key",
+    b"auth_key", b"db_key", b"contrase",
+)  # fmt: skip
+_WORD = b"abcdefghijklmnopqrstuvwxyz0123456789_.-"
+_TYPE = (
+    rb"(?:\??\s{0,3}+:?\s{0,3}+(?:&(?:'static )?str|string|str|char|any|bytes|secretstr|text|const)\b\??)?+"
+)
+_GIVEN = re.compile(
+    rb"[a-z0-9_.-]{0,40}+(?:\[[0-9]{0,4}\])?+(?P<shut>[\"'`\])\\]{0,4}+)" + _TYPE + rb"[ \t]{0,40}+(?:"
+    rb"(?P<is>:{1,3}=|=>|[=!]==?|\?\?=|\|\|=?|[?+.]?=|:)[ \t]{0,8}+(?:[|>][+-]?[ \t]{0,4}+\r?\n[ \t]{0,40}+)?+"
+    rb"|(?P<call>[,(])\s{0,8}+(?=@?[rbuf]{0,2}[\"'`])|(?P<tag>>)\s{0,40}+"
+    rb"|(?P<pair>,?\s{1,20}+[\"']?value[\"']?\s{0,3}+[=:]\s{0,3}+)"
+    rb"|(?P<flag>(?<=[ \t]))(?=[^=:])|(?=[\"']))"
+    rb"(?:@?[rbuf]{0,2}\\{0,2}[\"'`](?P<in>[^\"'`\\\r\n]{5,300}+)(?=[\"'`\\])|(?P<bare>[^\s\"'`,;&\\]{6,300}+))"
+)
+"""From within a name on: its end, what says that it is given a value, and the value, in small letters."""
+_ASKED = re.compile(rb"[!=]==?\s{0,2}([\w.]{0,30}(?:pass|pwd|secret|token|key)\w{0,30})")
+_BEFORE_IT = re.compile(rb"[\"'`]([^\"'`\r\n]{6,200})[\"'`]\s{0,2}\Z")
+_VALUE = re.compile(rb"[A-Za-z0-9_+/=.~%-]+")
+_INNER = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-.~"
+_LONGEST = 300
+_DIGIT = re.compile(rb"[0-9]")
+_NAME = re.compile(rb"(?:[A-Za-z]{1,20} )?[\w.-]{2,64}\Z")
+_TYPED = re.compile(rb"(?:\s|:)\s{0,3}&?(?:string|str|String|char|any|bytes|const|text)\Z")
+_PAIR = re.compile(
+    rb"(?:name|key|id)[\"']?\s{0,3}[=:]\s{0,3}[\"']?([\w.-]{2,64})[\"']?[\s,]{1,30}[\"']?value\Z",
     re.IGNORECASE,
 )
-_COMMON = frozenset(
-    {b"postgres", b"root", b"admin", b"user", b"guest", b"pass", b"mysql", b"redis", b"pw", b"p"}
-)
-_LOCAL = re.compile(
-    rb"(?:localhost|127\.|\[?::1|0\.0\.0\.0|[a-z0-9.-]{0,60}example\.|[a-z0-9-]{1,60}(?:[/:\"'\s]|$))"
-)
-_HEADER = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-_BODY = re.compile(rb"[A-Za-z0-9+/=]{40}")
-_PIECE = re.compile(rb"[A-Za-z0-9+/=]{16,}")
-_KEY_BYTES = 16_000
+_FLAG = re.compile(rb"--?([a-z][\w-]{2,40})\Z")
 
 
-def entropy(value: bytes) -> float:
-    """Bits in each character, by how often each occurs."""
-    size = len(value)
-    return -sum(count / size * math.log2(count / size) for count in Counter(value).values())
-
-
-def random_looking(value: bytes) -> bool:
-    """Letters and digits without a pattern, and none of the words that people write instead of a secret."""
-    if len(set(value)) < 2**MIN_ENTROPY:
-        return False  # it cannot have that entropy
-    mixed = re.search(rb"[A-Za-z]", value) and re.search(rb"[0-9]", value)
-    return bool(mixed) and _WORD.search(value) is None and entropy(value) >= MIN_ENTROPY
-
-
-_NAMES = "password passwd secret token api_key apikey api-key access_key accesskey auth_key private_key passphrase credential"
-ASSIGNED = token(
-    "assigned-secret", _NAMES,
-    rf"(?:{_NAMES.replace(' ', '|')})[a-z0-9_-]{{0,20}}+[\"'\]]{{0,2}}+\s{{0,4}}+(?:=>|:=|=|:)\s{{0,4}}+"
-    r"[rbuf]{0,2}+[\"'`]([^\"'`\s]{10,200}+)[\"'`]",
-    folded=True, check=random_looking,
-)  # fmt: skip
-"""`api_key = "…"`, quoted, in any language."""
-ENVIRONMENT = token(
-    "assigned-secret", _NAMES,
-    rf"(?:{_NAMES.replace(' ', '|')})[a-z0-9_]{{0,20}}+(?:=|:\s{{1,4}}+)([^\"'`\s#,;()]{{12,200}}+)(?=\s|$)",
-    folded=True, check=random_looking,
-)  # fmt: skip
-"""`API_KEY=…` and `api_key: …`, as settings files write it."""
-
-
-def url_passwords(source: Source) -> Iterator[Hit]:
-    """`scheme://user:password@host`, unless it is what everybody writes for a database on their own machine."""
-    at = source.content.find(b"://")
-    while at >= 0:
-        match = _URL.match(source.content, at)
-        if match is not None and _worth_hiding(source, match):
-            start, end = match.span(2)
-            excerpt = f"{shown(match[1])}:…({end - start} characters)"
-            yield Hit("secret", "url-password", start, end, excerpt, (match[2],))
-        at = following(source.content, b"://", at + 3)
-
-
-_URL = re.compile(rb"://([^\s/:@\"'<>{}$]{0,64}+):([^\s/:@\"'<>{}$*]{4,128}+)@(?=[A-Za-z0-9\[])")
-
-
-def _worth_hiding(source: Source, match: re.Match[bytes]) -> bool:
-    value = match[2].lower()
-    if value == match[1].lower() or value in _COMMON or _WORD.search(value):
+def worth(name: bytes, value: bytes, *, quoted: bool) -> bool:
+    """Whether a value that this name is given is likely a secret."""
+    sure = names.meaning(name)
+    if sure == names.NONE or (not quoted and code(value)) or b" " in value:
         return False
-    return _LOCAL.match(source.folded, match.end()) is None
+    if sure == names.PASSWORD:
+        if quoted:
+            return password_like(value)
+        return len(value) >= 8 and password_like(value) and (scrambled(value) or random_looking(value))
+    if sure == names.STRONG:
+        if random_looking(value):
+            return quoted or scrambled(value) or len(value) >= 32
+        return len(value) >= 10 and not value.isalnum() and scrambled(value) and password_like(value)
+    return (
+        len(value) >= RUN_OF_WEAK
+        and random_looking(value)
+        and entropy(value) >= 3.5
+        and scrambled(value)
+        and not hash_like(value)
+    )
 
 
-def private_keys(source: Source) -> Iterator[Hit]:
-    """A header with a body: the header alone is only talk about keys."""
-    content = source.content
-    at = content.find(b"-----BEGIN ")
-    while at >= 0:
-        header = _HEADER.match(content, at)
-        if header is not None and _BODY.search(content, header.end(), header.end() + 400):
-            end = content.find(b"-----END", header.end(), header.end() + _KEY_BYTES)
-            end = min(len(content), header.end() + _KEY_BYTES) if end < 0 else end
-            pieces = tuple(match[0] for match in _PIECE.finditer(content, header.end(), end))
-            yield Hit("secret", "private-key", at, header.end(), shown(header[0]), pieces, at, end)
-            at = end - 1  # a key is not looked for inside another
-        at = following(content, b"-----BEGIN ", at + 1)
+RUN_OF_WEAK = 16
 
 
-def assigned(source: Source) -> Iterator[Hit]:
-    taken: set[int] = set()
-    for rule in (ASSIGNED, ENVIRONMENT):
-        for hit in rule.hits(source):
-            if hit.start not in taken:
-                if len(taken) < MANY:
-                    taken.add(hit.start)
+_NAMED = (
+    ("azure-storage-key", rb"account_?key", rb"[A-Za-z0-9+/]{86}=="),
+    ("azure-shared-access-key", rb"shared_?access_?key", rb"[A-Za-z0-9+/]{43}="),
+    ("aws-secret-key", rb"aws|secret_?access_?key", rb"[A-Za-z0-9+/]{40}"),
+    ("ibm-cos-key", rb"secret_?(?:access_?)?key", rb"[0-9a-f]{48}"),
+)
+
+
+def _rule(name: bytes, value: bytes) -> str:
+    words = names.words_of(name)
+    for rule, word, shape in _NAMED:
+        if re.search(word, words) and re.fullmatch(shape, value):
+            return rule
+    service = service_of(name, value)
+    return f"{service}-key" if service else GENERIC
+
+
+def _hit(name: bytes, value: bytes, start: int) -> Hit:
+    excerpt = f"{shown(name)} = …({len(value)} characters)"
+    return Hit("secret", _rule(name, value), start, start + len(value), excerpt, (value,))
+
+
+def by_name(source: Source) -> Iterator[Hit]:
+    folded = source.folded
+    for stem in _STEMS:
+        at = folded.find(stem)
+        while at >= 0:
+            match = _GIVEN.match(folded, at + len(stem))
+            hit = _given(source, at, match) if match is not None else None
+            if hit is not None:
                 yield hit
+            at = following(folded, stem, at + len(stem) if hit is None else hit.end)
+
+
+def _given(source: Source, at: int, match: re.Match[bytes]) -> Hit | None:
+    group = "bare" if match["bare"] is not None else "in"
+    quoted = group == "in"
+    if not quoted and (
+        match["call"] or not (match["is"] or match["tag"] or match["pair"] or match["flag"] is not None)
+    ):
+        return None
+    begin = at
+    while begin > max(0, at - 40) and source.folded[begin - 1] in _WORD:
+        begin -= 1
+    content = source.content
+    name = content[begin : match.end("shut")].strip(b"\"'`])\\.-")
+    if match["call"] == b"(" and not name.endswith((b".assign", b".equals")):
+        name = name.rpartition(b".")[2]
+    if match["call"] == b"," and not (
+        match["shut"].endswith(_QUOTES) and content[begin - 1 : begin] in _QUOTES
+    ):
+        return None
+    if (
+        match["flag"] is not None
+        and not quoted
+        and not (content[begin : begin + 2] == b"--" or _netrc(content, begin))
+    ):
+        return None
+    start, end = match.span(group)
+    value = content[start:end] if quoted else _alone(content[start:end])
+    if not value or not worth(name, value, quoted=quoted or bool(match["tag"])):
+        return None
+    return _hit(name, value, start)
+
+
+def _alone(value: bytes) -> bytes:
+    """Without a closing tag, and without closing brackets of the text around it."""
+    value = value.split(b"</", 1)[0]
+    return value if any(one in value for one in b"({<[") else value.rstrip(b")}>].")
+
+
+def _netrc(content: bytes, begin: int) -> bool:
+    line = content[max(0, begin - 200) : begin].rpartition(b"\n")[2]
+    return b"login " in line or b"machine " in line
+
+
+def compared(source: Source) -> Iterator[Hit]:
+    """`if ("…" == password)`: the value first."""
+    folded = source.folded
+    for operator in (b"==", b"!="):
+        at = folded.find(operator)
+        while at >= 0:
+            if folded[max(0, at - 2) : at].rstrip()[-1:] in (b'"', b"'", b"`") and (
+                asked := _ASKED.match(folded, at)
+            ):
+                value = _BEFORE_IT.search(source.content, max(0, at - 210), at)
+                name = source.content[asked.start(1) : asked.end(1)]
+                if value is not None and worth(name, value[1], quoted=True):
+                    yield _hit(name, value[1], value.start(1))
+            at = following(folded, operator, at + 2)
+
+
+def by_run(source: Source, long_runs: list[tuple[int, int]]) -> Iterator[Hit]:
+    """Long random values, by the name that stands before them."""
+    text = source.content
+    reached = 0
+    for start, end in long_runs:
+        if start < reached or _DIGIT.search(text, start, end) is None:
+            continue
+        begin = start
+        while begin > max(reached, start - 100) and text[begin - 1] in _INNER:
+            begin -= 1
+        match = _VALUE.match(text, begin, begin + _LONGEST)
+        if match is None:
+            continue
+        reached = match.end()
+        name = name_before(text, begin)
+        value = match[0].rstrip(b".")
+        quote = text[begin - 1 : begin] if begin else b""
+        quoted = quote in _QUOTES
+        if name and (_service(name, value) or worth(name, value, quoted=quoted)):
+            yield _hit(name, value, begin)
+        elif quoted and text[match.end() : match.end() + 1] == quote and _key_like(name, value):
+            yield Hit("secret", ENTROPY, begin, begin + len(value), f"…({len(value)} characters)", (value,))
+
+
+def _key_like(name: bytes, value: bytes) -> bool:
+    """Nothing but a key has so many different letters in no order, between quotes, and is called nothing harmless."""
+    return (
+        24 <= len(value) <= 128
+        and _BASE64.fullmatch(value) is not None
+        and not names.harmless(name)
+        and random_looking(value)
+        and scrambled(value)
+        and entropy(value) > 4.5
+        and not value.startswith((b"sha256-", b"sha384-", b"sha512-", b"sha1-"))
+    )
+
+
+def _service(name: bytes, value: bytes) -> bool:
+    return bool(service_of(name, value)) and real(value) and names.meaning(name + b"_key") != names.NONE
+
+
+def name_before(text: bytes, start: int) -> bytes:
+    """The name that is given the value at this place, by `=`, `:`, a call, a tag or a flag."""
+    near = text[max(0, start - 120) : start]
+    before = near.rstrip(b" \t\r\n\"'`\\@")
+    body = before.rstrip(b"=:,>(|?!+. \t")
+    given = before[len(body) :]
+    if not any(sign in given for sign in b"=:,>("):
+        flag = _FLAG.search(before)
+        return flag[1] if flag is not None else b""
+    if b"\n" in near[len(before) :] and given[-1:] not in (b">", b"|"):
+        return b""
+    body = body.rstrip(b" \t\"'`])\\")
+    if body[-5:].lower() == b"value":
+        pair = _PAIR.search(body)
+        return pair[1] if pair is not None else b""
+    typed = _TYPED.search(body)
+    found = _NAME.search(body[: typed.start()] if typed is not None else body)
+    return found[0] if found is not None else b""

@@ -50,7 +50,7 @@ def _magic(content: bytes) -> str:
 
 
 def _bad(name: str, anchors: str, pattern: str) -> Token:
-    return token(name, anchors, pattern, folded=True, kind="payload")
+    return token(name, anchors, pattern, folded=True)
 
 
 def _near(name: str, anchors: str, *needs: str, reach: int = 300, one_line: bool = False) -> Around:

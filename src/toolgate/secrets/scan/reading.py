@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from itertools import chain, islice
 
 from toolgate.core.ports import Vault
-from toolgate.secrets.scan.assigned import assigned, private_keys, url_passwords
+from toolgate.secrets.scan.assigned import UNSURE, by_name, by_run, compared
+from toolgate.secrets.scan.commands import commands
 from toolgate.secrets.scan.hidden import hidden
+from toolgate.secrets.scan.keyblocks import key_blocks, kubernetes_secrets
 from toolgate.secrets.scan.payloads import magic, payloads
-from toolgate.secrets.scan.rules import CONTROLS, MANY, Hit, Seen, Source, plain
-from toolgate.secrets.scan.tokens import TOKENS
+from toolgate.secrets.scan.rules import CONTROLS, MANY, Hit, Seen, Source, at_most, plain
+from toolgate.secrets.scan.tokens import runs, tokens
+from toolgate.secrets.scan.urls import addresses
+from toolgate.secrets.scan.wrapped import wrapped
 
 _SAMPLE = 64 << 10
 _MANY_CONTROLS = 0.02
@@ -36,19 +40,21 @@ def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
     hits: list[Hit] = []
     if not name:
         hits += magic(content)
-    for rule in TOKENS:
-        hits += islice(rule.hits(source), MANY)
-    hits += islice(private_keys(source), MANY)
+    long_runs = list(runs(text))
+    hits += at_most(tokens(text, long_runs))
+    hits += at_most(wrapped(text, long_runs))
+    hits += at_most(key_blocks(source))
     if not binary(text):  # where words and lines mean something
-        for find in (assigned, url_passwords):
-            hits += islice(find(source), MANY)
+        hits += at_most(by_run(source, long_runs))
+        for find in (by_name, compared, addresses, commands, kubernetes_secrets):
+            hits += at_most(find(source))
         hits += hidden(source)
     if not name:
         hits += payloads(source)
     hits += _ours(text, vault)
     counts = Counter(hit.rule for hit in hits)
     crowded = frozenset(rule for rule, count in counts.items() if count >= MANY)
-    return Seen(_apart(sorted(hits, key=lambda hit: (hit.start, hit.rule == "assigned-secret"))), crowded)
+    return Seen(_apart(sorted(hits, key=lambda hit: (hit.start, hit.rule in UNSURE))), crowded)
 
 
 def without_secrets(content: bytes, vault: Vault | None) -> bytes:
@@ -96,10 +102,13 @@ def _apart(hits: list[Hit]) -> list[Hit]:
     """One secret is one finding: where two rules see the same, the one that knows its form counts."""
     kept: list[Hit] = []
     reached = -1
+    last = -1
     for hit in hits:
         if hit.kind != "secret" or hit.rule == "vault":
             kept.append(hit)
         elif hit.start >= reached:
+            last, reached = len(kept), hit.end
             kept.append(hit)
-            reached = hit.end
+        elif kept[last].rule in UNSURE and hit.rule not in UNSURE:
+            kept[last], reached = hit, max(reached, hit.end)
     return kept

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -114,14 +115,13 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A secret that begins like no other text. Group 1 is the secret where it is less than the match."""
+    """Something that begins like no other text. Group 1 is what counts where it is less than the match."""
 
     name: str
     anchors: tuple[bytes, ...]
     pattern: re.Pattern[bytes]
     folded: bool = False
-    check: Callable[[bytes], bool] | None = None
-    kind: FindingKind = "secret"
+    kind: FindingKind = "payload"
 
     def hits(self, source: Source) -> Iterator[Hit]:
         text = source.folded if self.folded else source.content
@@ -132,21 +132,9 @@ class Token:
                 if match is None:
                     at = following(text, anchor, at + 1)
                     continue
-                hit = self._hit(source, match, anchor)
-                if hit is not None:
-                    yield hit
+                start, end = match.span(1) if self.pattern.groups else match.span()
+                yield Hit(self.kind, self.name, start, end, shown(source.content[start:end]))
                 at = following(text, anchor, max(match.end(), at + 1))
-
-    def _hit(self, source: Source, match: re.Match[bytes], anchor: bytes) -> Hit | None:
-        start, end = match.span(1) if self.pattern.groups else match.span()
-        value = source.content[start:end]
-        if self.check is not None and not self.check(value):
-            return None
-        if self.kind != "secret":
-            return Hit(self.kind, self.name, start, end, shown(value))
-        whole = match.start() == start and not self.folded
-        name = anchor.decode() if whole else shown(source.content[match.start() : start]).rstrip("\"'` ")
-        return Hit("secret", self.name, start, end, f"{name}…({end - start} characters)", (value,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +180,15 @@ class Around:
 
 
 Rule = Token | Around
+
+
+def at_most(hits: Iterable[Hit]) -> Iterator[Hit]:
+    """So many of each rule: what finds hits of several rules is not cut short by one of them."""
+    counts: Counter[str] = Counter()
+    for hit in hits:
+        counts[hit.rule] += 1
+        if counts[hit.rule] <= MANY:
+            yield hit
 
 
 def following(text: bytes, anchor: bytes, at: int) -> int:

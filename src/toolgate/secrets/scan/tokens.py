@@ -1,80 +1,179 @@
 """Secrets that can be told by their form: the prefixes that issuers give their tokens so that they can be found.
 
-Our own table and no library's: see docs/scan.md for what was tried and why. Patterns are written in pieces where one of them
-would otherwise match itself.
+Our own table and no library's: see docs/scan.md for what was tried and why. Hundreds of kinds are looked for in one pass: a
+token has a long run of letters and digits, such runs are rare in ordinary text, and only in and just before them one
+pattern of all prefixes is tried. The pattern of a kind is compiled when its prefix is first seen.
 """
 
 from __future__ import annotations
 
-from toolgate.secrets.scan.rules import Token, token
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 
-_PLACEHOLDER = frozenset(b"xX0*.-_ ")
+from toolgate.secrets.scan.judged import has_jwt_header, real
+from toolgate.secrets.scan.kinds import INSIDE, PREFIXED, pattern_of
+from toolgate.secrets.scan.rules import Hit
+
+RUN = 16
+"""The shortest run of letters, digits, -, _ and ~ that is looked at."""
+_WITHOUT_DIGIT = 30
+"""A shorter run without a digit is a name."""
+_UNMISTAKABLE = 9
+"""A prefix so long may stand inside a word."""
+_BEFORE = 28
+"""How far before a run its prefix may begin."""
+_TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-~"
+_CLASSES = bytes(97 if byte in _TOKEN else 32 for byte in range(256))
+_CHUNK = 20_000
+"""Searching a text that is not longer needs no preparation, so many runs cost no more than many letters."""
+_ESCAPE = re.compile(rb"(?:\\[nrtbfv0]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2})\Z")
+_DIGIT = re.compile(rb"[0-9]")
+_DISCORD = re.compile(rb"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])")
+
+_QUOTES = (b'"', b"'", b"`")
+_JOIN = re.compile(
+    rb"[\"'`][ \t]{0,4}(?:[+.&]|\.\.)?[ \t]{0,4}\\?(?:\r?\n[ \t]{0,40})?(?:[+.&][ \t]{0,4})?[rbf]?[\"'`]"
+)
+_PIECES = 400
+_DISCORD_BOT = "discord-bot-token"
+"""Told by its three parts: the first is a number in base64."""
 
 
-_TWILIO = " ".join("SK" + digit for digit in "0123456789abcdef")
-"""So that only what can be one is looked at twice."""
+@dataclass(frozen=True, slots=True)
+class Kind:
+    name: str
+    shape: str
+    back: int = -1
+    """How many characters before what was looked for it begins; -1: with it."""
+
+    def match(self, text: bytes, at: int, found: bytes) -> re.Match[bytes] | None:
+        if self.back >= 0:
+            return compiled(self.shape).match(text, at - self.back) if at >= self.back else None
+        if len(found) < _UNMISTAKABLE and _inside_a_word(text, at):
+            return None
+        return compiled(self.shape).match(text, at + len(found))
 
 
-def real(value: bytes) -> bool:
-    """Not a row of x: that is how people write "your token here"."""
-    return not _PLACEHOLDER.issuperset(value[len(value) // 2 :])
+@cache
+def compiled(shape: str) -> re.Pattern[bytes]:
+    return re.compile(f"(?:{pattern_of(shape)})(?![A-Za-z0-9])".encode())
 
 
-def _plain(name: str, anchors: str, pattern: str) -> Token:
-    return token(name, anchors, pattern, check=real)
+def _inside_a_word(text: bytes, at: int) -> bool:
+    if at == 0 or not text[at - 1 : at].isalnum():
+        return False
+    return _ESCAPE.search(text, max(0, at - 6), at) is None
 
 
-TOKENS: tuple[Token, ...] = (
-    _plain("aws-access-key", "AKIA ASIA ABIA ACCA", r"(?<![A-Za-z0-9])A(?:KI|SI|BI|CC)A[A-Z0-9]{16}(?![A-Za-z0-9])"),
-    token(
-        "aws-secret-key",
-        "aws_secret aws-secret awssecret secret_access_key secretaccesskey secret-access-key aws_session_token",
-        r"(?:aws[_-]?secret|secret[_-]?access[_-]?key|aws_session_token)[a-z0-9_.-]{0,30}+[\"']?\s{0,4}+(?:=>|:=|=|:)\s{0,4}+"
-        r"[\"']?([a-z0-9/+]{40})(?![a-z0-9/+=])",
-        folded=True, check=real,
-    ),
-    _plain("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9]{36,255}"),
-    _plain("github-token", "github_pat_", r"github_pat_[A-Za-z0-9_]{40,255}"),
-    _plain("gitlab-token", "glpat- gldt- glrt- glptt- glcbt- glsoat- gloas- glft-", r"gl[a-z]{2,4}-[A-Za-z0-9_.-]{20,255}"),
-    _plain("slack-token", "xoxa- xoxb- xoxe- xoxp- xoxr- xoxs- xoxc- xoxd-", r"xox[abceprsd]-[A-Za-z0-9%-]{10,255}"),
-    _plain("slack-token", "xapp-", r"xapp-\d-[A-Za-z0-9]{6,20}-\d{6,20}-[a-f0-9]{32,128}"),
-    _plain("slack-webhook", "hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/]{24,255})"),
-    _plain("stripe-key", "sk_live_ rk_live_ sk_test_ rk_test_", r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,255}"),
-    _plain("stripe-webhook-secret", "whsec_", r"whsec_[A-Za-z0-9+/=]{24,255}"),
-    _plain("google-api-key", "AIza", r"(?<![A-Za-z0-9_-])AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
-    _plain("google-oauth-secret", "GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]{28}"),
-    _plain("google-oauth-token", "ya29.", r"(?<![A-Za-z0-9])ya29\.[A-Za-z0-9_-]{30,1000}"),
-    _plain("anthropic-key", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{20,255}"),
-    _plain("openai-key", "sk-proj- sk-svcacct- sk-admin-", r"sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,255}"),
-    _plain("openai-key", "sk-", r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9]{40,64}(?![A-Za-z0-9_-])"),
-    _plain("openrouter-key", "sk-or-", r"sk-or-(?:v\d-)?[a-f0-9]{32,128}"),
-    _plain("huggingface-token", "hf_", r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{34,40}(?![A-Za-z0-9])"),
-    _plain("groq-key", "gsk_", r"(?<![A-Za-z0-9_])gsk_[A-Za-z0-9]{48,60}(?![A-Za-z0-9])"),
-    _plain("replicate-token", "r8_", r"(?<![A-Za-z0-9_])r8_[A-Za-z0-9]{37,40}(?![A-Za-z0-9])"),
-    _plain("npm-token", "npm_", r"(?<![A-Za-z0-9_])npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
-    _plain("pypi-token", "pypi-AgEI", r"pypi-AgEI[A-Za-z0-9_-]{50,1000}"),
-    _plain("docker-token", "dckr_pat_ dckr_oat_", r"dckr_[po]at_[A-Za-z0-9_-]{20,255}"),
-    _plain("sendgrid-key", "SG.", r"(?<![A-Za-z0-9_])SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
-    _plain("twilio-key", _TWILIO, r"(?<![A-Za-z0-9])SK[0-9a-f]{32}(?![A-Za-z0-9])"),
-    _plain("shopify-token", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}"),
-    _plain("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", r"do[opr]_v1_[a-f0-9]{64}"),
-    _plain("databricks-token", "dapi", r"(?<![A-Za-z0-9])dapi[a-f0-9]{32}(?:-\d)?(?![A-Za-z0-9])"),
-    _plain("telegram-token", ":AA", r"(?<=\d{8}):AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"),
-    _plain("discord-webhook", "/api/webhooks/", r"/api/webhooks/\d{15,20}/([A-Za-z0-9_-]{60,90})"),
-    _plain("azure-storage-key", "AccountKey=", r"AccountKey=([A-Za-z0-9+/]{86}==)"),
-    _plain("hashicorp-vault-token", "hvs. hvb. hvr.", r"(?<![A-Za-z0-9])hv[sbr]\.[A-Za-z0-9_-]{24,255}"),
-    _plain("terraform-token", ".atlasv1.", r"(?<=[A-Za-z0-9]{14})\.atlasv1\.[A-Za-z0-9_=-]{60,80}"),
-    _plain("grafana-token", "glsa_ glc_", r"gl(?:sa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}|c_[A-Za-z0-9+/]{40,400})"),
-    _plain("linear-key", "lin_api_", r"lin_api_[A-Za-z0-9]{40}"),
-    _plain("notion-token", "ntn_", r"(?<![A-Za-z0-9_])ntn_[A-Za-z0-9]{40,60}"),
-    _plain("figma-token", "figd_", r"figd_[A-Za-z0-9_-]{40,60}"),
-    _plain("postman-key", "PMAK-", r"PMAK-[A-Fa-f0-9]{24}-[A-Fa-f0-9]{34}"),
-    _plain("new-relic-key", "NRAK-", r"NRAK-[A-Z0-9]{27}"),
-    _plain("sentry-token", "sntrys_ sntryu_", r"sntry[su]_[A-Za-z0-9+/=_-]{40,400}"),
-    _plain("doppler-token", "dp.pt. dp.st. dp.sa.", r"dp\.(?:pt|st|sa)\.[A-Za-z0-9._-]{40,60}"),
-    _plain("planetscale-token", "pscale_tkn_ pscale_pw_", r"pscale_(?:tkn|pw)_[A-Za-z0-9=._-]{32,64}"),
-    _plain("atlassian-token", "ATATT3", r"ATATT3[A-Za-z0-9_=-]{60,255}"),
-    _plain("square-token", "sq0csp- sq0atp-", r"sq0(?:csp|atp)-[A-Za-z0-9_-]{22,43}"),
-    _plain("age-secret-key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
-    _plain("jwt", "eyJ", r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{14,}\.eyJ[A-Za-z0-9_-]{14,}\.[A-Za-z0-9_-]{16,}"),
-)  # fmt: skip
+def _table() -> dict[bytes, tuple[Kind, ...]]:
+    """The kinds of each prefix, with those of every prefix that it begins with."""
+    found: dict[bytes, list[Kind]] = {}
+    for row in filter(None, PREFIXED.split("\n")):
+        name, prefixes, shape = row.split(" | ")
+        for prefix in prefixes.encode().split():
+            found.setdefault(prefix, []).append(Kind(name, shape))
+    for row in filter(None, INSIDE.split("\n")):
+        name, anchors, back, shape = row.split(" | ")
+        for anchor in anchors.encode().split():
+            found.setdefault(anchor, []).append(Kind(name, shape, int(back)))
+    return {
+        prefix: tuple(kind for size in range(len(prefix), 0, -1) for kind in found.get(prefix[:size], ()))
+        for prefix in found
+    }
+
+
+def _any_of(words: list[bytes]) -> bytes:
+    """A pattern for the longest of these words, in which no letter is compared twice."""
+    heads: dict[bytes, list[bytes]] = {}
+    for word in words:
+        heads.setdefault(word[:1], []).append(word[1:])
+    ends = heads.pop(b"", None) is not None
+    sides = [re.escape(head) + _any_of(rest) for head, rest in sorted(heads.items())]
+    if not sides:
+        return b""
+    return b"(?:" + b"|".join(sides) + b")" + (b"?" if ends else b"")
+
+
+KINDS = _table()
+_PREFIX = re.compile(_any_of(sorted(KINDS)))
+
+
+def runs(text: bytes) -> Iterator[tuple[int, int]]:
+    """Where long runs of letters, digits, -, _ and ~ begin and end, but for names: short ones without a digit."""
+    classes = text.translate(_CLASSES)
+    needle, size, at = b"a" * RUN, len(text), 0
+    while at < size:
+        start = classes.find(needle, at, at + _CHUNK)
+        if start < 0:
+            at += _CHUNK - RUN + 1
+            continue
+        at = classes.find(b" ", start)
+        at = size if at < 0 else at
+        if at - start >= _WITHOUT_DIGIT or _DIGIT.search(text, start, at):
+            yield start, at
+
+
+def tokens(text: bytes, long_runs: list[tuple[int, int]]) -> Iterator[Hit]:
+    reached = 0
+    for start, end in long_runs:
+        at, tried = max(reached, start - _BEFORE), False
+        if text[end : end + 1] == b"." and (bot := _DISCORD.match(text, start)):
+            at = bot.end()
+            yield Hit("secret", _DISCORD_BOT, start, at, f"…({at - start} characters)", (bot[0],))
+        while at < end:
+            prefix = _PREFIX.search(text, at, end)
+            if prefix is None:
+                break
+            hit = _hit(text, prefix.start(), prefix[0])
+            if hit is None and not tried and text[end : end + 1] in _QUOTES:
+                tried = True
+                hit = _joined(text, prefix.start(), end)
+            at = prefix.start() + 1
+            if hit is not None:
+                at = max(at, hit.end)
+                yield hit
+        reached = max(reached, at, end)
+
+
+def _joined(text: bytes, at: int, end: int) -> Hit | None:
+    """A token that is written in pieces: `"ghp_…" + "…"`. Tried once for each run, on a piece of text."""
+    piece = text[at : end + _PIECES]
+    joins = [join.span() for join in _JOIN.finditer(piece, end - at)] if end - at < _PIECES else []
+    if not joins or joins[0][0] != end - at:
+        return None
+    whole = _JOIN.sub(b"", piece)
+    prefix = _PREFIX.match(whole)
+    hit = _hit(whole, 0, prefix[0]) if prefix is not None else None
+    if hit is None:
+        return None
+    stop, left = 0, hit.end
+    for first, last in joins:
+        if left <= first - stop:
+            break
+        left, stop = left - (first - stop), last
+    values = tuple(part for part in _JOIN.split(piece[: stop + left]) if part)
+    return Hit("secret", hit.rule, at, at + stop + left, hit.excerpt, values)
+
+
+def _hit(text: bytes, at: int, prefix: bytes) -> Hit | None:
+    for kind in KINDS[prefix]:
+        match = kind.match(text, at, prefix)
+        if match is None:
+            continue
+        start = match.start() if kind.back >= 0 else at
+        value = text[start : match.end()]
+        if kind.name == "jwt" and not has_jwt_header(value):
+            continue
+        if real(value[0 if kind.back >= 0 else len(prefix) :]):
+            shown = "" if kind.back >= 0 else prefix.decode()
+            return Hit(
+                "secret",
+                kind.name,
+                start,
+                match.end(),
+                f"{shown}…({match.end() - start} characters)",
+                (value,),
+            )
+    return None

@@ -1,0 +1,101 @@
+"""Secrets in addresses: the password of a user, the path of a webhook, a key among the parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from toolgate.secrets.scan.judged import password_like, placeholder, random_looking, real
+from toolgate.secrets.scan.rules import Hit, Source, following, shown
+
+_COMMON = frozenset(
+    {
+        b"postgres",
+        b"root",
+        b"admin",
+        b"user",
+        b"guest",
+        b"pass",
+        b"mysql",
+        b"redis",
+        b"pw",
+        b"p",
+        b"rabbitmq",
+        b"minio",
+    }
+)
+_LOCAL = re.compile(
+    rb"(?:localhost|127\.|\[?::1|0\.0\.0\.0|[a-z0-9.-]{0,60}example\.|[a-z0-9.-]{0,60}\.(?:test|invalid|local)\b|"
+    rb"[a-z0-9_-]{1,60}(?:[/:?\"'\s\\]|$))"
+)
+_URL = re.compile(rb"://([^\s/:@\"'<>{}$]{0,64}+):([^\s/@\"'<>{}$*]{4,200}+)@(?=[A-Za-z0-9\[])")
+_UUID = rb"[0-9a-z]{8}-[0-9a-z]{4}-[0-9a-z]{4}-[0-9a-z]{4}-[0-9a-z]{12}"
+_WEBHOOKS = (
+    ("slack-webhook", rb"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/_]{24,255})"),
+    ("discord-webhook", rb"(?:[a-z]{1,10}\.)?discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{15,20}/([A-Za-z0-9_-]{60,90})"),
+    ("teams-webhook", rb"[a-z0-9-]{1,60}\.webhook\.office\.com/webhookb2/(" + _UUID + rb"@" + _UUID + rb"/IncomingWebhook/[a-z0-9]{32}/" + _UUID + rb")"),
+    ("teams-webhook", rb"outlook\.office(?:365)?\.com/webhook/(" + _UUID + rb"@[^\s\"'<>]{60,200})"),
+    ("zapier-webhook", rb"hooks\.zapier\.com/hooks/(?:catch|standard)/(\d{4,12}/[A-Za-z0-9]{5,20})"),
+    ("google-chat-webhook", rb"chat\.googleapis\.com/v1/spaces/[\w-]{6,20}/messages\?(key=[\w-]{20,60}&token=[\w%-]{20,80})"),
+    ("ifttt-webhook", rb"maker\.ifttt\.com/trigger/[\w-]{1,60}/with/key/([\w-]{20,60})"),
+    ("azure-logic-app-webhook", rb"[a-z0-9.-]{1,80}\.logic\.azure\.com[:/][^\s\"'<>]{20,300}[?&]sig=([\w%-]{30,80})"),
+    ("wecom-webhook", rb"qyapi\.weixin\.qq\.com/cgi-bin/webhook/send\?key=(" + _UUID + rb")"),
+    ("dingtalk-webhook", rb"oapi\.dingtalk\.com/robot/send\?access_token=([0-9a-f]{64})"),
+    ("feishu-webhook", rb"open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/(" + _UUID + rb")"),
+    ("mattermost-webhook", rb"[a-z0-9.-]{3,80}(?::\d{2,5})?/hooks/([a-z0-9]{26})(?![a-z0-9])"),
+    ("rocketchat-webhook", rb"[a-z0-9.-]{3,80}(?::\d{2,5})?/hooks/([A-Za-z0-9]{17,24}/[A-Za-z0-9]{40,64})"),
+    ("softlayer-key", rb"api\.softlayer\.com/(?:soap|rest|xmlrpc)/v3(?:\.1)?/([A-Za-z0-9]{64})"),
+    ("make-webhook", rb"hook\.[a-z0-9]{2,4}\.make\.com/([a-z0-9]{30,36})"),
+    ("pipedream-webhook", rb"(eo[a-z0-9]{10,16}\.m\.pipedream\.net)"),
+    ("azure-storage-signature", rb"[a-z0-9]{3,24}\.(?:blob|file|queue|table|dfs)\.core\.windows\.net/[^\s\"'<>]{0,400}?[?&]sig=([\w%+/=-]{40,80})"),
+)  # fmt: skip
+_ANY = re.compile(b"|".join(b"(?:" + pattern + b")" for _, pattern in _WEBHOOKS))
+
+
+def addresses(source: Source) -> Iterator[Hit]:
+    content = source.content
+    at = content.find(b"://")
+    while at >= 0:
+        hit = _password(source, at) or _webhook(content, at + 3)
+        if hit is not None:
+            yield hit
+        at = following(content, b"://", at + 3)
+    at = content.find(b"hooks.slack.com/")
+    while at >= 0:
+        if not content[:at].endswith(b"://") if at < 8 else content[at - 3 : at] != b"://":
+            hit = _webhook(content, at)
+            if hit is not None:
+                yield hit
+        at = following(content, b"hooks.slack.com/", at + 3)
+
+
+def _password(source: Source, at: int) -> Hit | None:
+    """`scheme://user:password@host`, unless it is what everybody writes for a database on their own machine."""
+    match = _URL.match(source.content, at)
+    if match is None or not _worth_hiding(source, match):
+        return None
+    start, end = match.span(2)
+    excerpt = f"{shown(match[1])}:…({end - start} characters)"
+    return Hit("secret", "url-password", start, end, excerpt, (match[2],))
+
+
+def _worth_hiding(source: Source, match: re.Match[bytes]) -> bool:
+    value = match[2].lower()
+    if value == match[1].lower() or value in _COMMON or placeholder(value):
+        return False
+    if _LOCAL.match(source.folded, match.end()) is None:
+        return True
+    return len(value) >= 10 and (random_looking(match[2]) or (len(value) >= 12 and password_like(match[2])))
+
+
+def _webhook(content: bytes, at: int) -> Hit | None:
+    match = _ANY.match(content, at)
+    if match is None or match.lastindex is None:
+        return None
+    rule = _WEBHOOKS[match.lastindex - 1][0]
+    start, end = match.span(match.lastindex)
+    value = content[start:end]
+    if not real(value.rpartition(b"/")[2] or value):
+        return None
+    shown_part = shown(content[at : min(start, at + 40)])
+    return Hit("secret", rule, start, end, f"{shown_part}…({end - start} characters)", (value,))
