@@ -40,14 +40,10 @@ def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
     hits: list[Hit] = []
     if not name:
         hits += magic(content)
-    long_runs = list(runs(text))
-    hits += at_most(tokens(text, long_runs))
-    hits += at_most(wrapped(text, long_runs))
-    hits += at_most(key_blocks(source))
-    if not binary(text):  # where words and lines mean something
-        hits += at_most(by_run(source, long_runs))
-        for find in (by_name, compared, addresses, commands, kubernetes_secrets):
-            hits += at_most(find(source))
+    lines = not binary(text)
+    for found in _secrets(source, lines):
+        hits += at_most(found)
+    if lines:
         hits += hidden(source)
     if not name:
         hits += payloads(source)
@@ -55,6 +51,19 @@ def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
     counts = Counter(hit.rule for hit in hits)
     crowded = frozenset(rule for rule, count in counts.items() if count >= MANY)
     return Seen(_apart(sorted(hits, key=lambda hit: (hit.start, hit.rule in UNSURE))), crowded)
+
+
+def _secrets(source: Source, lines: bool) -> Iterator[Iterator[Hit]]:
+    """What each kind of rule finds; where there are no lines, only what is told by its form."""
+    text = source.content
+    long_runs = list(runs(text))
+    yield tokens(text, long_runs)
+    yield wrapped(text, long_runs)
+    yield key_blocks(source)
+    if lines:  # words and lines mean something
+        yield by_run(source, long_runs)
+        for find in (by_name, compared, addresses, commands, kubernetes_secrets):
+            yield find(source)
 
 
 def without_secrets(content: bytes, vault: Vault | None) -> bytes:
@@ -65,9 +74,8 @@ def without_secrets(content: bytes, vault: Vault | None) -> bytes:
     spans = [*_secret_spans(content, vault)]
     if content[:1] in (b"+", b"-") or b"\n+" in content or b"\n-" in content:
         margins = [match.start() for match in _MARGIN.finditer(content)]
-        moved = [
-            at - number for number, at in enumerate(margins)
-        ]  # where they would stand without one another
+        # where they would stand without one another
+        moved = [at - number for number, at in enumerate(margins)]
         for start, end in _secret_spans(_MARGIN.sub(b"", content), vault):
             spans.append((start + bisect_right(moved, start), end + bisect_left(moved, end)))
     made, reached = [], 0
@@ -80,10 +88,10 @@ def without_secrets(content: bytes, vault: Vault | None) -> bytes:
 
 
 def _secret_spans(content: bytes, vault: Vault | None) -> Iterator[tuple[int, int]]:
-    source = Source.of(content)
-    found = [rule.hits(source) for rule in TOKENS if rule.kind == "secret"]
-    found += [private_keys(source), assigned(source), url_passwords(source), _ours(content, vault, None)]
-    for hit in chain.from_iterable(found):
+    found = chain.from_iterable(_secrets(Source.of(content), True))
+    for hit in chain(found, _ours(content, vault, None)):
+        if hit.kind != "secret":
+            continue
         at, last = hit.span
         for value in hit.values:
             start = content.find(value, at, max(last, hit.end))
