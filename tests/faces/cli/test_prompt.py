@@ -70,12 +70,12 @@ def test_a_grant_says_what_it_covers_and_covers_the_next_call(
     screen.type("g")
     screen.expect("for how many minutes? [60] > ")
     screen.type("30")
-    screen.expect("for what? [p]ath glob  [a]ny arguments > ")
+    screen.expect("for what? [p]ath glob  [s]ame arguments  [a]ny arguments > ")
     screen.type("p")
-    screen.expect("path glob, such as docs/** > ")
+    screen.expect("path glob, such as docs/**, or nothing for these > ")
     screen.type("*.md")
     assert (
-        "builder may call notes.append without being asked, on paths that match *.md, until"
+        "builder may call notes.append without being asked, on paths that match *.md, with any other arguments (any text), until"
         in screen.expect("[y/N] > ")
     )
     screen.type("y")
@@ -96,7 +96,8 @@ def test_a_grant_that_is_not_confirmed_is_not_given(terminal: Open, cli: Cli) ->
     screen.type("")
     screen.expect("[c]onversation")
     screen.type("c")
-    assert "in the conversation c1" in screen.expect("[y/N] > ")
+    told = screen.expect("[y/N] > ")
+    assert "with any arguments (any path, any text), in the conversation c1" in told
     screen.type("n")
     screen.expect(MENU)
     screen.type("l")
