@@ -120,7 +120,7 @@ def test_a_grant_without_limits_on_arguments_says_what_that_includes(scope: Scop
 
 def test_a_grant_says_which_arguments_are_limited_and_which_are_not() -> None:
     said = words(Scope(offers.same(question(PROGRAM), ["code", "network", "secrets", "packages"])))
-    assert "where code is exactly what has the SHA-256 " in said
+    assert "where code is exactly the one with the SHA-256 " in said
     assert 'network reaches at most "api.example.com" or "*.a.test"' in said
     assert 'secrets has at most "TOKEN"' in said
     assert "packages is left out" in said

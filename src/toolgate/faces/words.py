@@ -82,7 +82,7 @@ def _one_condition(kind: str, value: Any) -> str:
     if kind == "exists":
         return "is given" if value else "is left out"
     if kind == "sha256":
-        return "is exactly what has the SHA-256 " + " or ".join(str(each)[:16] + "…" for each in several)
+        return "is exactly the one with the SHA-256 " + " or ".join(str(each)[:16] + "…" for each in several)
     said = {
         "equals": "is",
         "in": "has at most",
