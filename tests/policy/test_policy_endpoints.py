@@ -187,6 +187,15 @@ def test_other_arguments_than_hosts_are_compared_as_texts() -> None:
     assert not holds("1.0", "1.0.0.0", name="version")
     assert not holds({"glob": "release/*"}, "main", name="branch")
     assert holds({"glob": "*.md"}, "docs/a.md", strict=False, name="path")
+    assert not holds("db.internal.example", "long prose " * 500, name="content")
+
+
+def test_what_is_too_long_or_too_much_to_be_read_as_a_host_is_denied() -> None:
+    padded = f"https://{'x' * 5000}@db.internal.example/"
+    for condition in (INTERNAL, {"in": [INTERNAL]}, {"glob": INTERNAL}, {"host": INTERNAL}):
+        assert holds(condition, padded)
+        assert holds(condition, [f"a{number}.test:1" for number in range(9000)])
+        assert not holds(condition, [f"a{number}.test:1" for number in range(500)])
 
 
 @pytest.mark.parametrize(

@@ -155,9 +155,13 @@ def _is_one(name: str, wanted: Sequence[Scalar], strict: bool) -> Test:
             return True
         if not texts or isinstance(value, bool) or not isinstance(value, str | int):
             return False
-        text = str(value)[: MAX_TEXT + 1]
-        found = leading if leads(text) else always
-        return bool(found) and (too_much or caught(found, text, named))
+        text = str(value)
+        leading_on = leads(text)
+        found = leading if leading_on else always
+        if too_much:  # prose that is longer than any host is none
+            prose = len(text) > MAX_TEXT and text.isascii() and not named and not leading_on
+            return bool(found) and not prose
+        return bool(found) and caught(found, text, named)
 
     return test
 
