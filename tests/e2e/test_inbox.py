@@ -116,6 +116,36 @@ def test_a_grant_says_what_it_will_cover_and_covers_no_more(visit: Visit) -> Non
     assert world.do(world.gate.grants()) == []
 
 
+def test_a_hostile_name_is_offered_as_itself_and_a_program_by_its_arguments(visit: Visit) -> None:
+    world, page = visit.world, visit.page
+    call = world.ask("fs.write", {"path": "docs/x,**", "content": "x = 1\n"})
+    visit.go()
+    page.keyboard.press("g")
+    expect(page.locator("#grant-paths")).to_have_value("docs/x,[*][*]")
+    expect(page.locator("#grant-words")).to_contain_text(
+        "on paths that match docs/x,[*][*], with any other arguments"
+    )
+    page.wait_for_timeout(GUARD)
+    page.get_by_role("button", name="Approve and allow").click()
+    assert ended(call).ok
+    other = world.gate.call("fs.write", {"path": "docs/x", "content": "y"}, persona="builder", wait=False)
+    result = world.do(other)
+    assert result.error is not None
+    assert result.error.code == "pending"
+    world.do(world.gate.answer(world.questions()[0].id, "deny"))
+    call = world.ask("exec.python", {"code": "print(1)", "network": ["api.example.com"]})
+    visit.go()
+    page.keyboard.press("g")
+    words = page.locator("#grant-words")
+    expect(words).to_contain_text('network reaches at most "api.example.com"')
+    page.get_by_label("network").uncheck()
+    expect(words).to_contain_text("with any other arguments (any hosts)")
+    world.do(world.gate.answer(world.questions()[0].id, "deny"))
+    ended(call)
+    for grant in world.do(world.gate.grants()):
+        world.do(world.gate.revoke(grant.id))
+
+
 def test_what_was_not_shown_to_its_end_cannot_be_approved(visit: Visit) -> None:
     world, page = visit.world, visit.page
     call = world.ask(

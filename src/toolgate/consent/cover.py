@@ -36,12 +36,21 @@ def grant_for(
                 and (not channels or body["channel"] in channels)
                 and body["rights"] == rights
                 and not 0 < body.get("max_uses", 0) <= grant.uses
-                and body.get("only_conversation", "") in ("", call.trail.conversation)
-                and _paths_fit(body.get("paths") or (), tuple(paths))
-                and _args_fit(body.get("args") or {}, call.args)
+                and fits(body, call.trail.conversation, tuple(paths), call.args)
             ):
                 return grant
     return None
+
+
+def fits(
+    body: Mapping[str, Any], conversation: str, paths: tuple[MountPath, ...], args: Mapping[str, Any]
+) -> bool:
+    """Whether a call is one of those that a grant's words are about; `body` has the fields of a `granted` event."""
+    return (
+        body.get("only_conversation", "") in ("", conversation)
+        and _paths_fit(body.get("paths") or (), paths)
+        and _args_fit(body.get("args") or {}, args)
+    )
 
 
 def _paths_fit(globs: Iterable[str], paths: tuple[MountPath, ...]) -> bool:

@@ -36,6 +36,14 @@ class Scope:
     """0 means as often as wanted until it expires."""
 
 
+def covered(scope: Scope, args: Mapping[str, Any]) -> dict[str, Any]:
+    """What a grant of this scope, given for a call with these arguments, records and is told to cover."""
+    return {
+        "args": dict(scope.args), "paths": list(scope.paths), "only_conversation": scope.conversation,
+        "max_uses": scope.uses, "takes": sorted(args),
+    }  # fmt: skip
+
+
 class AskWork(Work[str]):
     """Open a question, or join the one that is open for the same digest."""
 
@@ -163,9 +171,8 @@ class AnswerWork(Work[str]):
         return Granted(
             persona=question.row.persona, tool=question.row.tool, ref=new_id("g"), by=self.by,
             channel=self.channel, expires=now + round(scope.seconds * SECOND),
-            definition=question.body["definition"], rights=question.body["rights"], args=dict(scope.args),
-            paths=list(scope.paths), only_conversation=scope.conversation, max_uses=scope.uses,
-            question=self.ident, reason=self.reason,
+            definition=question.body["definition"], rights=question.body["rights"],
+            question=self.ident, reason=self.reason, **covered(scope, question.body.get("args", {})),
         )  # fmt: skip
 
 

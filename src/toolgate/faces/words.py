@@ -14,6 +14,14 @@ from toolgate.faces import diffs
 
 LONGEST = 120
 """Characters of a path in a sentence."""
+_UNSAID = frozenset({"timeout", "timeout_ms"})
+_PATHS = frozenset({"path", "paths", "source", "target"})
+_ANY = {
+    "code": "any code", "script": "any script", "argv": "any command", "network": "any hosts", "secrets": "any secrets",
+    "project": "any view of the project", "files": "any files beside it", "stdin": "any input", "packages": "any packages",
+    "background": "also in the background",
+}  # fmt: skip
+"""What an argument without a limit may be, the weightiest first."""
 _DEEDS = {"delete": "delete", "rename": "rename", "modify": "change", "create": "create"}
 """What is lost comes first: it must not be among those that are not named."""
 
@@ -40,20 +48,51 @@ def grant_in_words(persona: str, tool: str, body: Mapping[str, Any], expires: in
         limits.append("on paths that match " + " or ".join(body["paths"]))
     if body.get("args"):
         limits.append(
-            "where " + ", ".join(f"{name} is {_condition(spec)}" for name, spec in body["args"].items())
+            "where " + ", ".join(f"{name} {condition_in_words(spec)}" for name, spec in body["args"].items())
         )
+    if free := _free(body):
+        limits.append(free)
     if body.get("only_conversation"):
         limits.append(f"in the conversation {body['only_conversation']}")
     if body.get("max_uses"):
         limits.append(f"at most {body['max_uses']} times")
-    scope = ", ".join(limits) or "with any arguments"
-    return f"{persona} may call {tool} without being asked, {scope}, until {iso(expires)}"
+    return f"{persona} may call {tool} without being asked, {', '.join(limits)}, until {iso(expires)}"
 
 
-def _condition(spec: Any) -> str:
-    if isinstance(spec, Mapping) and set(spec) == {"equals"}:
-        spec = spec["equals"]
-    return json.dumps(spec, ensure_ascii=False, default=str)
+def _free(body: Mapping[str, Any]) -> str:
+    """What the grant says nothing about, and so lets be anything: whatever else limits it, this must be said."""
+    limited = {*body.get("args", ()), *_UNSAID, *(_PATHS if body.get("paths") else ())}
+    free = [name for name in body.get("takes", ()) if name not in limited]
+    if not free and body.get("takes"):
+        return ""
+    said = "with any other arguments" if body.get("paths") or body.get("args") else "with any arguments"
+    first = [name for name in _ANY if name in free]
+    words = [_ANY.get(name, f"any {name}") for name in (*first, *(name for name in free if name not in _ANY))]
+    return said + (f" ({', '.join(words)})" if words else "")
+
+
+def condition_in_words(spec: Any) -> str:
+    """A condition of a rule or a grant, as the end of a sentence that its argument begins."""
+    if not isinstance(spec, Mapping):
+        spec = {"equals": spec}
+    return " and ".join(_one_condition(kind, value) for kind, value in spec.items())
+
+
+def _one_condition(kind: str, value: Any) -> str:
+    several = value if isinstance(value, list | tuple) else [value]
+    spelled = [json.dumps(each, ensure_ascii=False, default=str) for each in several]
+    if kind == "exists":
+        return "is given" if value else "is left out"
+    if kind == "sha256":
+        return "is exactly the one with the SHA-256 " + " or ".join(str(each)[:16] + "…" for each in several)
+    said = {
+        "equals": "is",
+        "in": "has at most",
+        "host": "reaches at most",
+        "glob": "matches",
+        "not": "is not",
+    }
+    return f"{said.get(kind, kind)} {' or '.join(spelled)}"
 
 
 def change_in_words(preview: str, most: int = 5) -> str:

@@ -28,6 +28,8 @@ ANY_MOUNT = "*"
 _TOOL_CHARS = re.compile(r"[A-Za-z0-9_.\-*?\[\]{},!]+")
 _TOOL_NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+")
 _WILD = frozenset("*?[")
+_MEANS = re.compile(r"[*?\[\]{}]|^ | $")
+"""What a glob reads as more than itself; a space at either end would be lost in a form."""
 # The code points that Unicode lets programs pass over and does not count as format characters. A directory of ext4
 # that ignores case ignores them too: `.e\ufe0fnv` opens `.env` there.
 _PASSED_OVER = re.compile(
@@ -134,6 +136,12 @@ def path_glob(text: str, mount: str = "project") -> PathGlob:
     plain = [_checked_segments(one, text) for one in expand(rest)]
     exact, loose = (alternatives(path_regex(one, folding) for one in plain) for folding in (False, True))
     return PathGlob(text, mount, exact, exact if exact.pattern == loose.pattern else loose)
+
+
+def escaped(path: MountPath) -> str:
+    """The glob that matches this path and no other, whatever is in its names."""
+    spelled = _MEANS.sub(lambda found: f"[{found[0]}]", path.relative)
+    return spelled if path.mount == "project" else f"{path.mount}:{spelled}"
 
 
 def text_glob(text: str) -> Glob:

@@ -12,8 +12,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from toolgate.core.errors import ConfigError
+from toolgate.core.paths import MAX_NAME
 
 MAX_LENGTH = 512
+MAX_SPELLED = 16 * 1024
+"""Of a glob that only spells a path out, which is as long as that path; its characters may stand in sets of one."""
+_ONE, _WILD = re.compile(r"\[.\]", re.DOTALL), re.compile(r"[*?\[{]")
 MAX_ALTERNATIVES = 64
 MAX_RANGE = 256
 
@@ -30,7 +34,7 @@ Token = str | CharSet
 def check_text(text: str) -> None:
     if not text:
         raise ConfigError("an empty glob matches nothing", "write `**` for every path or `*` for every name")
-    if len(text) > MAX_LENGTH:
+    if len(text) > MAX_LENGTH and not _spells_path(text):
         raise ConfigError(f"a glob has {len(text)} characters, the limit is {MAX_LENGTH}", "split it in two")
     if "\\" in text:
         raise ConfigError(
@@ -38,6 +42,13 @@ def check_text(text: str) -> None:
         )
     if any(ord(char) < 32 or ord(char) == 127 for char in text):
         raise ConfigError(f"the glob {text!r} has a control character", "remove it")
+
+
+def _spells_path(text: str) -> bool:
+    """Whether it has no choices: each character stands for itself, perhaps in a set of its own."""
+    plain = _ONE.sub("x", text)
+    short = all(len(name) <= MAX_NAME for name in plain.split("/"))
+    return len(text) <= MAX_SPELLED and short and not _WILD.search(plain)
 
 
 def expand(text: str) -> list[str]:

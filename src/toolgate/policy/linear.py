@@ -40,7 +40,20 @@ class Linear:
         self._end = self._add(_parse(pattern), 0)
 
     def search(self, text: str) -> bool:
+        return self._search(text, set())
+
+    def search_behind_anything(self, text: str) -> bool:
+        """Whether it could be found in a text that ends so, whatever stands before."""
         states: set[int] = set()
+        waiting = [0]
+        while waiting:
+            state = waiting.pop()
+            if state not in states:
+                states.add(state)
+                waiting += [target for test, target in self._edges[state] if not isinstance(test, int)]
+        return self._search(text, states)
+
+    def _search(self, text: str, states: set[int]) -> bool:
         for at in range(len(text) + 1):
             self._close(states, 0, at == 0, _ending(text, at))
             if self._end in states:

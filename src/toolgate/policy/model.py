@@ -21,6 +21,7 @@ from toolgate.core.finding import FINDING_KINDS
 from toolgate.core.names import PERSONA
 from toolgate.core.paths import MOUNT
 from toolgate.core.tool import Phase
+from toolgate.policy.endpoints import check_host
 from toolgate.policy.globs import path_glob, text_glob, tool_glob
 from toolgate.policy.linear import Linear
 from toolgate.policy.phases import phase_name
@@ -29,6 +30,7 @@ Word = Literal["allow", "ask", "deny"]
 Scalar = str | bool | int | float | None
 _CHANNEL = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _FINDING_RULE = re.compile(r"[a-z][a-z0-9-]{0,63}")
+_HASH = re.compile(r"[0-9a-f]{64}")
 _RULE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -228,6 +230,12 @@ class ConditionSpec(Strict):
     lt: Number | None = None
     lte: Number | None = None
     exists: Annotated[bool, Field(strict=True)] | None = None
+    host: Annotated[Texts, _each(check_host), Field(min_length=1)] | None = None
+    """Places on the network, as a network grant names them, or ranges of addresses."""
+    sha256: (
+        Annotated[Texts, _each(_named(_HASH, "a SHA-256", "64 digits from 0 to f")), Field(min_length=1)]
+        | None
+    ) = None
 
     @model_validator(mode="before")
     @classmethod

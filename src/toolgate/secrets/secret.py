@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgate.core.errors import InvalidArgs
+from toolgate.core.hosts import authority_of, bracketed, joined
 from toolgate.secrets.forms import SHORTEST
 
 NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
@@ -15,9 +16,6 @@ LONGEST = 64 * 1024
 """Bytes of a value."""
 MANY = 200
 """Secrets in one vault."""
-_HOST = re.compile(
-    r"(\*\.)?[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?::[0-9]{1,5})?|\[[0-9a-f:.]{2,45}\](?::[0-9]{1,5})?"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +28,15 @@ class Secret:
 
     def fits(self, host: str) -> bool:
         """Whether it may be sent there; `host` is what a request names, with its port or without."""
-        host = host.lower().rstrip(".")
-        name, port = _split(host)
-        for allowed in self.hosts:
-            wanted, only = _split(allowed)
-            if only and only != port:
-                continue
-            if name == wanted or (
-                wanted.startswith("*.") and name.endswith(wanted[1:]) and name != wanted[2:]
-            ):
-                return True
-        return False
+        try:
+            name, port = authority_of(host)
+            places = [_place(allowed) for allowed in self.hosts]
+        except InvalidArgs:
+            return False
+        return any(
+            (name.endswith(f".{wanted}") if below else name == wanted) and only in (None, port)
+            for below, wanted, only in places
+        )
 
     def plain(self) -> dict[str, Any]:
         return {"value": self.value, "hosts": list(self.hosts), "reveal": self.reveal}
@@ -54,9 +50,10 @@ class Secret:
         return cls(value, tuple(map(str, hosts)), reveal)
 
 
-def _split(host: str) -> tuple[str, str]:
-    name, colon, port = host.rpartition(":")
-    return (name, port) if colon and port.isdigit() and not name.endswith(":") else (host, "")
+def _place(written: str) -> tuple[bool, str, int | None]:
+    """Whether hosts below it are meant, its name in the one spelling that the proxy compares, and its port."""
+    name, port = authority_of(written.removeprefix("*."))
+    return written.startswith("*."), name, port
 
 
 def check_name(name: str) -> str:
@@ -99,10 +96,11 @@ def checked(value: str | bytes, hosts: Iterable[str] = (), reveal: bool = False)
 
 
 def _host(written: str) -> str:
-    host = written.strip().lower()
-    if len(host) > 260 or not _HOST.fullmatch(host) or ".." in host:
+    try:
+        below, name, port = _place(written.strip())
+    except InvalidArgs:
         raise InvalidArgs(
             f"{written[:80]!r} is not a host",
             "write its name as in `api.example.com`, `*.example.com` or `localhost:8080`",
-        )
-    return host
+        ) from None
+    return ("*." if below else "") + (bracketed(name) if port is None else joined(name, port))

@@ -145,6 +145,23 @@ def test_an_answer_that_makes_no_sense_changes_nothing(
     assert len(cli("approvals", "--json").data) == 1
 
 
+def test_a_grant_keeps_the_arguments_that_are_to_stay_the_same(cli: Cli, question: str) -> None:
+    assert cli("approvals", question, "approve", "--same", "text").code == 2, "without --grant"
+    unknown = cli("approvals", question, "approve", "--grant", "600", "--same", "colour")
+    assert (unknown.code, "it has: path, text" in unknown.err) == (2, True)
+    given = cli("approvals", question, "approve", "--grant", "600", "--same", "all")
+    assert "where path is" in given.out
+    assert "any other arguments" not in given.out
+    (grant,) = cli("grants", "--json").data
+    assert set(grant["args"]) == {"path", "text"}
+    assert grant["words"] in " ".join(cli("grants").out.split())
+
+
+def test_a_grant_without_limits_says_so_when_it_is_given(cli: Cli, question: str) -> None:
+    given = cli("approvals", question, "approve", "--grant", "600", "--uses", "2")
+    assert "with any arguments (any path, any text), at most 2 times" in " ".join(given.out.split())
+
+
 def test_a_grant_covers_what_it_says_until_it_is_revoked(cli: Cli, question: str) -> None:
     cli("approvals", question, "approve", "--grant", "600", "--path", "*.md", "--arg", "text=open")
     assert cli(*APPEND).code == 0

@@ -70,12 +70,12 @@ def test_a_grant_says_what_it_covers_and_covers_the_next_call(
     screen.type("g")
     screen.expect("for how many minutes? [60] > ")
     screen.type("30")
-    screen.expect("for what? [p]ath glob  [a]ny arguments > ")
+    screen.expect("for what? [p]ath glob  [s]ame arguments  [a]ny arguments > ")
     screen.type("p")
-    screen.expect("path glob, such as docs/** > ")
+    screen.expect("path glob, such as docs/**, or nothing for these > ")
     screen.type("*.md")
     assert (
-        "builder may call notes.append without being asked, on paths that match *.md, until"
+        "builder may call notes.append without being asked, on paths that match *.md, with any other arguments (any text), until"
         in screen.expect("[y/N] > ")
     )
     screen.type("y")
@@ -88,6 +88,24 @@ def test_a_grant_says_what_it_covers_and_covers_the_next_call(
     assert (grant["paths"], grant["uses"], grant["channel"]) == (["*.md"], 1, "terminal")
 
 
+def test_a_grant_for_the_same_arguments_names_them_and_lets_some_differ(terminal: Open, cli: Cli) -> None:
+    screen = terminal(*APPEND)
+    screen.expect(MENU)
+    screen.type("g")
+    screen.expect("minutes? [60] > ")
+    screen.type("")
+    screen.expect("for what? ")
+    screen.type("s")
+    screen.expect("which of these may differ? names, or nothing for none > ")
+    screen.type("text")
+    told = screen.expect("[y/N] > ")
+    assert 'where path is "project:hours.md", with any other arguments (any text), until' in told
+    screen.type("y")
+    assert screen.end()[0] == 0
+    (grant,) = cli("grants", "--json").data
+    assert grant["args"] == {"path": {"equals": "project:hours.md"}}
+
+
 def test_a_grant_that_is_not_confirmed_is_not_given(terminal: Open, cli: Cli) -> None:
     screen = terminal(*APPEND, "--conversation", "c1")
     screen.expect(MENU)
@@ -96,7 +114,8 @@ def test_a_grant_that_is_not_confirmed_is_not_given(terminal: Open, cli: Cli) ->
     screen.type("")
     screen.expect("[c]onversation")
     screen.type("c")
-    assert "in the conversation c1" in screen.expect("[y/N] > ")
+    told = screen.expect("[y/N] > ")
+    assert "with any arguments (any path, any text), in the conversation c1" in told
     screen.type("n")
     screen.expect(MENU)
     screen.type("l")

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgate.core.errors import InvalidArgs, NotAllowed, RateLimited, TimedOut, Unavailable
+from toolgate.core.target import target_of
 from toolgate.sandbox.egress.addresses import Pins, Resolver, kind_of, own_addresses, private_places
-from toolgate.sandbox.egress.target import target_of
 
 PUBLIC = "93.184.216.34"
 

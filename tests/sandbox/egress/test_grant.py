@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgate.core.errors import InvalidArgs, NotAllowed
+from toolgate.core.hosts import host_of
+from toolgate.core.target import target_of, tunnel_of
 from toolgate.sandbox.egress.grant import Grant
-from toolgate.sandbox.egress.hosts import host_of
-from toolgate.sandbox.egress.target import target_of, tunnel_of
 
 
 def allows(grant: Grant, url: str, method: str = "GET") -> bool:

@@ -86,6 +86,8 @@ class Granted(Event):
     max_uses: int = 0
     question: str = ""
     reason: str = ""
+    takes: list[str] = field(default_factory=list)
+    """The arguments of the call it was given for: those that `args` and `paths` do not limit may be anything."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from toolgate import app as composition
+from toolgate.consent import offers
 from toolgate.consent.desk import Desk
-from toolgate.consent.works import Scope
-from toolgate.core.clock import iso
+from toolgate.consent.works import Scope, covered
+from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.core.ports import Question
 from toolgate.faces import words
@@ -30,9 +32,17 @@ def approvals(
     reason: options.Reason = "",
     grant: Annotated[float, typer.Option("--grant", help="Also allow such calls for so many seconds.")] = 0,
     path: Annotated[
-        list[str] | None, typer.Option("--path", help="The grant covers paths that match.")
+        list[str] | None,
+        typer.Option("--path", help="The grant covers paths that match; may be said several times."),
     ] = None,
     arg: Annotated[list[str] | None, typer.Option("--arg", "-a", help="The grant needs name=value.")] = None,
+    same: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--same",
+            help="The grant needs this argument as it is here: code by its hash, network as at most these hosts; `all` for all.",
+        ),
+    ] = None,
     uses: Annotated[int, typer.Option("--uses", help="The grant ends after so many uses.", min=0)] = 0,
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep showing questions as they open and close.")
@@ -42,7 +52,7 @@ def approvals(
 ) -> None:
     """List open questions, show one in full, or answer it."""
     if answer:
-        project.run(_answer(ident, _word(answer), reason, _scope(grant, path, arg, uses), root))
+        project.run(_answer(ident, _word(answer), reason, _scope(grant, path, arg, uses, same), same, root))
     elif ident:
         project.run(_show(ident, root))
     else:
@@ -57,28 +67,46 @@ def _word(answer: str) -> Literal["approve", "deny"]:
     raise InvalidArgs(f"{answer!r} is not an answer", "say `approve` or `refuse`")
 
 
-def _scope(seconds: float, paths: list[str] | None, named: list[str] | None, uses: int) -> Scope | None:
+def _scope(
+    seconds: float, paths: list[str] | None, named: list[str] | None, uses: int, same: list[str] | None
+) -> Scope | None:
     if not seconds:
-        if paths or named or uses:
-            raise InvalidArgs("--path, --arg and --uses describe a grant", "add --grant SECONDS")
+        if paths or named or uses or same:
+            raise InvalidArgs("--path, --arg, --same and --uses describe a grant", "add --grant SECONDS")
         return None
     return Scope(arguments.read("", named or ()).fit(), tuple(paths or ()), seconds=seconds, uses=uses)
 
 
 async def _answer(
-    ident: str, answer: Literal["approve", "deny"], reason: str, scope: Scope | None, root: Path | None
+    ident: str,
+    answer: Literal["approve", "deny"],
+    reason: str,
+    scope: Scope | None,
+    same: list[str] | None,
+    root: Path | None,
 ) -> None:
     # under a broken policy a call can be refused, and not approved
     setup = project.trusted(root) if answer == "approve" else project.recorded(root)
     async with composition.open_desk(setup) as desk:
         ident = await _whole(desk, ident)
+        asked = await desk.question(ident) if scope is not None else None
+        if scope is not None and asked is not None:
+            scope = replace(scope, args=_kept(asked, same or ()) | dict(scope.args))
         outcome = await desk.answer(
             ident, answer == "approve", reason=reason, scope=scope, channel=options.channel()
         )
     if not speech.finish({"id": ident, "outcome": outcome}):
         speech.say(f"{ident} is {outcome}" + ("; `toolgate grants` shows the grant" if scope else ""))
+        if scope is not None and asked is not None and outcome == "approved":
+            until = questions.now() + round(scope.seconds * SECOND)
+            speech.say(words.grant_in_words(asked.persona, asked.tool, covered(scope, asked.args), until))
         if outcome == "approved":
             speech.note("whoever waits for it goes on; otherwise make the same call again, and it runs")
+
+
+def _kept(asked: Question, same: Sequence[str]) -> dict[str, Any]:
+    names = [limit.name for limit in offers.limits(asked)] if "all" in same else same
+    return offers.same(asked, names)
 
 
 async def _show(ident: str, root: Path | None) -> None:

@@ -54,6 +54,7 @@ def _plain(grant: Grant) -> dict[str, Any]:
         "channel": body["channel"], "args": body.get("args", {}), "paths": body.get("paths", []),
         "conversation": body.get("only_conversation", ""), "uses": grant.uses,
         "max_uses": body.get("max_uses", 0), "expires_at": iso(grant.expires), "event_id": grant.row.seq,
+        "words": grant_in_words(grant.row.persona, grant.row.tool, body, grant.expires),
     }  # fmt: skip
 
 

@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import sys
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.rule import Rule
 
-from toolgate.consent.works import Scope
+from toolgate.consent import offers
+from toolgate.consent.works import Scope, covered
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import CallError
 from toolgate.core.ports import Question
@@ -150,10 +152,10 @@ class _Conversation:
         if scope is None:
             return False
         question = self.question
-        body = {"paths": list(scope.paths), "only_conversation": scope.conversation}
+        body = covered(scope, question.args)
         expires = questions.now() + round(scope.seconds * SECOND)
-        covered = words.grant_in_words(question.persona, question.tool, body, expires)
-        speech.note(f"this call, and from now on: {covered}", style="bold")
+        told = words.grant_in_words(question.persona, question.tool, body, expires)
+        speech.note(f"this call, and from now on: {told}", style="bold")
         if question.findings:
             speech.note("what has findings is asked about each time: no grant covers it", style="bold")
         if (await self._read("give this grant? [y/N] > ") or "").lower() not in ("y", "yes"):
@@ -166,14 +168,36 @@ class _Conversation:
             speech.note("that is not a number of minutes", style="yellow")
             return None
         spoken = self.question.conversation
-        kinds = ("[c]onversation  " if spoken else "") + "[p]ath glob  [a]ny arguments > "
-        kind = _letter(await self._read(f"for what? {kinds}") or "", "conversation", "path", "any")
+        kinds = ("[c]onversation  " if spoken else "") + "[p]ath glob  [s]ame arguments  [a]ny arguments > "
+        kind = _letter(await self._read(f"for what? {kinds}") or "", "conversation", "path", "same", "any")
         if kind == "c" and spoken:
             return Scope(seconds=minutes * 60, conversation=spoken)
         if kind == "p":
-            glob = await self._read("path glob, such as docs/** > ")
-            return Scope(seconds=minutes * 60, paths=(glob,)) if glob else None
+            globs = await self._globs()
+            return Scope(seconds=minutes * 60, paths=globs) if globs else None
+        if kind == "s":
+            return Scope(await self._same(), seconds=minutes * 60)
         return Scope(seconds=minutes * 60) if kind == "a" else None
+
+    async def _globs(self) -> tuple[str, ...]:
+        """What is typed, or else the files of this very call."""
+        assert self.terminal.gate is not None
+        known = (one for one in self.terminal.gate.services.registry if one.name == self.question.tool)
+        own = offers.globs(offers.paths_of(self.question, next(known, None)))
+        if own:
+            speech.note(f"this call is on {' and '.join(own)}", "")
+        typed = await self._read(
+            "path glob, such as docs/**" + (", or nothing for these" if own else "") + " > "
+        )
+        return (typed,) if typed else tuple(own)
+
+    async def _same(self) -> dict[str, Any]:
+        """Every argument as it is, but for those that are named."""
+        found = {limit.name: dict(limit.condition) for limit in offers.limits(self.question)}
+        for name, condition in found.items():
+            speech.note(f"  {name} {words.condition_in_words(condition)}", "")
+        freed = (await self._read("which of these may differ? names, or nothing for none > ") or "").split()
+        return {name: condition for name, condition in found.items() if name not in freed}
 
 
 def _letter(reply: str, *words: str) -> str:

@@ -5,29 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolgate.consent.cover import check_scope
-from toolgate.consent.works import Scope
+from toolgate.consent import offers
+from toolgate.consent.cover import check_scope, fits
+from toolgate.consent.works import Scope, covered
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Question
+from toolgate.core.tool import Tool
 from toolgate.facade import Gate
-from toolgate.faces import diffs
+from toolgate.faces import words
 from toolgate.faces.console.calls import body_of
-from toolgate.faces.words import grant_in_words
-from toolgate.policy.globs import path_glob
 from toolgate.storage.port import Filter
 
 SPANS = {"15 minutes": 900, "1 hour": 3600, "8 hours": 28_800, "1 day": 86_400, "7 days": 604_800}
 LOOKED_AT = 500
+SAME = "same."
+"""Before the names of arguments in the form, so that none of them can pose as another field."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What the form proposes."""
+    """What the form proposes: its paths, one to a line, and arguments that may be kept as they are."""
 
     paths: str
-    conversation: str
+    rows: int
+    same: list[tuple[str, str]]
+    """Names, and in words what keeping them means."""
+    kept: bool
+    """Whether that is proposed: where no path narrows the grant, only the arguments can."""
+    on_paths: bool
+    """Whether such calls have paths at all: a pattern would fit no call without one."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +45,15 @@ class Told:
     looked_at: int
 
 
-def offer(question: Question) -> Offer:
-    """The narrowest pattern that is more than this one call: its file, or the directory its files share."""
-    paths = (
-        [file.path for file in diffs.parse(question.preview) if file.kind == "file"]
-        if question.preview
-        else []
-    )
-    if not paths and isinstance(question.args.get("path"), str):
-        paths = [str(question.args["path"]).removeprefix("project:")]
-    if len(set(paths)) == 1:
-        return Offer(paths[0], question.conversation)
-    parents = {path.rpartition("/")[0] for path in paths}
-    shared = parents.pop() if len(parents) == 1 else ""
-    return Offer(f"{shared}/**" if shared else "", question.conversation)
+def offer(question: Question, tool: Tool | None) -> Offer:
+    """The narrowest grant that is more than this one call: its files, or else its arguments."""
+    paths = offers.paths_of(question, tool)
+    globs = offers.globs(paths)
+    same = [
+        (limit.name, words.condition_in_words(limit.condition))
+        for limit in offers.limits(question, paths if globs else ())
+    ]
+    return Offer("\n".join(globs), max(1, len(globs)), same, not globs, bool(paths) or tool is None)
 
 
 def scope_of(form: Mapping[str, str], question: Question) -> Scope:
@@ -60,15 +63,17 @@ def scope_of(form: Mapping[str, str], question: Question) -> Scope:
         uses = int(form.get("uses") or "0")
     except ValueError:
         raise InvalidArgs("a grant's time and uses are whole numbers", "choose from the list") from None
-    paths = tuple(part.strip() for part in form.get("paths", "").split(",") if part.strip())
+    # one to a line: a comma is a letter like any other in a name
+    lines = (line.strip(" \t\r") for line in form.get("paths", "").split("\n"))
+    kept = offers.same(question, [name.removeprefix(SAME) for name in form if name.startswith(SAME)])
     conversation = question.conversation if form.get("conversation") else ""
-    return Scope(paths=paths, conversation=conversation, seconds=seconds, uses=uses)
+    return Scope(kept, tuple(line for line in lines if line), conversation, seconds, uses)
 
 
 async def told(gate: Gate, question: Question, scope: Scope, now: int) -> Told:
     check_scope(scope.args, scope.paths)
-    body = {"paths": list(scope.paths), "only_conversation": scope.conversation, "max_uses": scope.uses}
-    words = grant_in_words(question.persona, question.tool, body, now + round(scope.seconds * SECOND))
+    body = covered(scope, question.args)
+    said = words.grant_in_words(question.persona, question.tool, body, now + round(scope.seconds * SECOND))
     rows = await gate.events(
         Filter(
             persona=question.persona,
@@ -78,10 +83,9 @@ async def told(gate: Gate, question: Question, scope: Scope, now: int) -> Told:
             limit=LOOKED_AT,
         )
     )
-    globs = [path_glob(text) for text in scope.paths]
     past = 0
     for row in rows:
-        paths = [MountPath(entry["path"]) for entry in body_of(row).get("change", ())]
-        fits = all(any(glob.matches(path) for glob in globs) for path in paths) if globs else True
-        past += fits and (bool(paths) or not globs) and scope.conversation in ("", row.conversation)
-    return Told(words, past, len(rows))
+        recorded = body_of(row)
+        paths = tuple(MountPath(entry["path"]) for entry in recorded.get("change", ()))
+        past += fits(body, row.conversation, paths, recorded.get("args", {}))
+    return Told(said, past, len(rows))

@@ -100,11 +100,12 @@ async def shown(
     if asked is None or asked.state != "open" or asked.expires_at <= console.now:
         return {"view": None, "life": await life(console.gate, ident, console.painter), "trouble": trouble}
     before = await console.gate.events(Filter(persona=asked.persona, newest_first=True, limit=60))
+    tool = next((one for one in console.gate.services.registry if one.name == asked.tool), None)
     return {
         "view": await view(asked, console.painter, whole=whole),
         "before": [line for line in calls(before) if line.call and line.kind != "asked"][:BEFORE],
-        "offer": granting.offer(asked), "spans": granting.SPANS, "trouble": trouble,
-        "about": next((one.description for one in console.gate.services.registry if one.name == asked.tool), ""),
+        "offer": granting.offer(asked, tool), "spans": granting.SPANS, "trouble": trouble,
+        "about": tool.description if tool is not None else "",
     }  # fmt: skip
 
 

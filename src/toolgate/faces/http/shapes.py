@@ -8,6 +8,7 @@ from typing import Any
 
 from toolgate.core.clock import iso
 from toolgate.core.ports import Question
+from toolgate.faces.words import grant_in_words
 from toolgate.ledger.chain import fault_of, row_text
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.state import Grant
@@ -37,6 +38,7 @@ def grant(item: Grant) -> dict[str, Any]:
         "channel": body["channel"], "args": body.get("args", {}), "paths": body.get("paths", []),
         "conversation": body.get("only_conversation", ""), "uses": item.uses,
         "max_uses": body.get("max_uses", 0), "expires_at": iso(item.expires), "event_id": item.row.seq,
+        "words": grant_in_words(item.row.persona, item.row.tool, body, item.expires),
     }  # fmt: skip
 
 

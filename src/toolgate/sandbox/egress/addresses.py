@@ -12,9 +12,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 import psutil
 
 from toolgate.core.errors import CallError, InvalidArgs, NotAllowed, RateLimited, TimedOut, Unavailable
-
-from .hosts import authority_of, joined
-from .target import Target
+from toolgate.core.hosts import authority_of, joined
+from toolgate.core.target import Target
 
 Address = IPv4Address | IPv6Address
 Resolver = Callable[[str], Awaitable[Sequence[str]]]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import h11
 
 from toolgate.core.errors import InvalidArgs
+from toolgate.core.hosts import authority_of
+from toolgate.core.target import DEFAULT_PORTS, Target, target_of, tunnel_of
 
 from ..job import PROXY_PORT
-from .hosts import authority_of
-from .target import DEFAULT_PORTS, Target, target_of, tunnel_of
 
 Headers = tuple[tuple[bytes, bytes], ...]
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from functools import cache
 
 from toolgate.core.errors import CallError, TimedOut, Unavailable
+from toolgate.core.target import Target
 
 from .addresses import Address
 from .limits import EgressLimits
-from .target import Target
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _MOST_TRIED = 4

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from toolgate.core.errors import TooLarge
+from toolgate.core.target import shown
 
 from ..job import Request
 from .limits import Spent
-from .target import shown
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from toolgate.core import reach
 from toolgate.core.effects import Effects
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath
@@ -25,9 +26,7 @@ MAX_FILES = 100
 
 def _one_spelling(host: str) -> str:
     """The one that the proxy compares, in ASCII: rules are written about it, and look-alikes are seen to be others."""
-    from toolgate.sandbox.egress.grant import Reach as Place  # the proxy is loaded by those who use it
-
-    return str(Place.parse(host))
+    return str(reach.Reach.parse(host))
 
 
 Host = Annotated[str, Field(min_length=1, max_length=260), AfterValidator(_one_spelling)]

@@ -107,7 +107,7 @@ function move(step) {
 const open = (id, field) => { const box = $(id); if (box) { box.open = true; $(field).focus(); } };
 const KEYS = {
   j: () => move(1), k: () => move(-1), "?": () => $("#help").showModal(), x: () => open("#refuse", "#refuse-reason"),
-  g: () => open("#grant", "#grant-paths"), o: () => $("#open-ledger")?.click(), "/": () => $("#q")?.focus(),
+  g: () => open("#grant", $("#grant-paths") ? "#grant-paths" : "#grant-seconds"), o: () => $("#open-ledger")?.click(), "/": () => $("#q")?.focus(),
   Enter: () => $("#approve-button")?.form.requestSubmit($("#approve-button")),
 };
 document.addEventListener("keydown", (event) => {

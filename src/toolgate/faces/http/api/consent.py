@@ -84,7 +84,12 @@ async def answer(
     except CallError as error:  # late, repeated, misplaced: it changed nothing, and is kept
         await here.refused(f"an answer to {here.shown(ident)} was refused: {error.message}")
         raise
-    return Json({"id": ident, "outcome": outcome})
+    given_now = (
+        [each for each in await here.gate.grants() if each.body.get("question") == ident] if scope else []
+    )
+    return Json(
+        {"id": ident, "outcome": outcome} | ({"grant": shapes.grant(given_now[0])} if given_now else {})
+    )
 
 
 @router.get("/grants", summary="Live grants")

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 
 from toolgate.core.errors import InvalidArgs
-
-from .hosts import authority_of, bracketed, joined
+from toolgate.core.hosts import authority_of, bracketed, joined
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _URL = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<path>[/?].*)?", re.IGNORECASE)

@@ -6,8 +6,6 @@ import re
 import socket
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
-import idna
-
 from toolgate.core.display import visible
 from toolgate.core.errors import InvalidArgs
 
@@ -59,6 +57,8 @@ def bracketed(host: str) -> str:
 def _ascii(text: str) -> str:
     if text.isascii():
         return text
+    import idna  # its tables are large, and few names need them
+
     try:
         if len(text) > 253:
             raise UnicodeError
@@ -68,6 +68,8 @@ def _ascii(text: str) -> str:
 
 
 def _is_idna(label: str) -> bool:
+    import idna
+
     try:
         idna.decode(label)
     except (idna.IDNAError, UnicodeError):

@@ -1,0 +1,110 @@
+"""The narrowest grants that a question lends itself to: its own paths, and its own arguments, each as a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolgate.core.errors import CallError, InvalidArgs, SetupError
+from toolgate.core.paths import MountPath, paths_in
+from toolgate.core.ports import Question
+from toolgate.core.tool import Tool
+from toolgate.policy.conditions import hash_of
+from toolgate.policy.endpoints import check_host
+from toolgate.policy.globs import escaped
+
+SHORT = 120
+"""Characters of a text that a condition repeats; of a longer one it has the hash."""
+MANY = 64
+FREE = frozenset({"timeout", "timeout_ms"})
+"""How long a program may take is limited anyway, and no part of what it is."""
+_AT_MOST = frozenset({"secrets", "packages"})
+"""Lists of which a call may also have a part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One argument, and the condition under which a call is like the one that was asked about."""
+
+    name: str
+    condition: Mapping[str, Any]
+
+
+def limits(question: Question, paths: Iterable[MountPath] = ()) -> list[Limit]:
+    """For every argument that is not one of these paths."""
+    known = {str(path) for path in paths}
+    return [
+        Limit(name, condition_of(name, value))
+        for name, value in question.args.items()
+        if name not in FREE and not ((texts := _texts(value)) and known.issuperset(texts))
+    ]
+
+
+def condition_of(name: str, value: Any) -> dict[str, Any]:
+    """At most these hosts or names, exactly this text, or what has this hash."""
+    if value is None:
+        return {"exists": False}
+    if isinstance(value, bool | int | float) or (isinstance(value, str) and _short(value)):
+        return {"equals": value}
+    texts = _texts(value.get("hosts") if isinstance(value, Mapping) and name == "network" else value)
+    if 0 < len(texts) <= MANY:
+        if name == "network" and all(map(_is_host, texts)):
+            return {"host": texts}
+        if name in _AT_MOST and all(map(_short, texts)):
+            return {"in": texts}
+    return {"sha256": [hash_of(value)]}
+
+
+def same(question: Question, names: Iterable[str]) -> dict[str, Any]:
+    """Conditions that keep these arguments as they are in the question."""
+    offered = {limit.name: dict(limit.condition) for limit in limits(question)}
+    chosen = list(names)
+    for name in chosen:
+        if name not in offered:
+            known = ", ".join(offered) or "none"
+            raise InvalidArgs(f"the question has no argument {name[:80]!r}", f"it has: {known}")
+    return {name: offered[name] for name in chosen}
+
+
+def paths_of(question: Question, tool: Tool | None) -> tuple[MountPath, ...]:
+    """The paths that policy and grants see in this call; none where they cannot be known."""
+    if tool is None:
+        return ()
+    try:
+        model = tool.validate(question.args)
+        found = (*paths_in(model), *(tool.paths_of(model) if tool.paths_of is not None else ()))
+    except (CallError, ValueError):  # what is recorded of it is masked or cut
+        return ()
+    return tuple(dict.fromkeys(found))
+
+
+def globs(paths: Iterable[MountPath]) -> list[str]:
+    """The files themselves; of many, the directory that they share, if they share one."""
+    found = list(dict.fromkeys(paths))
+    if any(path.relative == "." for path in found):  # a whole mount is no narrow offer
+        return []
+    if len(found) <= MANY // 8:
+        return [escaped(path) for path in found]
+    shared = {(path.mount, path.relative.rpartition("/")[0]) for path in found}
+    mount, directory = shared.pop()
+    if shared or not directory:
+        return []
+    return [f"{escaped(MountPath(f'{mount}:{directory}'))}/**"]
+
+
+def _texts(value: Any) -> list[str]:
+    items = value if isinstance(value, list | tuple) else [value]
+    return list(items) if items and all(isinstance(item, str) for item in items) else []
+
+
+def _short(text: str) -> bool:
+    return len(text) <= SHORT and text.isprintable()
+
+
+def _is_host(text: str) -> bool:
+    try:
+        check_host(text)
+    except SetupError:
+        return False
+    return True

@@ -1,0 +1,175 @@
+"""Grants as they are offered: they cover what they say, for whatever names and arguments an agent chose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolgate.consent import offers
+from toolgate.consent.cover import check_scope, fits
+from toolgate.consent.works import Scope, covered
+from toolgate.core.effects import Effects
+from toolgate.core.errors import CallError, InvalidArgs
+from toolgate.core.paths import MountPath
+from toolgate.core.ports import Question
+from toolgate.core.tool import tool
+from toolgate.faces.cli import approvals
+from toolgate.faces.console import granting
+from toolgate.faces.words import grant_in_words
+
+PROGRAM = {
+    "code": "print(1)\n" * 50, "stdin": "", "timeout": 30.0, "timeout_ms": None, "network": ["api.example.com", "*.a.test"],
+    "secrets": ["TOKEN"], "project": "none", "files": {"token": "x"}, "packages": None, "background": False,
+}  # fmt: skip
+
+
+def question(args: dict[str, Any], name: str = "exec.python") -> Question:
+    return Question(
+        "q_1", "d", name, args, "ada", "", Effects(), "why", "rule:x", 0, 1, False, conversation="talk"
+    )
+
+
+@tool("fs.write", writes=["project"])
+def write(path: MountPath, content: str = "") -> None:
+    """Writes."""
+
+
+HOSTILE = st.text(
+    st.one_of(
+        st.sampled_from("*?[]{},!^-~#'\" \u2028\u0085\u3000\u202e\u0430a.\uff0a\uff0c"),
+        st.characters(min_codepoint=32, exclude_categories=["Cs"]),
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+def parsed(text: str) -> MountPath | None:
+    try:
+        path = MountPath.parse(text)
+    except CallError:
+        return None
+    return None if path.relative == "." else path
+
+
+@settings(max_examples=400, deadline=None)
+@given(HOSTILE, st.lists(HOSTILE, max_size=6), st.sampled_from(["", "docs/", "scratch:"]))
+def test_a_grant_offered_for_a_file_matches_that_file_and_no_other(
+    name: str, others: list[str], before: str
+) -> None:
+    path = parsed(before + name)
+    if path is None:
+        return
+    asked = question({"path": str(path), "content": "x"}, "fs.write")
+    form = granting.scope_of({"paths": granting.offer(asked, write).paths, "seconds": "60"}, asked)
+    typed = approvals._scope(60, offers.globs([path]), None, 0, None)
+    assert typed is not None
+    tried = [
+        before + name[:-1],
+        before + name + "x",
+        f"{before}{name}/x",
+        "docs/x",
+        *name.split(","),
+        *others,
+    ]
+    tried += [before + name.replace(char, "q") for char in set(name)]
+    for scope in (form, typed):
+        check_scope(scope.args, scope.paths)
+        body = covered(scope, asked.args)
+        assert fits(body, "", (path,), asked.args)
+        for other in filter(None, map(parsed, tried)):
+            assert fits(body, "", (other,), asked.args) is (other == path), (scope.paths, other)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["docs/x,**", "a*", "[a]", "{a,b}", "!a", "a b", " a", "**", "]", "a" * 255, "/".join(["*" * 250] * 12)],
+)
+def test_no_name_of_a_file_makes_a_grant_for_more_than_it(name: str) -> None:
+    path = MountPath(f"project:{name}")
+    asked = question({"path": str(path), "content": ""}, "fs.write")
+    scope = granting.scope_of({"paths": granting.offer(asked, write).paths}, asked)
+    assert len(scope.paths) == 1
+    assert fits(covered(scope, {}), "", (path,), {})
+    for other in ("docs/x", "docs/y", "anything", "a", "aa", "b"):
+        assert fits(covered(scope, {}), "", (MountPath(f"project:{other}"),), {}) is (other == name)
+
+
+def words(scope: Scope, args: dict[str, Any] | None = None) -> str:
+    return grant_in_words("ada", "exec.python", covered(scope, PROGRAM if args is None else args), 0)
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        Scope(),
+        Scope(conversation="talk"),
+        Scope(uses=3),
+        Scope(seconds=5),
+        Scope(conversation="talk", uses=1),
+    ],
+)
+def test_a_grant_without_limits_on_arguments_says_what_that_includes(scope: Scope) -> None:
+    said = words(scope)
+    assert "with any arguments (any code, any hosts, any secrets, any view of the project" in said
+    assert "any input" in said
+
+
+def test_a_grant_says_which_arguments_are_limited_and_which_are_not() -> None:
+    said = words(Scope(offers.same(question(PROGRAM), ["code", "network", "secrets", "packages"])))
+    assert "where code is exactly the one with the SHA-256 " in said
+    assert 'network reaches at most "api.example.com" or "*.a.test"' in said
+    assert 'secrets has at most "TOKEN"' in said
+    assert "packages is left out" in said
+    assert "with any other arguments (any view of the project, any files beside it, any input" in said
+    assert "any code" not in said
+    whole = words(
+        Scope(offers.same(question(PROGRAM), [one.name for one in offers.limits(question(PROGRAM))]))
+    )
+    assert "any other arguments" not in whole
+    assert "with any arguments" in grant_in_words("ada", "x.y", {"only_conversation": "talk"}, 0)
+
+
+CHANGED: list[dict[str, Any]] = [
+    {"code": "print(2)"}, {"stdin": "x"}, {"network": ["evil.test"]}, {"network": ["api.example.com", "b.test"]}, {"network": ["*.test"]},
+    {"network": ["api.example.com:8443"]}, {"network": {"hosts": ["evil.test"], "methods": ["GET"]}}, {"secrets": ["OTHER"]},
+    {"secrets": ["TOKEN", "OTHER"]}, {"project": "read"}, {"files": {"token": "y"}}, {"files": None}, {"packages": ["x"]}, {"background": True},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changed", CHANGED, ids=str)
+def test_the_same_program_again_is_covered_and_another_is_not(changed: dict[str, Any]) -> None:
+    asked = question(PROGRAM)
+    scope = Scope(offers.same(asked, [one.name for one in offers.limits(asked)]))
+    check_scope(scope.args, scope.paths)
+    body = covered(scope, PROGRAM)
+    assert fits(body, "", (), PROGRAM)
+    assert fits(
+        body, "", (), PROGRAM | {"timeout": 5.0, "network": {"hosts": ["x.a.test"], "methods": ["GET"]}}
+    )
+    assert not fits(body, "", (), PROGRAM | changed)
+
+
+def test_a_command_is_kept_word_by_word() -> None:
+    asked = question({"argv": ["ls", "-l", "a,b"], "script": ""}, "exec.shell")
+    body = covered(Scope(offers.same(asked, ["argv"])), asked.args)
+    assert fits(body, "", (), {"argv": ["ls", "-l", "a,b"]})
+    for other in (["ls", "-l"], ["-l", "ls", "a,b"], ["ls", "-l", "a", "b"], ["ls -l a,b"], "ls", None):
+        assert not fits(body, "", (), {"argv": other})
+
+
+def test_what_the_question_does_not_have_cannot_be_kept() -> None:
+    with pytest.raises(InvalidArgs, match="no argument 'colour'"):
+        granting.scope_of({"same.colour": "1"}, question(PROGRAM))
+
+
+def test_a_form_keeps_the_arguments_that_were_ticked() -> None:
+    asked = question(PROGRAM)
+    proposed = granting.offer(asked, None)
+    assert proposed.kept
+    assert {name for name, _ in proposed.same} == set(PROGRAM) - {"timeout", "timeout_ms"}
+    scope = granting.scope_of({"same.code": "1", "same.network": "1"}, asked)
+    assert set(scope.args) == {"code", "network"}
