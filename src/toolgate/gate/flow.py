@@ -16,6 +16,8 @@ from typing import Any, TypeVar, final
 from pydantic import BaseModel
 
 from toolgate.consent.desk import Desk
+from toolgate.core.apart import apart
+from toolgate.core.bounds import Bounds
 from toolgate.core.call import Call
 from toolgate.core.change import Change
 from toolgate.core.context import Context, Trail
@@ -43,7 +45,8 @@ class Budget:
 
     tokens: int = 25_000
     bytes: int = 1_000_000
-    args_bytes: int = 8 * 1024 * 1024
+    args: Bounds = field(default_factory=Bounds)
+    """How much a call may bring, whatever its tool says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,8 @@ Outcome = Done | Broke | Lost
 
 
 NOTHING = Scan()
+MAX_NAME = 1024
+"""Characters of a tool's name that are looked at: more than any has, with the server that it is of."""
 
 
 class Flow:
@@ -157,7 +162,7 @@ class Flow:
         call_id: str, progress: Callable[[float, str], None] | None = None,
         part: Callable[[Any], None] | None = None,
     ) -> None:  # fmt: skip
-        self.name = name
+        self.name = name[:MAX_NAME] if type(name) is str else name
         self.raw = raw
         self.persona = persona
         self.key = key
@@ -267,7 +272,18 @@ SMALL = 16 << 10
 async def aside(change: Change, work: Callable[[], T]) -> T:
     """In a thread if the contents are large; they are ours to look at, and other calls go on."""
     size = sum(len(side) for file in change.files for side in (file.before, file.after) if side)
-    return work() if size <= SMALL else await asyncio.to_thread(work)
+    return work() if size <= SMALL else await apart(work)
+
+
+async def whatever_comes(flow: Flow, work: Callable[[], T]) -> T:
+    """In a thread, after the tool has run: whoever is no longer interested gets it settled all the same."""
+    working = apart(work)
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait((working,))
+        flow.cancelled = True
+        return working.result()
 
 
 def arguments(args: BaseModel) -> dict[str, Any]:

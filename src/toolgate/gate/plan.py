@@ -6,13 +6,14 @@ from collections.abc import Coroutine
 from typing import Any
 
 from toolgate.core import diff
+from toolgate.core.apart import apart
 from toolgate.core.change import Change
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import CallError, Failed, NotAllowed, TimedOut
 from toolgate.core.ports import Facts
 from toolgate.gate.authorize import refused, with_paths
 from toolgate.gate.deadline import Deadline, Late
-from toolgate.gate.flow import Flow, Services, arguments, aside, invoke, tell
+from toolgate.gate.flow import LARGE, Flow, Services, arguments, aside, invoke, tell
 from toolgate.gate.redact import clean_change
 from toolgate.gate.stored import stored_result
 
@@ -45,10 +46,15 @@ async def _plan(services: Services, flow: Flow) -> None:
         flow.preview = await _shown(services, flow, change) if asks else ""
         await _recheck(services, flow, change)
     elif tool.preview is not None and asks:
-        flow.preview = str(
-            services.redactor.redact(str(await _run(services, flow, tool.preview)), flow.hidden)
-        )
+        shown = str(await _run(services, flow, tool.preview))
+        flow.preview = await _redacted(services, flow, shown)
         flow.call = call.planned(preview=flow.preview)  # what was shown is part of what is approved
+
+
+async def _redacted(services: Services, flow: Flow, shown: str) -> str:
+    if len(shown) <= LARGE:
+        return str(services.redactor.redact(shown, flow.hidden))
+    return str(await apart(services.redactor.redact, shown, flow.hidden))
 
 
 async def _shown(services: Services, flow: Flow, change: Change) -> str:

@@ -18,8 +18,10 @@ from toolgate.upstream.results import blocks, cleaned, defused
 from toolgate.upstream.server import Server
 
 MAX_LISTED = 500
-Uri = Annotated[str, Field(description="The resource's address, as `resources_list` has it.")]
-Prompt = Annotated[str, Field(description="The prompt's name, as `prompts_list` has it.")]
+Uri = Annotated[
+    str, Field(max_length=8192, description="The resource's address, as `resources_list` has it.")
+]
+Prompt = Annotated[str, Field(max_length=256, description="The prompt's name, as `prompts_list` has it.")]
 Arguments = Annotated[
     dict[str, str] | None, Field(description="The prompt's own arguments, as `prompts_list` has them.")
 ]

@@ -30,13 +30,13 @@ CHANGED = "its definition is not the one that was approved"
 NEW = "nobody has approved this tool yet"
 MOVED = "the server is started or reached in another way than when its tools were approved"
 GONE = "the server no longer lists it"
-Name = Annotated[str, Field(description="The server, by its name in toolgate.yaml.")]
+Name = Annotated[str, Field(max_length=256, description="The server, by its name in toolgate.yaml.")]
 Shown = Annotated[
     dict[str, str],
     Field(description="The hash of each definition as it was shown, by the tool's name; empty forgets it."),
 ]
-By = Annotated[str, Field(description="Who approves.")]
-Channel = Annotated[str, Field(description="Where it was approved.")]
+By = Annotated[str, Field(max_length=256, description="Who approves.")]
+Channel = Annotated[str, Field(max_length=256, description="Where it was approved.")]
 
 
 class Servers:
