@@ -12,8 +12,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from typing import TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
 
+LARGE = 128 << 10
+"""Characters that are worth a thread: less takes no longer than the way there."""
 T = TypeVar("T")
 V = TypeVarTuple("V")
 _threads = ThreadPoolExecutor(2, "large")
@@ -31,3 +33,21 @@ def apart(work: Callable[[*V], T], *values: *V) -> asyncio.Future[T]:
     """What it gives back, while the event loop goes on."""
     called = partial(copy_context().run, work, *values)
     return asyncio.get_running_loop().run_in_executor(_threads, called)
+
+
+def large(value: Any) -> bool:
+    """Whether there is more text in it than that; looks no further than it must."""
+    left, waiting = LARGE, [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str | bytes):
+            left -= len(one)
+        elif isinstance(one, dict):
+            waiting.extend(one)
+            waiting.extend(one.values())
+        elif isinstance(one, list | tuple):
+            waiting.extend(one)
+        left -= 1
+        if left < 0:
+            return True
+    return False

@@ -24,6 +24,7 @@ MAX_PLACE = 200
 """Characters of the place that an error names."""
 _MAX_INT = 2**53 - 1
 _SHORT = 10**15
+_SHORT_TEXT = 4096
 _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
 _OPTIONS |= orjson.OPT_PASSTHROUGH_DATETIME
 _NUMBER = re.compile(r"[:\[,]-?\d+(?:[.eE]|\d{15})|^-?\d")
@@ -37,7 +38,7 @@ def canonical(value: Any) -> str:
         text = orjson.dumps(value, option=_OPTIONS).decode()
     except (TypeError, ValueError):
         text = ""
-    if text and text.isascii() and (_is_plain(value) or not _NUMBER.search(text)):
+    if text and text.isascii() and (_is_plain(value) or not _has_odd_number(value, text)):
         if "null" in text:
             _check(value, 200)  # orjson writes null for NaN
         return text
@@ -51,13 +52,30 @@ def _is_plain(value: Any) -> bool:
         return False
     for item in value.values():
         kind = type(item)
-        if kind is str or kind is bool:
+        if kind is str or kind is bool or item is None:
             continue
         if kind is int and -_SHORT < item < _SHORT:
             continue
         if not is_words(item):
             return False
     return True
+
+
+def _has_odd_number(value: Any, text: str) -> bool:
+    """A short text is searched in a moment; searching megabytes would stop every thread, a walk stops none."""
+    if len(text) <= _SHORT_TEXT:
+        return _NUMBER.search(text) is not None
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        kind = type(one)
+        if kind is float or (kind is int and not -_SHORT < one < _SHORT):
+            return True
+        if kind is dict:
+            waiting.extend(one.values())
+        elif (kind is list or kind is tuple) and not is_words(one):
+            waiting.extend(one)
+    return False
 
 
 def screen(value: Any) -> None:

@@ -16,7 +16,9 @@ from typing import Any, TypeVar, final
 from pydantic import BaseModel
 
 from toolgate.consent.desk import Desk
+from toolgate.core.apart import LARGE as LARGE
 from toolgate.core.apart import apart
+from toolgate.core.apart import large as large
 from toolgate.core.bounds import Bounds
 from toolgate.core.call import Call
 from toolgate.core.change import Change
@@ -241,28 +243,6 @@ def tell(flow: Flow, services: Services, message: str, *values: object) -> None:
         log.exception(message, *values, extra={"call": flow.call_id})
     else:
         log.error(message, *values, extra={"call": flow.call_id, "trace": trace})
-
-
-LARGE = 128 << 10
-"""Characters that are searched for secrets in a thread: less takes no longer than the way there."""
-
-
-def large(value: Any) -> bool:
-    """Whether there is more text in it than that; looks no further than it must."""
-    left, waiting = LARGE, [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, str | bytes):
-            left -= len(one)
-        elif isinstance(one, dict):
-            waiting.extend(one)
-            waiting.extend(one.values())
-        elif isinstance(one, list | tuple):
-            waiting.extend(one)
-        left -= 1
-        if left < 0:
-            return True
-    return False
 
 
 SMALL = 16 << 10

@@ -41,7 +41,7 @@ async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> N
     tool, facts = flow.tool, flow.facts
     assert tool is not None
     assert facts is not None
-    check_change(services.redactor, change)
+    await aside(change, lambda: check_change(services.redactor, change))
     found = flow.scan = await aside(change, lambda: _scanned(services.scanner, change))
     if found.findings or change.findings:  # a plan's own word about findings does not count
         change = replace(change, findings=found.findings)

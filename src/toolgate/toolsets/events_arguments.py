@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+
+from toolgate.core.bounds import Bounds, measure
+
+_SMALL = Bounds(size=256 << 10, values=5000, depth=32)
+
+
+def _small(value: dict[str, Any]) -> dict[str, Any]:
+    """It stays in the journal for good."""
+    measure(value, _SMALL)
+    return value
+
+
+_Anything = Annotated[dict[str, Any], Field(max_length=1000), AfterValidator(_small)]
 
 # --- what is noted: recorded as it is given, and never trusted
 
@@ -27,10 +40,10 @@ Evidence = Annotated[
     list[Annotated[str, Field(max_length=4096)]],
     Field(max_length=100, description="What it rests on: paths, addresses, ids of calls or events."),
 ]
-Lint = Annotated[dict[str, Any], Field(max_length=1000, description="What a linter said, in any shape.")]
+Lint = Annotated[_Anything, Field(description="What a linter said, in any shape.")]
 Transaction = Annotated[str, Field(max_length=256, description="Your id for the work it belongs to.")]
 Action = Annotated[str, Field(max_length=256, description="Your id for the action it belongs to.")]
-Data = Annotated[dict[str, Any], Field(max_length=1000, description="Whatever else is worth keeping.")]
+Data = Annotated[_Anything, Field(description="Whatever else is worth keeping.")]
 
 # --- what is looked for: each that is given must be met
 

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from toolgate.consent.works import Scope
-from toolgate.core.errors import CallError, Conflict, InvalidArgs, NotAllowed, NotFound
+from toolgate.core.errors import CallError, Conflict, InvalidArgs, NotAllowed, NotFound, TooLarge
 from toolgate.core.ports import Question
 from toolgate.faces.console import granting
 from toolgate.faces.console.console import Console, is_part
 from toolgate.faces.console.pages_inbox import MOST, alike, shown, still_open
 from toolgate.faces.console.question import too_large
-from toolgate.faces.http.auth import Human, Identity, form
+from toolgate.faces.http.auth import MAX_FORM, Human, Identity, form
 
 Word = Literal["approve", "deny"]
 
@@ -94,7 +94,10 @@ async def _showable(console: Console, ident: str) -> None:
 
 
 async def _forms(request: Request) -> dict[str, list[str]]:
+    raw = await request.body()
+    if len(raw) > MAX_FORM:
+        raise TooLarge(f"the form has {len(raw):,} bytes, the limit is {MAX_FORM:,}", "send less")
     try:
-        return parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=4 * MOST)
+        return parse_qs(raw.decode("utf-8", "replace"), max_num_fields=4 * MOST)
     except ValueError:
         return {}

@@ -7,22 +7,25 @@ DNS points at us is not), and an Origin, where there is one, must be our own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import MutableMapping
+from collections.abc import Callable, Coroutine, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from fastapi import Request
+from fastapi.routing import APIRoute
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from toolgate.core import wire
 from toolgate.core.errors import Code
 from toolgate.faces.http.auth import SAFE
 from toolgate.faces.http.problems import problem
 from toolgate.faces.http.site import Site
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-MAX_BODY = 16 * 1024 * 1024
+MAX_BODY = wire.MAX_BYTES
 BODY_SECONDS = 30.0
 HEADERS = {
     "Content-Security-Policy": (
@@ -164,3 +167,17 @@ class _Answer:
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
         await self._send(message)
+
+
+class Measured(APIRoute):
+    """A route whose body is JSON: refused before it is parsed where parsing it would hold everybody up."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handled(request: Request) -> Response:
+            if request.method not in SAFE:
+                wire.check_size(await request.body())
+            return await handle(request)
+
+        return handled

@@ -11,10 +11,11 @@ from toolgate.consent.works import Scope
 from toolgate.core.errors import CallError, NotFound
 from toolgate.faces.http import shapes
 from toolgate.faces.http.auth import Human
+from toolgate.faces.http.guard import Measured
 from toolgate.faces.http.problems import Json
 from toolgate.faces.http.site import Here
 
-router = APIRouter(tags=["humans decide"])
+router = APIRouter(tags=["humans decide"], route_class=Measured)
 Reason = Annotated[str, Field(max_length=4000)]
 
 
@@ -23,8 +24,8 @@ class ScopeGiven(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    args: dict[str, Any] = Field(default_factory=dict)
-    paths: list[str] = Field(default_factory=list)
+    args: dict[str, Any] = Field(default_factory=dict, max_length=100)
+    paths: list[Annotated[str, Field(max_length=4096)]] = Field(default_factory=list, max_length=1000)
     conversation: Annotated[str, Field(max_length=256)] = ""
     seconds: float = 3600
     uses: int = 0
