@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
+from toolgate.core.display import visible
 from toolgate.core.ports import Question
 
 WIDE = 500
@@ -136,3 +137,16 @@ def some_of(pieces: Iterable[Piece], start: int, most: int) -> list[Piece]:
 def is_long(value: Any) -> bool:
     """A text that needs more than a line, which need not be shown twice."""
     return isinstance(value, str) and (len(value) > 80 or "\n" in value.rstrip("\n"))
+
+
+def as_text(question: Question, only: str = "") -> Iterator[str]:
+    """All of it as plain lines in which nothing is hidden, or one argument of it; each is set in, so that none can pose as
+    the words around it."""
+    if not only:
+        yield visible(f"{question.persona} wants to call {question.tool} ({question.id}, {question.digest})")
+    shown = [*question.args.items(), *([(PREVIEW, question.preview)] if question.preview else [])]
+    for name, value in shown:
+        if only in ("", name):
+            yield ""
+            yield visible(f"{name}: {extent(value).lines:,} lines")
+            yield from (f"  {visible(line, keep_lines=True)}" for line in lines(value))

@@ -37,6 +37,10 @@ def approvals(
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep showing questions as they open and close.")
     ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show all of a question, however long.")] = False,
+    only: Annotated[
+        str, typer.Option("--args", metavar="NAME", help="Show only this argument, all of it.")
+    ] = "",
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
@@ -44,7 +48,7 @@ def approvals(
     if answer:
         project.run(_answer(ident, _word(answer), reason, _scope(grant, path, arg, uses), root))
     elif ident:
-        project.run(_show(ident, root))
+        project.run(_show(ident, root, everything, only))
     else:
         project.run(_watch(root) if watch else _list(root))
 
@@ -81,7 +85,7 @@ async def _answer(
             speech.note("whoever waits for it goes on; otherwise make the same call again, and it runs")
 
 
-async def _show(ident: str, root: Path | None) -> None:
+async def _show(ident: str, root: Path | None, whole: bool, only: str) -> None:
     async with project.desk(root) as desk:
         ident = await _whole(desk, ident)
         question = await desk.question(ident)
@@ -92,7 +96,13 @@ async def _show(ident: str, root: Path | None) -> None:
         )
     if speech.finish(_plain(question)):
         return
-    questions.print_page(speech.out(), question)
+    if only:
+        if only not in question.args:
+            named = ", ".join(question.args) or "none"
+            raise NotFound(f"the call has no argument {only[:80]!r}", f"it has: {named}")
+        questions.print_text(speech.out(), question, only)
+        return
+    questions.print_page(speech.out(), question, whole=whole)
     if question.state == "open":
         speech.say(f"\ntoolgate approvals {ident} approve|refuse")
     else:

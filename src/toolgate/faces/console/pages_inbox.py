@@ -16,7 +16,7 @@ from toolgate.faces.console.calls import calls
 from toolgate.faces.console.console import Console, is_part
 from toolgate.faces.console.life import life
 from toolgate.faces.console.question import MOST_CHARS, MOST_LINES, too_large, view
-from toolgate.faces.console.reading import download, leaf
+from toolgate.faces.console.reading import leaf
 from toolgate.faces.http.auth import Human, Identity
 from toolgate.storage.port import Filter
 
@@ -85,10 +85,12 @@ def add(pages: APIRouter, console: Console) -> None:
     async def text(who: Human, ident: str) -> Response:
         """All of it, to be looked at with other tools; whoever has it has been shown it."""
         asked = await still_open(console, ident)
-        body = await apart(b"".join, download(asked))
+        body = await apart("\n".join, pieces.as_text(asked))
         console.reading.took(reader(who), asked.digest, 0, await apart(pieces.total, asked))
         named = {"Content-Disposition": f'attachment; filename="{asked.id}.txt"'}
-        return Response(body, media_type="text/plain; charset=utf-8", headers=named)
+        return Response(
+            body.encode("utf-8", "replace"), media_type="text/plain; charset=utf-8", headers=named
+        )
 
     @pages.get("/questions/{ident}/grant")
     async def grant_words(request: Request, who: Human, ident: str) -> Response:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from toolgate.core.display import visible
 from toolgate.core.ports import Question
 from toolgate.faces import pieces
 from toolgate.faces.console.marks import draw
@@ -62,14 +60,3 @@ def leaf(question: Question, start: int) -> Leaf:
         parts[-1][1].append((piece.number, line))
         end += 1
     return Leaf(parts, start, end, pieces.total(question))
-
-
-def download(question: Question) -> Iterator[bytes]:
-    """All of it as plain text, in which nothing is hidden."""
-    head = f"{question.persona} wants to call {question.tool} ({question.id}, {question.digest})"
-    yield f"{visible(head)}\n".encode()
-    shown = [*question.args.items(), *([(pieces.PREVIEW, question.preview)] if question.preview else [])]
-    for name, value in shown:
-        yield f"\n===== {visible(name)} =====\n".encode()
-        for line in pieces.lines(value):
-            yield f"  {visible(line, keep_lines=True)}\n".encode("utf-8", "replace")

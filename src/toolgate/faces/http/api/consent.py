@@ -8,6 +8,7 @@ from fastapi import APIRouter, Body
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolgate.consent.works import Scope
+from toolgate.core.apart import apart
 from toolgate.core.errors import CallError, NotFound
 from toolgate.faces.http import shapes
 from toolgate.faces.http.auth import Human
@@ -58,7 +59,9 @@ EXAMPLES: Any = {
 
 @router.get("/approvals", summary="Open questions, oldest first")
 async def approvals(here: Here) -> Json:
-    return Json({"approvals": [shapes.question(each) for each in await here.gate.approvals()]})
+    """What is longer than some pages is cut here, and has `cut`; the question by itself is whole."""
+    found = await here.gate.approvals()
+    return Json({"approvals": await apart(list, map(shapes.listed, found))})
 
 
 @router.get("/approvals/{ident}", summary="One question in full")
