@@ -24,6 +24,7 @@ MAX_KEY = 4096
 """Characters in the name of an entry: as many as a path may have."""
 _WEIGHT = 64
 """What a value weighs beside its characters: looking at a number takes as long as reading so many letters."""
+_FEW, _SHORT, _PLAIN = 16, 1000, 1 << 64
 _LISTS = frozenset({list, tuple, set, frozenset})
 
 
@@ -38,6 +39,8 @@ class Bounds:
 
 def measure(raw: Mapping[str, Any], bounds: Bounds) -> int:
     """About how much work it is to look at it. Raises where it is more than anybody will look at."""
+    if type(raw) is dict and len(raw) <= _FEW and (short := _flat(raw)) is not None:
+        return short
     room, left, depth, weight = bounds.size, bounds.values, 0, 0
     level: list[Any] = [raw]
     while level:
@@ -67,6 +70,23 @@ def measure(raw: Mapping[str, Any], bounds: Bounds) -> int:
         level = below
         depth += 1
     return weight + bounds.size - room
+
+
+def _flat(raw: dict[Any, Any]) -> int | None:
+    """What nearly every call is: a few words and numbers. None where it must be looked at more closely."""
+    size = 0
+    for key, value in raw.items():
+        kind = type(value)
+        if kind is str:
+            size += len(value)
+        elif kind is int:
+            if not -_PLAIN < value < _PLAIN:
+                return None
+        elif kind is not bool and value is not None:
+            return None
+        if type(key) is not str or len(key) > MAX_KEY:
+            return None
+    return size if size <= _SHORT else None
 
 
 def _keys(value: Mapping[Any, Any]) -> int:
