@@ -343,8 +343,12 @@ def _writes_only(part: Any, defs: Mapping[str, Any], seen: frozenset[str]) -> bo
     return any(_writes_only(item, defs, seen) for item in part.values())
 
 
-_PROBLEMS = {"extra_forbidden": "there is no such argument", "missing": "it is needed"}
-"""Two words of pydantic's in those of a caller: the mistakes that models make most."""
+_PROBLEMS = {
+    "extra_forbidden": "there is no such argument",
+    "missing": "it is needed",
+    "string_unicode": "a lone surrogate in it is not valid Unicode",
+}
+"""Words of pydantic's in those of a caller: the mistakes that models make most."""
 
 
 MAX_SHOWN = 200
