@@ -16,6 +16,8 @@ from typing import Any, TypeVar, TypeVarTuple
 
 LARGE = 128 << 10
 """Characters that are worth a thread: less takes no longer than the way there."""
+_LEAVES = frozenset({int, float, bool, type(None)})
+_TEXTS, _LISTS = (str, bytes), (list, tuple)
 T = TypeVar("T")
 V = TypeVarTuple("V")
 _threads = ThreadPoolExecutor(2, "large")
@@ -40,14 +42,18 @@ def large(value: Any) -> bool:
     left, waiting = LARGE, [value]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, str | bytes):
+        kind = type(one)
+        if kind in _LEAVES:
+            continue
+        if isinstance(one, _TEXTS):
             left -= len(one)
         elif isinstance(one, dict):
+            left -= len(one)
             waiting.extend(one)
             waiting.extend(one.values())
-        elif isinstance(one, list | tuple):
+        elif isinstance(one, _LISTS):
+            left -= len(one)
             waiting.extend(one)
-        left -= 1
         if left < 0:
             return True
     return False

@@ -58,8 +58,7 @@ class Pipeline:
         ledger.callers += 1
         try:
             redactor.refresh()
-            if key is not None or trail is not None:
-                check_lengths(trail or NO_TRAIL, key)
+            check_lengths(trail, key)
             if trail is not None and trail is not NO_TRAIL:
                 flow.trail = clean_trail(redactor, trail)
             if key is not None:

@@ -41,8 +41,11 @@ async def _wait(services: Services, flow: Flow, miss: UnknownTool) -> None:
     flow.tool = services.registry.resolve(flow.name)
 
 
-def check_lengths(trail: Trail, key: str | None) -> None:
+def check_lengths(trail: Trail | None, key: str | None) -> None:
     """What is said about a call is short: found out before secrets are looked for in it."""
+    if key is None and (trail is None or trail is NO_TRAIL):
+        return
+    trail = trail or NO_TRAIL
     for name, value in _ids(trail, key):
         if isinstance(value, str) and len(value) > MAX_WORD:
             raise _not_an_id(name, value)
