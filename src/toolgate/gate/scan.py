@@ -46,7 +46,7 @@ async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> N
     if found.findings or change.findings:  # a plan's own word about findings does not count
         change = replace(change, findings=found.findings)
         flow.call = call.planned(change)
-    args = services.redactor.mask(tool, call.args)
+    args = await aside(change, lambda: services.redactor.mask(tool, call.args))
     flow.masked = await aside(change, lambda: masked(args, found)) if found.values or found.opaque else None
     if found.findings != facts.findings:
         flow.facts = replace(facts, findings=found.findings)
