@@ -26,6 +26,7 @@ from bench.durable import durable
 from bench.exec import exec_python
 from bench.git import git
 from bench.growth import growth
+from bench.hostile import stalls
 from bench.javascript import javascript_program
 from bench.mcp import mcp
 from bench.measure import Line
@@ -40,7 +41,7 @@ from bench.server import Postgres
 BENCHMARKS: dict[str, Benchmark] = {
     "gate": overhead, "durable": durable, "crowd": crowd, "verify": proof, "growth": growth, "parts": parts,
     "git": git, "search": search, "open": opening, "mcp": mcp,
-    "exec": exec_python, "javascript": javascript_program,
+    "stalls": stalls, "exec": exec_python, "javascript": javascript_program,
 }  # fmt: skip
 
 

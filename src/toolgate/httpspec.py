@@ -35,4 +35,4 @@ class HttpSpec(Strict):
     write_s: Wait = 20.0
     """A reader who takes less than 16 KiB a second for so long, where something waits for it, is dropped."""
     header_bytes: Annotated[int, Field(ge=4096, le=1 << 20, strict=True)] = 32 << 10
-    body_bytes: Annotated[int, Field(ge=4096, le=1 << 30, strict=True)] = 16 << 20
+    body_bytes: Annotated[int, Field(ge=4096, le=8 << 20, strict=True)] = 8 << 20

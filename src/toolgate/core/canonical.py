@@ -20,8 +20,11 @@ from toolgate.core.wordlist import is_words
 
 MAX_DEPTH = 64
 """For input at the door; what is inside may be as deep as Python allows."""
+MAX_PLACE = 200
+"""Characters of the place that an error names."""
 _MAX_INT = 2**53 - 1
 _SHORT = 10**15
+_SHORT_TEXT = 4096
 _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
 _OPTIONS |= orjson.OPT_PASSTHROUGH_DATETIME
 _NUMBER = re.compile(r"[:\[,]-?\d+(?:[.eE]|\d{15})|^-?\d")
@@ -35,11 +38,11 @@ def canonical(value: Any) -> str:
         text = orjson.dumps(value, option=_OPTIONS).decode()
     except (TypeError, ValueError):
         text = ""
-    if text and text.isascii() and (_is_plain(value) or not _NUMBER.search(text)):
+    if text and text.isascii() and (_is_plain(value) or not _has_odd_number(value, text)):
         if "null" in text:
-            _check(value, "", 0, 200)  # orjson writes null for NaN
+            _check(value, 200)  # orjson writes null for NaN
         return text
-    _check(value, "", 0, 200)
+    _check(value, 200)
     return _spell(value)
 
 
@@ -49,7 +52,7 @@ def _is_plain(value: Any) -> bool:
         return False
     for item in value.values():
         kind = type(item)
-        if kind is str or kind is bool:
+        if kind is str or kind is bool or item is None:
             continue
         if kind is int and -_SHORT < item < _SHORT:
             continue
@@ -58,9 +61,26 @@ def _is_plain(value: Any) -> bool:
     return True
 
 
+def _has_odd_number(value: Any, text: str) -> bool:
+    """A short text is searched in a moment; searching megabytes would stop every thread, a walk stops none."""
+    if len(text) <= _SHORT_TEXT:
+        return _NUMBER.search(text) is not None
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        kind = type(one)
+        if kind is float or (kind is int and not -_SHORT < one < _SHORT):
+            return True
+        if kind is dict:
+            waiting.extend(one.values())
+        elif (kind is list or kind is tuple) and not is_words(one):
+            waiting.extend(one)
+    return False
+
+
 def screen(value: Any) -> None:
     """Refuse what has no canonical form or is nested too deeply, before anything else looks at it."""
-    _check(value if type(value) is dict else dict(value), "", 0, MAX_DEPTH)
+    _check(value if type(value) is dict else dict(value), MAX_DEPTH)
 
 
 def digest(value: Any) -> str:
@@ -72,58 +92,86 @@ def sha256(text: str) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check(value: Any, where: str, depth: int, limit: int) -> None:
+class _Flaw(Exception):
+    """What has no canonical form; the place is put together only on the way out, as every step of it costs."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what)
+        self.what, self.fix = what, fix
+        self.steps: list[str] = []
+
+    @property
+    def where(self) -> str:
+        place = "".join(reversed(self.steps)).removeprefix(".")
+        return place if len(place) <= MAX_PLACE else f"{place[:MAX_PLACE]}…"
+
+
+def _check(value: Any, limit: int) -> None:
     """Refuse what has no canonical form, saying where it is."""
+    try:
+        _walk(value, 0, limit)
+    except _Flaw as flaw:
+        raise InvalidArgs(f"{flaw.where or 'value'}: {flaw.what}", flaw.fix) from None
+
+
+def _walk(value: Any, depth: int, limit: int) -> None:
     kind = type(value)
     if kind is str:
         if not value.isascii():
-            _check_text(value, where)
+            _check_text(value)
     elif kind is bool or value is None:
         pass
     elif kind is int:
         if not -_MAX_INT <= value <= _MAX_INT:
-            raise InvalidArgs(
-                f"{where or 'value'}: {value} is beyond ±2^53 and has no exact JSON form",
-                "pass it as a string",
-            )
+            shown = value if value.bit_length() < 1000 else f"a number of {value.bit_length():,} bits"
+            raise _Flaw(f"{shown} is beyond ±2^53 and has no exact JSON form", "pass it as a string")
     elif kind is dict:
-        _check_object(value, where, depth, limit)
+        _walk_object(value, depth, limit)
     elif kind is list or kind is tuple:
-        _check_depth(where, depth, limit)
-        for index, item in enumerate(value):
-            _check(item, f"{where}[{index}]", depth + 1, limit)
+        _check_depth(depth, limit)
+        index = 0
+        try:
+            for index, item in enumerate(value):  # noqa: B007 - said below
+                _walk(item, depth + 1, limit)
+        except _Flaw as flaw:
+            flaw.steps.append(f"[{index}]")
+            raise
     elif kind is float:
         if not math.isfinite(value):
-            raise InvalidArgs(f"{where or 'value'}: {value} is not a JSON number", "pass a finite number")
+            raise _Flaw(f"{value} is not a JSON number", "pass a finite number")
     else:
-        raise InvalidArgs(
-            f"{where or 'value'}: {kind.__name__} is not a JSON value",
+        raise _Flaw(
+            f"{kind.__name__} is not a JSON value",
             "use objects, lists, strings, numbers, true, false or null",
         )
 
 
-def _check_object(value: dict[Any, Any], where: str, depth: int, limit: int) -> None:
-    _check_depth(where, depth, limit)
+def _walk_object(value: dict[Any, Any], depth: int, limit: int) -> None:
+    _check_depth(depth, limit)
+    key = ""
     for key, item in value.items():
         if type(key) is not str:
-            raise InvalidArgs(f"{where or 'value'}: key {key!r} is not a string", "use string keys")
+            raise _Flaw(f"key {key!r:.80} is not a string", "use string keys")
         if not key.isascii():
-            _check_text(key, where)
-        _check(item, f"{where}.{key}" if where else key, depth + 1, limit)
+            _check_text(key)
+        try:
+            _walk(item, depth + 1, limit)
+        except _Flaw as flaw:
+            flaw.steps.append(f".{key[:MAX_PLACE]}")
+            raise
 
 
-def _check_depth(where: str, depth: int, limit: int) -> None:
+def _check_depth(depth: int, limit: int) -> None:
     if depth >= limit:
-        raise InvalidArgs(f"nested deeper than {limit} levels at {where[:80]}", "flatten the value")
+        raise _Flaw(f"nested deeper than {limit} levels", "flatten the value")
 
 
-def _check_text(text: str, where: str) -> None:
+def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidArgs(
-            f"{where or 'value'}: a lone surrogate at position {error.start} is not valid Unicode",
-            "send valid UTF-8",
+        raise _Flaw(
+            f"a lone surrogate at position {error.start} is not valid Unicode", "send valid UTF-8"
         ) from None
 
 

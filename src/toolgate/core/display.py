@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 
+_PIECE = 64 << 10
 _KEEP = frozenset("\n\t")
 # What shows as nothing or as a blank although its category is that of a letter, mark or symbol: the grapheme joiner,
 # fillers of Hangul and Khmer, variation selectors, the empty Braille pattern.
@@ -33,7 +35,18 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
     """For a human who decides: control, bidirectional, blank and other invisible characters as `⟨U+XXXX⟩`."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(char if _plain(char, keep_lines) else _spelled(char) for char in text)
+    return spelled_out(text, lambda char: _plain(char, keep_lines))
+
+
+def spelled_out(text: str, plain: Callable[[str], bool]) -> str:
+    """Each character that is not plain as `⟨U+XXXX⟩`. Asked once for each kind of character in a piece; in pieces, so that
+    no step of it stops other threads for long."""
+    made = []
+    for at in range(0, len(text), _PIECE):
+        piece = text[at : at + _PIECE]
+        odd = {ord(char): _spelled(char) for char in set(piece) if not plain(char)}
+        made.append(piece.translate(odd) if odd else piece)
+    return "".join(made)
 
 
 def legible(text: str, *, keep_lines: bool = False) -> str:

@@ -83,7 +83,7 @@ class MountPath(str):
     def __get_pydantic_json_schema__(
         cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        return {**handler(schema), "description": cls.told}
+        return {**handler(schema), "maxLength": MAX_LENGTH, "description": cls.told}
 
 
 class ScratchPath(MountPath):
@@ -126,7 +126,7 @@ def _split(text: str) -> tuple[str, str]:
             f"the path has {len(text):,} characters, the limit is {MAX_LENGTH:,}", "shorten it"
         )
     if _CONTROL.search(text):
-        raise OutsideMount(f"the path {text!r} has a control character", "remove it")
+        raise OutsideMount(f"the path {text[:200]!r} has a control character", "remove it")
     if text.startswith(("/", "~", "\\")) or "\\" in text:
         raise OutsideMount(
             f"{text!r} is not relative to a mount", "write it relative to the project, with forward slashes"

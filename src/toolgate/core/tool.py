@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal, get_type_hints
 
 from pydantic import (
@@ -24,6 +25,7 @@ from pydantic import (
 )
 from pydantic.json_schema import GenerateJsonSchema
 
+from toolgate.core.bounds import bounded
 from toolgate.core.canonical import digest
 from toolgate.core.change import Change
 from toolgate.core.context import Context
@@ -212,10 +214,20 @@ class Tool:
             raise InvalidArgs(f"the arguments of {self.name} say {', '.join(twice)} twice", "say each once")
         return {name: value for name, value in raw.items() if name != self.around} | dict(inner)
 
+    def _refuse_unknown(self, raw: Mapping[str, Any]) -> None:
+        """There are more than it has: told by the first few, where pydantic would list every one."""
+        known = self.spellings
+        unknown = [str(name)[:MAX_SHOWN] for name in islice((one for one in raw if one not in known), 8)]
+        if unknown:
+            problem = _PROBLEMS["extra_forbidden"]
+            raise _misfit(self, [{"arg": name, "problem": problem} for name in unknown])
+
     def validate(self, raw: Mapping[str, Any], places: Places | None = None) -> BaseModel:
         """With `places`, paths may be absolute."""
         if self.around and isinstance(raw.get(self.around), Mapping):
             raw = self._opened(raw)
+        if len(raw) > len(self.spellings) and self.args.model_config.get("extra") == "forbid":
+            self._refuse_unknown(raw)
         try:
             args: BaseModel = self.args.__pydantic_validator__.validate_python(raw, context=places)
             return args
@@ -291,8 +303,8 @@ def _field(name: str, hint: Any, default: Any, other: str | None) -> tuple[Any, 
     """Accept the documents' camelCase spelling beside ours, and their other names."""
     spellings = dict.fromkeys(each for given in (name, other) if given for each in (given, _camel(given)))
     if len(spellings) == 1:
-        return hint, default
-    return hint, Field(default, validation_alias=AliasChoices(*spellings))
+        return bounded(hint), default
+    return bounded(hint), Field(default, validation_alias=AliasChoices(*spellings))
 
 
 def _camel(name: str) -> str:
@@ -322,18 +334,34 @@ def _writes_only(part: Any) -> bool:
     return isinstance(part, dict) and (part.get("writeOnly") is True or any(map(_writes_only, part.values())))
 
 
-_PROBLEMS = {"extra_forbidden": "there is no such argument", "missing": "it is needed"}
-"""Two words of pydantic's in those of a caller: the mistakes that models make most."""
+_PROBLEMS = {
+    "extra_forbidden": "there is no such argument",
+    "missing": "it is needed",
+    "string_unicode": "a lone surrogate in it is not valid Unicode",
+}
+"""Words of pydantic's in those of a caller: the mistakes that models make most."""
+
+
+MAX_SHOWN = 200
+"""Characters of a name that a message quotes."""
+_MANY = 1000
+"""Problems that are listed at all: to get the first few of pydantic's, it makes all of them."""
 
 
 def _invalid(subject: Tool, error: ValidationError) -> InvalidArgs:
+    if error.error_count() > _MANY:
+        return _misfit(subject, [{"arg": "(all)", "problem": f"{error.error_count():,} things are wrong"}])
     problems = [
         {
-            "arg": ".".join(map(str, item["loc"])) or "(all)",
+            "arg": ".".join(str(part)[:MAX_SHOWN] for part in item["loc"]) or "(all)",
             "problem": _PROBLEMS.get(item["type"], item["msg"]),
         }
         for item in error.errors(include_url=False, include_input=False, include_context=False)[:8]
     ]
+    return _misfit(subject, problems)
+
+
+def _misfit(subject: Tool, problems: list[dict[str, str]]) -> InvalidArgs:
     listed = "; ".join(f"{item['arg']}: {item['problem']}" for item in problems)
     known = ", ".join(subject.args.model_fields) or "none"
     return InvalidArgs(

@@ -8,6 +8,44 @@ from typing import Any, NoReturn
 from toolgate.core.errors import InvalidArgs, TooLarge
 
 MAX_BYTES = 8 * 1024 * 1024
+MAX_VALUES = 100_000
+"""In one message. Parsing as many takes some hundredths of a second, in which no thread gets a turn."""
+
+
+class Count:
+    """How many values a JSON text can have, found out from its bytes as they come: nothing is made of them."""
+
+    def __init__(self) -> None:
+        self.values = 1
+        self._in_text = False
+        self._held = b""
+
+    def feed(self, data: bytes) -> int:
+        """What has come so far: every value but the first stands behind a comma or within a bracket."""
+        data = self._held + data
+        whole = data.rstrip(b"\\")
+        odd = (len(data) - len(whole)) % 2
+        self._held = data[-1:] if odd else b""
+        bare = data[: len(data) - odd]
+        if b"\\" in bare:
+            bare = bare.replace(b"\\\\", b"").replace(b'\\"', b"")
+        texts = bare.count(b'"')
+        if texts > 4 * MAX_VALUES:
+            self.values += texts // 2
+            return self.values
+        parts = bare.split(b'"')
+        outside = b"".join(parts[self._in_text :: 2])
+        self._in_text ^= texts % 2 == 1
+        self.values += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
+        return self.values
+
+
+def check_size(raw: bytes, *, limit: int = MAX_BYTES, values: int = MAX_VALUES) -> None:
+    """Refuse what would take long to parse, before it is parsed."""
+    if len(raw) > limit:
+        raise TooLarge(f"the JSON is {len(raw):,} bytes, the limit is {limit:,}", "send less at once")
+    if len(raw) > values and Count().feed(raw) > values:
+        raise TooLarge(f"the JSON has more than {values:,} values, which is the limit", "send less at once")
 
 
 def loads(text: str | bytes, *, limit: int = MAX_BYTES) -> Any:

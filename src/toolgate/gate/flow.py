@@ -16,6 +16,10 @@ from typing import Any, TypeVar, final
 from pydantic import BaseModel
 
 from toolgate.consent.desk import Desk
+from toolgate.core.apart import LARGE as LARGE
+from toolgate.core.apart import apart
+from toolgate.core.apart import large as large
+from toolgate.core.bounds import Bounds
 from toolgate.core.call import Call
 from toolgate.core.change import Change
 from toolgate.core.context import Context, Trail
@@ -43,7 +47,8 @@ class Budget:
 
     tokens: int = 25_000
     bytes: int = 1_000_000
-    args_bytes: int = 8 * 1024 * 1024
+    args: Bounds = field(default_factory=Bounds)
+    """How much a call may bring, whatever its tool says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,8 @@ Outcome = Done | Broke | Lost
 
 
 NOTHING = Scan()
+MAX_NAME = 1024
+"""Characters of a tool's name that are looked at: more than any has, with the server that it is of."""
 
 
 class Flow:
@@ -159,7 +166,7 @@ class Flow:
         call_id: str, progress: Callable[[float, str], None] | None = None,
         part: Callable[[Any], None] | None = None,
     ) -> None:  # fmt: skip
-        self.name = name
+        self.name = name[:MAX_NAME] if type(name) is str else name
         self.raw = raw
         self.persona = persona
         self.key = key
@@ -240,28 +247,6 @@ def tell(flow: Flow, services: Services, message: str, *values: object) -> None:
         log.error(message, *values, extra={"call": flow.call_id, "trace": trace})
 
 
-LARGE = 128 << 10
-"""Characters that are searched for secrets in a thread: less takes no longer than the way there."""
-
-
-def large(value: Any) -> bool:
-    """Whether there is more text in it than that; looks no further than it must."""
-    left, waiting = LARGE, [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, str | bytes):
-            left -= len(one)
-        elif isinstance(one, dict):
-            waiting.extend(one)
-            waiting.extend(one.values())
-        elif isinstance(one, list | tuple):
-            waiting.extend(one)
-        left -= 1
-        if left < 0:
-            return True
-    return False
-
-
 SMALL = 16 << 10
 """Bytes of files that are compared and scanned where we stand; more would hold up everybody else."""
 
@@ -269,7 +254,18 @@ SMALL = 16 << 10
 async def aside(change: Change, work: Callable[[], T]) -> T:
     """In a thread if the contents are large; they are ours to look at, and other calls go on."""
     size = sum(len(side) for file in change.files for side in (file.before, file.after) if side)
-    return work() if size <= SMALL else await asyncio.to_thread(work)
+    return work() if size <= SMALL else await apart(work)
+
+
+async def whatever_comes(flow: Flow, work: Callable[[], T]) -> T:
+    """In a thread, after the tool has run: whoever is no longer interested gets it settled all the same."""
+    working = apart(work)
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait((working,))
+        flow.cancelled = True
+        return working.result()
 
 
 def arguments(args: BaseModel) -> dict[str, Any]:

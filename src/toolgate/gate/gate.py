@@ -19,7 +19,7 @@ from toolgate.gate.flow import Broke, Flow, Lost, Outcome, Services, Stage, tell
 from toolgate.gate.plan import plan
 from toolgate.gate.redact import clean_error, clean_part, clean_progress, clean_trail, redact
 from toolgate.gate.refuse import Refusals
-from toolgate.gate.resolve import resolve
+from toolgate.gate.resolve import check_lengths, resolve
 from toolgate.gate.scan import scan
 from toolgate.gate.settle import settle
 from toolgate.gate.shape import shape
@@ -58,6 +58,7 @@ class Pipeline:
         ledger.callers += 1
         try:
             redactor.refresh()
+            check_lengths(trail, key)
             if trail is not None and trail is not NO_TRAIL:
                 flow.trail = clean_trail(redactor, trail)
             if key is not None:

@@ -6,13 +6,14 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
+from toolgate.core.apart import apart
 from toolgate.core.change import Change
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import CallError, Failed, NotAllowed, TimedOut
 from toolgate.core.ports import Facts, Holder
 from toolgate.gate.authorize import refused, with_paths
 from toolgate.gate.deadline import Deadline, Late
-from toolgate.gate.flow import Flow, Services, arguments, aside, invoke, tell
+from toolgate.gate.flow import LARGE, Flow, Services, arguments, aside, invoke, tell
 from toolgate.gate.redact import shown_diff
 from toolgate.gate.stored import stored_result
 
@@ -47,12 +48,21 @@ async def _plan(services: Services, flow: Flow) -> None:
         flow.preview = await _shown(services, change) if asks else ""
         await _recheck(services, flow, change)
     elif tool.preview is not None and asks:
-        flow.preview = str(services.redactor.redact(str(await _run(services, flow, tool.preview))))
-        flow.recorded_preview = str(services.redactor.redact(flow.preview, flow.hidden))
+        shown = str(await _run(services, flow, tool.preview))
+        flow.preview = await _redacted(services, shown)
+        flow.recorded_preview = (
+            await _redacted(services, flow.preview, flow.hidden) if flow.hidden else flow.preview
+        )
         # what was shown is part of what is approved; where it quotes a secret, nobody can guess that from the digest
         same = flow.recorded_preview == flow.preview
         told = flow.preview if same else services.redactor.fingerprint(flow.preview)
         flow.call = call.planned(preview=told)
+
+
+async def _redacted(services: Services, shown: str, hidden: tuple[str, ...] = ()) -> str:
+    if len(shown) <= LARGE:
+        return str(services.redactor.redact(shown, hidden))
+    return str(await apart(services.redactor.redact, shown, hidden))
 
 
 def holder(flow: Flow) -> Holder:

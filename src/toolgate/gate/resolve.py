@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from toolgate.core.context import NO_TRAIL
+from toolgate.core.context import NO_TRAIL, Trail
 from toolgate.core.display import encodable
 from toolgate.core.errors import InvalidArgs, UnknownTool
 from toolgate.core.names import LONGEST, is_persona
 from toolgate.gate.flow import Flow, Services
 
 MAX_WORD = 256
+MAX_REASON = 4000
 
 
 def resolve(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
@@ -40,21 +41,35 @@ async def _wait(services: Services, flow: Flow, miss: UnknownTool) -> None:
     flow.tool = services.registry.resolve(flow.name)
 
 
+def check_lengths(trail: Trail | None, key: str | None) -> None:
+    """What is said about a call is short: found out before secrets are looked for in it."""
+    if key is None and (trail is None or trail is NO_TRAIL):
+        return
+    trail = trail or NO_TRAIL
+    for name, value in _ids(trail, key):
+        if isinstance(value, str) and len(value) > MAX_WORD:
+            raise _not_an_id(name, value)
+    if isinstance(trail.reason, str) and len(trail.reason) > MAX_REASON:
+        raise InvalidArgs(f"the reason has {len(trail.reason):,} characters", f"say it in {MAX_REASON:,}")
+
+
 def _check_words(flow: Flow) -> None:
     """Ids and reasons go into the journal; line breaks and control characters would let one pose as another."""
-    trail = flow.trail
-    ids = (
-        ("conversation", trail.conversation), ("transaction", trail.transaction), ("action", trail.action),
-        ("plan", trail.plan), ("step", trail.step), ("key", flow.key),
-    )  # fmt: skip
-    for name, value in ids:
-        if value and not (isinstance(value, str) and len(value) <= MAX_WORD and value.isprintable()):
-            raise InvalidArgs(
-                f"{name} is not a plain id: {str(value)[:80]!r}", f"use up to {MAX_WORD} printable characters"
-            )
-    if not trail.reason:
-        return
-    if not isinstance(trail.reason, str) or encodable(trail.reason) != trail.reason:
+    for name, value in _ids(flow.trail, flow.key):
+        if value and not (isinstance(value, str) and value.isprintable()):
+            raise _not_an_id(name, value)
+    reason = flow.trail.reason
+    if reason and (not isinstance(reason, str) or encodable(reason) != reason):
         raise InvalidArgs("the reason is not valid text", "say it in UTF-8")
-    if len(trail.reason) > 4000:
-        raise InvalidArgs(f"the reason has {len(trail.reason):,} characters", "say it in 4,000")
+
+
+def _ids(trail: Trail, key: str | None) -> tuple[tuple[str, str | None], ...]:
+    return (
+        ("conversation", trail.conversation), ("transaction", trail.transaction), ("action", trail.action),
+        ("plan", trail.plan), ("step", trail.step), ("key", key),
+    )  # fmt: skip
+
+
+def _not_an_id(name: str, value: object) -> InvalidArgs:
+    shown = str(value)[:80] if not isinstance(value, int) else type(value).__name__
+    return InvalidArgs(f"{name} is not a plain id: {shown!r}", f"use up to {MAX_WORD} printable characters")

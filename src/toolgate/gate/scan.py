@@ -22,7 +22,7 @@ from toolgate.gate.authorize import refused
 from toolgate.gate.flow import Flow, Services, aside
 from toolgate.gate.markers import check_args, check_change
 from toolgate.gate.redact import shown_diff, with_contents
-from toolgate.secrets.mask import MASK, apart
+from toolgate.secrets.mask import MASK, distinct
 
 log = logging.getLogger("toolgate.gate")
 
@@ -40,15 +40,18 @@ async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> N
     tool, facts = flow.tool, flow.facts
     assert tool is not None
     assert facts is not None
-    check_change(services.redactor, change)
+    await aside(change, lambda: check_change(services.redactor, change))
     found = flow.scan = await aside(change, lambda: _scanned(services.scanner, change))
     if found.findings or change.findings:  # a plan's own word about findings does not count
         change = replace(change, findings=found.findings)
         flow.call = call.planned(change)
     if found.values:
-        args = services.redactor.mask(tool, call.args)
         paths = frozenset(str(path) for path in facts.paths)
-        flow.masked = await aside(change, lambda: _recorded(services.scanner, args, found.values, paths))
+
+        def recorded() -> Any:
+            return _recorded(services.scanner, services.redactor.mask(tool, call.args), found.values, paths)
+
+        flow.masked = await aside(change, recorded)
     if found.findings != facts.findings:
         flow.facts = replace(facts, findings=found.findings)
         flow.rules = services.rules()
@@ -101,7 +104,7 @@ def _recorded(scanner: Scanner, value: Any, secrets: frozenset[str], paths: froz
             else scanner.hide(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
         )
     if isinstance(value, Mapping):
-        return apart(
+        return distinct(
             (_recorded(scanner, key, secrets, paths), _recorded(scanner, item, secrets, paths))
             for key, item in value.items()
         )

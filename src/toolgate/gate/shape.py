@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
@@ -15,14 +17,22 @@ import orjson
 from toolgate.core.display import encodable
 from toolgate.core.errors import Code
 from toolgate.core.tool import Tool
-from toolgate.gate.flow import Broke, Budget, Done, Flow, Services
+from toolgate.gate.flow import Broke, Budget, Done, Flow, Services, large, whatever_comes
 
 log = logging.getLogger("toolgate.gate")
 CHARS_A_TOKEN = 4
 _TURNS = 8
 
 
-def shape(services: Services, flow: Flow) -> None:
+def shape(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
+    """In a thread if there is much to be cut."""
+    if flow.data is not None and large(flow.data):
+        return whatever_comes(flow, partial(_shape, services, flow))
+    _shape(services, flow)
+    return None
+
+
+def _shape(services: Services, flow: Flow) -> None:
     if type(flow.outcome) is not Done:
         if flow.outcome is not None:
             flow.outcome = replace(flow.outcome, message=encodable(flow.outcome.message))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import is_dataclass
 from typing import Any
@@ -11,13 +10,15 @@ import orjson
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 from pydantic_core import to_jsonable_python
 
+from toolgate.core.apart import apart
+from toolgate.core.bounds import measure
 from toolgate.core.call import Call
 from toolgate.core.canonical import screen
 from toolgate.core.errors import InvalidArgs, TooLarge
 from toolgate.core.paths import MountPath, paths_in
 from toolgate.core.ports import Facts
 from toolgate.core.wordlist import is_words
-from toolgate.gate.flow import Flow, Services, large
+from toolgate.gate.flow import LARGE, Flow, Services
 
 _NESTED = frozenset({dict, list, tuple, float})
 """Values that can be deep or have two spellings; the others are looked at when they are spelled."""
@@ -25,12 +26,25 @@ _FLAT = frozenset({str, int, bool, float, type(None)})
 
 
 def validate(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
-    tool = flow.tool
-    assert tool is not None
+    """Measured first, so that nothing below meets more than it can look at; what is large, in a thread."""
     if type(flow.raw) is not dict and not isinstance(flow.raw, Mapping):
         raise InvalidArgs(
             f"arguments must be an object, not {type(flow.raw).__name__}", "pass {name: value, ...}"
         )
+    if measure(flow.raw, services.budget.args) > LARGE:
+        return _aside(services, flow)
+    _validate(services, flow)
+    return None
+
+
+async def _aside(services: Services, flow: Flow) -> None:
+    """Checking megabytes, or looking for secrets and paths in them, takes seconds, which nobody else shall wait for."""
+    await apart(_validate, services, flow)
+
+
+def _validate(services: Services, flow: Flow) -> None:
+    tool = flow.tool
+    assert tool is not None
     nested = not _NESTED.isdisjoint(map(type, flow.raw.values()))
     if nested:
         screen(flow.raw)
@@ -38,19 +52,8 @@ def validate(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None
     args: dict[str, Any] = tool.args.__pydantic_serializer__.to_python(flow.args, mode="json")
     if tool.has_secrets:  # they count for the digest; the journal gets them masked
         args = {name: _revealed(getattr(flow.args, name), item) for name, item in args.items()}
-    if (services.redactor.searches or tool.paths_of is not None) and large(args):
-        return _aside(services, flow, args, nested)
     _identify(services, flow, args, nested, services.redactor.seal(tool, args))
     _judge_by(flow, args)
-    return None
-
-
-async def _aside(services: Services, flow: Flow, args: dict[str, Any], nested: bool) -> None:
-    """Looking for secrets in megabytes, or for the paths in them, takes seconds, which nobody else shall wait for."""
-    tool = flow.tool
-    assert tool is not None
-    _identify(services, flow, args, nested, await asyncio.to_thread(services.redactor.seal, tool, args))
-    await asyncio.to_thread(_judge_by, flow, args)
 
 
 def _identify(
@@ -65,10 +68,10 @@ def _identify(
     if nested and not tool.has_secrets:
         # 1 and 1.0 are one number in JSON: the tool gets the spelling that was digested, shown and approved
         flow.args = tool.validate(orjson.loads(spelled))
-    if len(spelled) > services.budget.args_bytes:
+    if len(spelled) > services.budget.args.size:
         raise TooLarge(
             f"the arguments of {tool.name} are {len(spelled):,} bytes, "
-            f"the limit is {services.budget.args_bytes:,}",
+            f"the limit is {services.budget.args.size:,}",
             "send less at once",
         )
     if "\\u0000" in spelled:
@@ -113,11 +116,16 @@ def _revealed(value: Any, dumped: Any) -> Any:
     return dumped
 
 
-def _refuse_nul(value: Any, where: str = "") -> None:
+def _refuse_nul(args: dict[str, Any]) -> None:
     """The escape was seen in the JSON; only a real NUL counts, not a text that spells one."""
-    if isinstance(value, str) and "\0" in value:
-        raise InvalidArgs(f"{where or 'an argument'} has a NUL character", "remove it")
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in pairs:
-        _refuse_nul(key, where)
-        _refuse_nul(item, f"{where}.{key}" if where else str(key))
+    for name, given in args.items():
+        waiting: list[Any] = [name, given]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, str) and "\0" in value:
+                raise InvalidArgs(f"{name[:80]!r} has a NUL character in it", "remove it")
+            if isinstance(value, dict):
+                waiting.extend(value)
+                waiting.extend(value.values())
+            elif isinstance(value, list):
+                waiting.extend(value)

@@ -23,7 +23,7 @@ from toolgate.core.tool import Tool
 MASK = "[masked]"
 LONG_ENOUGH = 4
 FINGERPRINT = 12
-"""Hexadecimal digits: enough to tell two values apart, too few to be of use to whoever guesses."""
+"""Hexadecimal digits: enough to tell two values distinct, too few to be of use to whoever guesses."""
 Hide = Callable[[str, Any], str]
 """From the name that a secret stands under and its value to what stands for it."""
 Schema = Mapping[str, Any]
@@ -202,11 +202,11 @@ def _scrubbed(value: Any, hidden: tuple[str, ...]) -> Any:
             value = value.replace(secret, MASK)
         return value
     if isinstance(value, dict):
-        return apart((_scrubbed(key, hidden), _scrubbed(item, hidden)) for key, item in value.items())
+        return distinct((_scrubbed(key, hidden), _scrubbed(item, hidden)) for key, item in value.items())
     return [_scrubbed(item, hidden) for item in value] if isinstance(value, list | tuple) else value
 
 
-def apart(pairs: Iterator[tuple[Any, Any]]) -> dict[Any, Any]:
+def distinct(pairs: Iterator[tuple[Any, Any]]) -> dict[Any, Any]:
     """A mapping of all of them: two keys that read the same once masked do not hide one another."""
     made: dict[Any, Any] = {}
     for key, item in pairs:

@@ -11,7 +11,7 @@ from typing import Any
 
 from toolgate.core.tool import Tool
 from toolgate.secrets.finder import Finder, Span
-from toolgate.secrets.mask import SchemaMask, apart, too_deep
+from toolgate.secrets.mask import SchemaMask, distinct, too_deep
 from toolgate.secrets.vault import Vault
 
 MARKER = re.compile(rb"\[secret:[A-Z][A-Z0-9_]{0,63}\]|\[secret\]|\[masked\]|\[REDACTED\]")
@@ -154,7 +154,7 @@ def _rebuilt(finder: Finder, value: Any, texts: Iterator[bytes]) -> Any:
     if isinstance(value, bytes):
         return next(texts)
     if isinstance(value, Mapping):
-        return apart((_key(finder, key), _rebuilt(finder, item, texts)) for key, item in value.items())
+        return distinct((_key(finder, key), _rebuilt(finder, item, texts)) for key, item in value.items())
     if isinstance(value, list | tuple):
         return [_rebuilt(finder, item, texts) for item in value]
     if isinstance(value, int | float) and abs(value) >= _BIG:

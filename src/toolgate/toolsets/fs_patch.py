@@ -24,6 +24,7 @@ from toolgate.workspace.patch import Applied, FilePatch, Patched, apply, parse, 
 from toolgate.workspace.patch.modes import with_modes
 
 MAX_FILES = 1000
+MAX_HUNKS = 10_000
 SHORT = 64 << 10
 """Characters that are parsed where we stand; more would hold up everybody else."""
 Diff = Annotated[str, Field(description="A unified diff of one or many files, git's or plain.")]
@@ -120,6 +121,9 @@ def _parsed(text: str, path: MountPath | None) -> tuple[FilePatch, ...]:
 
 
 def _checked(text: str, path: MountPath | None) -> tuple[FilePatch, ...]:
+    hunks = text.count("\n@@ ")  # no other line of a diff begins so: counted before anything is made of them
+    if hunks > MAX_HUNKS:
+        raise TooLarge(f"the diff has {hunks:,} hunks, the limit is {MAX_HUNKS:,}", "split it")
     patches = (parse_one(path, text),) if path is not None else parse(text)
     if len(patches) > MAX_FILES:
         raise TooLarge(f"the diff has {len(patches):,} files, the limit is {MAX_FILES:,}", "split it")

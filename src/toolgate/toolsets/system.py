@@ -16,12 +16,12 @@ from toolgate.core.errors import CallError
 from toolgate.core.tool import Tool, tool
 
 TAIL_BYTES = 1024 * 1024
-Message = Annotated[str, Field(description="What to send back.")]
+Message = Annotated[str, Field(max_length=64 << 10, description="What to send back.")]
 Lines = Annotated[int, Field(ge=1, le=1000, description="Lines to give at most.")]
 Level = Annotated[
     Literal["debug", "info", "warning", "error"], Field(description="The least serious level to give.")
 ]
-Contains = Annotated[str, Field(description="Only lines with this text in their message.")]
+Contains = Annotated[str, Field(max_length=1000, description="Only lines with this text in their message.")]
 
 
 def toolset(

@@ -12,9 +12,9 @@ from toolgate.core.decision import Decision
 from toolgate.core.names import Registry
 from toolgate.core.tool import Tool, tool
 
-Family = Annotated[str, Field(description="Only tools of this family, such as `fs`.")]
+Family = Annotated[str, Field(max_length=256, description="Only tools of this family, such as `fs`.")]
 Everything = Annotated[bool, Field(description="Also those that policy refuses, or that cannot work here.")]
-Name = Annotated[str, Field(description="The tool's name, such as `code.read`.")]
+Name = Annotated[str, Field(max_length=256, description="The tool's name, such as `code.read`.")]
 
 
 def toolset(registry: Registry, standing: Callable[[str, Tool], Decision]) -> list[Tool]:

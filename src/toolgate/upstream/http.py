@@ -12,7 +12,9 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-MAX_MESSAGE = 16 << 20
+from toolgate.core import wire
+
+MAX_MESSAGE = wire.MAX_BYTES
 READ_SECONDS = 24 * 3600.0
 """A stream may be silent for long; calls have time limits of their own."""
 
@@ -36,12 +38,17 @@ class _Bounded(httpx2.AsyncByteStream):
         self._by_line = by_line
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
+        size, count = 0, wire.Count()
         async for chunk in self._inner:
             end = chunk.rfind(b"\n") if self._by_line else -1
             size = len(chunk) - end - 1 if end >= 0 else size + len(chunk)
             if size > MAX_MESSAGE:
                 raise httpx2.ReadError(f"a message of more than {MAX_MESSAGE:,} bytes")
+            if count.feed(chunk[: end + 1] if end >= 0 else chunk) > wire.MAX_VALUES:
+                raise httpx2.ReadError(f"a message of more than {wire.MAX_VALUES:,} values")
+            if end >= 0:
+                count = wire.Count()
+                count.feed(chunk[end + 1 :])
             yield chunk
 
     async def aclose(self) -> None:

@@ -30,11 +30,12 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
-from toolgate.core.errors import Unavailable
-from toolgate.upstream.results import defused
+from toolgate.core import wire
+from toolgate.core.errors import TooLarge, Unavailable
+from toolgate.upstream.results import words
 
 log = logging.getLogger("toolgate.upstream")
-MAX_MESSAGE = 16 << 20
+MAX_MESSAGE = wire.MAX_BYTES
 MAX_GARBAGE = 100
 FLOOD, FLOOD_SECONDS = 5000, 5.0
 """More messages than this in so many seconds are no conversation."""
@@ -110,6 +111,7 @@ async def _listen(program: Program, process: asyncio.subprocess.Process, heard: 
             if len(lately) == FLOOD and now - lately[0] < FLOOD_SECONDS:
                 why = f"it sent {FLOOD:,} messages in {now - lately[0]:.1f} s"
                 break
+            wire.check_size(line)
             try:
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
             except ValueError:
@@ -126,6 +128,8 @@ async def _listen(program: Program, process: asyncio.subprocess.Process, heard: 
         else:
             code = await _exit_code(process)
             why = "it closed its output" if code is None else f"it ended with exit code {code}"
+    except TooLarge as error:
+        why = f"it sent too much at once: {error.message}"
     except ValueError:
         why = f"it sent a message of more than {MAX_MESSAGE:,} bytes"
     except (anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -176,7 +180,7 @@ async def _stderr(program: Program, process: asyncio.subprocess.Process) -> None
     assert process.stderr is not None
     minute, lines = 0, 0
     while chunk := await _some_line(process.stderr):
-        text = defused(program.scrub(chunk.decode("utf-8", "replace").rstrip()))[:STDERR_WIDTH]
+        text = words(chunk.decode("utf-8", "replace").rstrip(), program.scrub, STDERR_WIDTH)
         if not text:
             continue
         program.tail.append(text)

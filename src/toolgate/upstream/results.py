@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from toolgate.core.display import encodable
+from toolgate.core.display import encodable, spelled_out
 from toolgate.core.errors import CallError, Failed
 from toolgate.upstream.definitions import Definition
 from toolgate.upstream.schema import Checker, Unusable
@@ -15,6 +15,7 @@ MAX_BLOB = 48 * 1024
 """Of one image, sound or file, in base64; the result's own budget cuts texts, but half a picture is none."""
 MAX_BLOCKS = 200
 MAX_ERROR = 2000
+LONGEST_SECRET = 20_000
 _KEPT = frozenset("\n\t\r\u200c\u200d\ufe0e\ufe0f\u00ad")
 """Joiners and the selectors of emoji belong to ordinary text."""
 _HIDDEN = ((0x200B, 0x200B), (0x2060, 0x206F), (0x115F, 0x1160), (0xFE00, 0xFE0D), (0xE0000, 0xE0FFF))
@@ -27,7 +28,13 @@ def defused(text: str) -> str:
     """Characters that steer a terminal, reorder a line or hide a text, as `⟨U+XXXX⟩`. The rest stays as it is."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(char if _harmless(char) else f"⟨U+{ord(char):04X}⟩" for char in encodable(text))
+    return spelled_out(encodable(text), _harmless)
+
+
+def words(text: str, scrub: Scrub, most: int) -> str:
+    """The beginning of what a server says, for a message. It is scrubbed before it is cut to size, as half a secret would
+    not be found; but of megabytes only as much as could matter."""
+    return defused(str(scrub(text[: most + LONGEST_SECRET])))[:most]
 
 
 def _harmless(char: str) -> bool:

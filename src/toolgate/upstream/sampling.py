@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from toolgate.core.apart import apart
 from toolgate.core.errors import Failed, NotAllowed, Unavailable
 from toolgate.core.result import Result
 from toolgate.core.tool import Tool, tool
@@ -72,7 +73,7 @@ class Samplings:
         if under_way.samplings > MOST + 1:
             raise Refused(too_often)  # the first one too many is recorded
         request = f"s_{secrets.token_hex(16)}"
-        small, flaw = _small(params, scrub)
+        small, flaw = await apart(_small, params, scrub)
         flaw = too_often or flaw
         args = {"request": request, "call": under_way.context.call_id, **small}
         self._wishes[request] = _Wish(under_way, flaw)

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolgate.core.apart import apart, large
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Failed, NotAllowed, Unavailable, UnknownOutcome
 from toolgate.serverspec import ServerSpec, Sources
@@ -19,7 +20,7 @@ from toolgate.upstream.breaker import Breaker
 from toolgate.upstream.definitions import Definition, sort_out
 from toolgate.upstream.inside import Inside
 from toolgate.upstream.outcomes import as_read, late, lost, told, why_held
-from toolgate.upstream.results import defused, presented
+from toolgate.upstream.results import defused, presented, words
 from toolgate.upstream.sampling import Samplings
 from toolgate.upstream.schema import Checker, Unusable
 from toolgate.upstream.store import Store
@@ -248,13 +249,7 @@ class Server:
 
     async def _list(self, connection: Connection) -> None:
         tools = await connection.tools()
-        good, _ = sort_out(tools)
-        refused: dict[str, str] = {}
-        for local, definition in good.items():
-            try:
-                Checker(definition.input_schema).check()
-            except Unusable as error:
-                refused[local] = f"its input schema cannot be used: {defused(str(error))}"
+        refused = await apart(_unusable, tools)
         self._store.save_listing(self.name, tools, refused, self.spec.launch, connection.facts)
         self._listed_at = time.monotonic()
         self._listed(self.name)
@@ -274,8 +269,8 @@ class Server:
             async with asyncio.timeout(self.spec.start_timeout_s):
                 await self._list(connection)
         except Exception as error:
-            words = defused(self.scrub(str(error)))[:300]
-            log.warning("%s could not list its tools again: %s", self.name, words)
+            said = words(str(error), self.scrub, 300)
+            log.warning("%s could not list its tools again: %s", self.name, said)
         finally:
             self._relisting = False
 
@@ -310,6 +305,8 @@ class Server:
         self._well((time.perf_counter() - begun) * 1000)
         if time.monotonic() - self._listed_at > STALE:
             self._relist_soon()
+        if large(raw):  # in other scripts and with secrets to be looked for, megabytes take seconds
+            return await apart(presented, self.name, definition, raw, self.scrub)
         return presented(self.name, definition, raw, self.scrub)
 
     async def _send(
@@ -346,10 +343,10 @@ class Server:
             connection.over("it forgot the session")
             return Unavailable(f"{self.name} has forgotten this session", "call again: it is connected anew")
         if doubtful or error.message.startswith(("Server returned an error", "Unexpected content type")):
-            return self._lost(connection, connection.lost or defused(self.scrub(error.message))[:300])
-        words = defused(self.scrub(error.message))[:1000]
+            return self._lost(connection, connection.lost or words(error.message, self.scrub, 300))
+        said = words(error.message, self.scrub, 1000)
         return Failed(
-            f"{self.name} refused the call: {words}", "these are the server's words; check the arguments"
+            f"{self.name} refused the call: {said}", "these are the server's words; check the arguments"
         )
 
     def _lost(self, connection: Connection, why: str) -> CallError:
@@ -379,8 +376,8 @@ class Server:
     def _failed(self, why: str) -> None:
         said = self._way.last_words() if self._way is not None else []
         self.breaker.failed()
-        words = defused(self.scrub(why))
-        self.health.last_error = f"{words} ({' | '.join(said)})"[:1000] if said else words[:1000]
+        reason = words(why, self.scrub, 1000)
+        self.health.last_error = f"{reason} ({' | '.join(said)})"[:1000] if said else reason
         self.health.last_error_at = time.time()
         self._suspect = False
         log.info("the server %s failed: %s", self.name, self.health.last_error)
@@ -394,3 +391,14 @@ class Server:
             f"{fix}; {when}" if fix else f"{when}; `toolgate servers {self.name}` says more",
             data={"server": self.name, "retry_after_s": round(wait, 1)},
         )
+
+
+def _unusable(tools: list[dict[str, Any]]) -> dict[str, str]:
+    """What is wrong with those of its tools whose schema is none."""
+    refused: dict[str, str] = {}
+    for local, definition in sort_out(tools)[0].items():
+        try:
+            Checker(definition.input_schema).check()
+        except Unusable as error:
+            refused[local] = f"its input schema cannot be used: {defused(str(error))}"
+    return refused

@@ -35,13 +35,13 @@ GONE = "the server no longer lists it"
 FILES = "+files:"
 """Between the hash of a definition and that of the files, in what is shown to be approved."""
 MOST_TOLD = 50
-Name = Annotated[str, Field(description="The server, by its name in toolgate.yaml.")]
+Name = Annotated[str, Field(max_length=256, description="The server, by its name in toolgate.yaml.")]
 Shown = Annotated[
     dict[str, str],
     Field(description="The hash of each definition as it was shown, by the tool's name; empty forgets it."),
 ]
-By = Annotated[str, Field(description="Who approves.")]
-Channel = Annotated[str, Field(description="Where it was approved.")]
+By = Annotated[str, Field(max_length=256, description="Who approves.")]
+Channel = Annotated[str, Field(max_length=256, description="Where it was approved.")]
 
 
 class Servers:

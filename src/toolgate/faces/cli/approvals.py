@@ -47,6 +47,10 @@ def approvals(
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep showing questions as they open and close.")
     ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show all of a question, however long.")] = False,
+    only: Annotated[
+        str, typer.Option("--args", metavar="NAME", help="Show only this argument, all of it.")
+    ] = "",
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
@@ -54,7 +58,7 @@ def approvals(
     if answer:
         project.run(_answer(ident, _word(answer), reason, _scope(grant, path, arg, uses, same), same, root))
     elif ident:
-        project.run(_show(ident, root))
+        project.run(_show(ident, root, everything, only))
     else:
         project.run(_watch(root) if watch else _list(root))
 
@@ -109,7 +113,7 @@ def _kept(asked: Question, same: Sequence[str]) -> dict[str, Any]:
     return offers.same(asked, names)
 
 
-async def _show(ident: str, root: Path | None) -> None:
+async def _show(ident: str, root: Path | None, whole: bool, only: str) -> None:
     async with project.desk(root) as desk:
         ident = await _whole(desk, ident)
         question = await desk.question(ident)
@@ -120,7 +124,13 @@ async def _show(ident: str, root: Path | None) -> None:
         )
     if speech.finish(_plain(question)):
         return
-    questions.print_page(speech.out(), question)
+    if only:
+        if only not in question.args:
+            named = ", ".join(question.args) or "none"
+            raise NotFound(f"the call has no argument {only[:80]!r}", f"it has: {named}")
+        questions.print_text(speech.out(), question, only)
+        return
+    questions.print_page(speech.out(), question, whole=whole)
     if question.state == "open":
         speech.say(f"\ntoolgate approvals {ident} approve|refuse")
     else:

@@ -24,6 +24,8 @@ from toolgate.ledger.state import parsed
 from toolgate.storage.port import Filter
 
 MENU = "[a]pprove once  [r]efuse  [g]rant  [l]ater"
+LONG = "[s]how all  [r]efuse  [l]ater"
+"""Of what was cut nothing can be approved before the rest was shown."""
 PATIENCE = 5.0
 
 
@@ -43,7 +45,7 @@ class Terminal:
         if question.channels and self.name not in question.channels:
             self._announce(question)
         elif self.yes:
-            self._show(question)
+            self._show(question, whole=True)
             await self.answer(question, True, reason="--yes")
         elif self.interactive:
             await self._converse(question)
@@ -62,10 +64,10 @@ class Terminal:
         )
         speech.note(f"  toolgate approvals {question.id} approve   (or refuse)", "")
 
-    def _show(self, question: Question) -> None:
+    def _show(self, question: Question, *, whole: bool = False) -> None:
         console = speech.err()
         console.print(Rule("toolgate asks", style="yellow", characters="─"))
-        questions.print_page(console, question)
+        questions.print_page(console, question, whole=whole)
 
     async def _converse(self, question: Question) -> None:
         self._show(question)
@@ -116,14 +118,20 @@ class _Conversation:
         self.terminal = terminal
         self.question = question
         self.keyboard = Keyboard()
+        self.seen = questions.is_short(question)
 
     async def run(self) -> None:
         """Ends with an answer, or with `later`, which leaves the question open."""
-        choices = {"a": self._approve, "r": self._refuse, "g": self._grant}
+        every = {"a": self._approve, "r": self._refuse, "g": self._grant, "s": self._show_all}
         self.keyboard.forget()
         while True:
-            reply = await self._read(f"{MENU} > ")
-            letter = "l" if reply is None else _letter(reply, "approve", "refuse", "grant", "later")
+            reply = await self._read(f"{MENU if self.seen else LONG} > ")
+            choices = {letter: every[letter] for letter in ("arg" if self.seen else "rs")}
+            letter = (
+                "l"
+                if reply is None
+                else _letter(reply, "approve", "refuse", "grant", "later", "show all", "show")
+            )
             if letter == "l":
                 self.terminal.later.set()
                 return
@@ -139,6 +147,11 @@ class _Conversation:
         sys.stderr.flush()
         line = await self.keyboard.line()
         return line.strip() if line else None
+
+    async def _show_all(self) -> bool:
+        await asyncio.to_thread(questions.print_page, speech.err(), self.question, whole=True)
+        self.seen = True
+        return False
 
     async def _approve(self) -> bool:
         return await self.terminal.answer(self.question, True)

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from rich.cells import chop_cells
@@ -16,13 +17,17 @@ from toolgate.core.clock import iso
 from toolgate.core.display import visible
 from toolgate.core.lookalikes import decidable
 from toolgate.core.ports import Question
-from toolgate.faces import diffs
+from toolgate.faces import diffs, pieces
 from toolgate.faces.cli.columns import ENDLESS
 from toolgate.faces.cli.speech import pairs, safe
 from toolgate.faces.words import change_in_words, finding_in_words, lookalikes, secrets_in_words, span
 
 _DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _FOLDED = "   ↪ "
+MOST_LINES = 2000
+MOST_CHARS = 200_000
+"""What one argument, or the change, may have to be shown whole."""
+CUT = 2000
 _SCREEN = 40
 """Lines of a preview beyond which its beginning has left the screen when the answer is given."""
 
@@ -44,24 +49,29 @@ def _short(value: Any, limit: int = 40) -> str:
     """Quoted, so that a text with `, name=` in it cannot pose as another argument."""
     if isinstance(value, str) and (lines := value.rstrip("\n").count("\n") + 1) > 2:
         return f"({lines} lines)"  # a diff or a whole file is shown below, line by line
-    if isinstance(value, str) and len(value) > limit:
-        return _json(value[: limit - 1]) + "…"
-    text = _json(value)
-    return text if isinstance(value, str) or len(text) <= limit else text[: limit - 1] + "…"
+    if isinstance(value, str):
+        return _json(value) if len(value) <= limit else _json(value[: limit - 1]) + "…"
+    return pieces.beginning(value, limit)
 
 
 def _json(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, indent=indent, ensure_ascii=False, default=str)
 
 
+def is_short(question: Question) -> bool:
+    """Whether a terminal shows all of it: what is approved is what was shown."""
+    lines, chars = pieces.extent_of(question)
+    return lines <= MOST_LINES and chars <= MOST_CHARS
+
+
 def page(question: Question) -> Group:
-    """The whole question. Nothing is shortened here: what is approved is what was shown."""
+    """The question. What is too long is cut, and says how to see the rest."""
     asked = _who(question) + (" with" if question.args else " without arguments")
     parts: list[RenderableType] = [safe(asked, "bold"), Text()]
     if question.args:
         parts += [preview(_arguments(question)), Text()]
     if question.preview:
-        parts += [safe("which would do", "bold"), Text(), preview(question.preview), Text()]
+        parts += [safe("which would do", "bold"), Text(), _preview(question), Text()]
     if question.findings:
         parts += [safe("in which was found", "bold red"), Text(), found(question.findings), Text()]
     if alike := lookalikes(question):
@@ -84,16 +94,30 @@ def _arguments(question: Question) -> str:
     """As JSON. A long text that the change below shows anyway is told by its length, without the quotes of a value."""
     lines = []
     for name, value in question.args.items():
-        if name in question.repeats and question.preview and _is_long(value):
+        if name in question.repeats and question.preview and pieces.is_long(value):
             shown = f"({len(value):,} characters, shown below)"
+        elif (extent := pieces.extent(value)).lines > MOST_LINES or extent.chars > MOST_CHARS:
+            shown = f"{pieces.beginning(value, CUT)} {_rest(question, name, extent)}"
         else:
             shown = _json(value, indent=2).replace("\n", "\n  ")
         lines.append(f"  {_json(name)}: {shown}")
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
-def _is_long(value: Any) -> bool:
-    return isinstance(value, str) and (len(value) > 80 or "\n" in value.rstrip("\n"))
+def _rest(question: Question, name: str, extent: pieces.Extent) -> str:
+    """Without quotes, which every value has."""
+    return f"(cut: {extent.lines:,} lines, {extent.chars:,} characters; toolgate approvals {question.id} --args {name})"
+
+
+def _preview(question: Question) -> Preview | Group:
+    text, extent = question.preview, pieces.extent(question.preview)
+    if extent.lines <= MOST_LINES and extent.chars <= MOST_CHARS:
+        return preview(text)
+    kept = preview("\n".join(line[:CUT] for line in islice(pieces.lines(text), MOST_LINES))[:MOST_CHARS])
+    told = (
+        f"(cut: {extent.lines:,} lines, {extent.chars:,} characters; toolgate approvals {question.id} --all)"
+    )
+    return Group(kept, safe(f"  {told}", "bold"))
 
 
 def preview(text: str, is_diff: bool = False) -> Preview:
@@ -151,5 +175,13 @@ def now() -> int:
     return time.time_ns() // 1000
 
 
-def print_page(console: Console, question: Question) -> None:
+def print_page(console: Console, question: Question, *, whole: bool = False) -> None:
+    """With `whole`, what is too long for a page is written line by line, without colours, before the rest."""
+    if whole and not is_short(question):
+        print_text(console, question)
     console.print(page(question), soft_wrap=False)
+
+
+def print_text(console: Console, question: Question, only: str = "") -> None:
+    for line in pieces.as_text(question, only):
+        console.file.write(f"{line}\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
+from toolgate.core.apart import apart
 from toolgate.facade import Gate
 from toolgate.faces.console.calls import CallLine, calls
 from toolgate.storage.port import Filter
@@ -84,7 +85,7 @@ async def feed(gate: Gate, query: Query, before: int = 0) -> Feed:
     for _ in range(LOOKS):
         part = await gate.events(wanted)
         rows += part
-        found = [line for line in calls(rows) if query.fits(line)]
+        found = [line for line in await apart(calls, rows) if query.fits(line)]
         if before:
             found = [line for line in found if not await _goes_on(gate, line, before)]
         if len(part) < ROWS or len(found) > PAGE:

@@ -11,6 +11,7 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from toolgate.core.apart import apart
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import CallError, Code, ToolgateError
 from toolgate.core.ports import Question
@@ -18,6 +19,7 @@ from toolgate.faces.console.colours import Painter
 from toolgate.faces.console.frame import AT_ONCE, AUTOMATIC, FRESH, Verified, frame
 from toolgate.faces.console.pages import theme
 from toolgate.faces.console.question import deed
+from toolgate.faces.console.reading import Reading
 from toolgate.faces.console.templates import environment
 from toolgate.faces.diffs import parse
 from toolgate.faces.http.auth import Identity
@@ -31,6 +33,7 @@ class Console:
         self.gate = site.gate
         self.painter = Painter()
         self.verified = Verified()
+        self.reading = Reading()
         self.templates = environment()
         self._titles: dict[str, str] = {}
         self._verifying: asyncio.Task[None] | None = None
@@ -49,11 +52,11 @@ class Console:
             "frame": around, "now": around.now, "theme": theme(request),
             "path": request.url.path.removeprefix(self.site.base), "persona": request.query_params.get("persona", "")[:64],
         }  # fmt: skip
-        return HTMLResponse(self._render(name, who, given | data), status)
+        return HTMLResponse(await apart(self._render, name, who, given | data), status)
 
-    def part(self, who: Identity, name: str, *, status: int = 200, **data: Any) -> Response:
+    async def part(self, who: Identity, name: str, *, status: int = 200, **data: Any) -> Response:
         """A piece of a page, for the page that is there already."""
-        return HTMLResponse(self._render(name, who, {"now": self.now} | data), status)
+        return HTMLResponse(await apart(self._render, name, who, {"now": self.now} | data), status)
 
     def _render(self, name: str, who: Identity, data: dict[str, Any]) -> str:
         csrf = who.session.csrf if who.session is not None else ""
@@ -136,5 +139,5 @@ async def problem(console: Console, request: Request, error: ToolgateError) -> R
     status = STATUS[code]
     who = Identity("human")
     if is_part(request):
-        return console.part(who, "part_problem.html", status=status, error=error, code=code.value)
+        return await console.part(who, "part_problem.html", status=status, error=error, code=code.value)
     return await console.page(request, who, "problem.html", status=status, error=error, code=code.value)

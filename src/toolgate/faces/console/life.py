@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from markupsafe import Markup
 
+from toolgate.core.apart import apart
 from toolgate.core.clock import iso
 from toolgate.core.errors import NotFound, ToolgateError
 from toolgate.facade import Gate
-from toolgate.faces import diffs
+from toolgate.faces import diffs, pieces
 from toolgate.faces.console.artifacts import Artifact, artifact
 from toolgate.faces.console.calls import OUTCOMES, body_of, calls
 from toolgate.faces.console.colours import Painter
 from toolgate.faces.console.marks import draw
-from toolgate.faces.console.question import AT_ONCE, MOST_LINES, FileView, drawn, first
+from toolgate.faces.console.question import (
+    AT_ONCE,
+    MARKUP,
+    MOST_CHARS,
+    MOST_LINES,
+    ROOM,
+    FileView,
+    drawn,
+    first,
+)
 from toolgate.faces.words import by_whom
 from toolgate.gate.redact import shown_diff
 from toolgate.ledger.chain import fault_of
 from toolgate.record import Record
 from toolgate.storage.port import Filter, Row
 
+FACT = 4000
+"""Characters of what else a row says."""
 _SHOWN = frozenset({"args", "preview", "result", "result_json", "change", "artifacts", "trail", "effects"})
 """Parts of a body that the page shows in a place of their own."""
 
@@ -44,6 +55,15 @@ class Step:
 
 
 @dataclass
+class Shown:
+    """A value, line by line, as far as it is shown."""
+
+    lines: list[Markup] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    cut: int = 0
+
+
+@dataclass
 class Life:
     number: int
     persona: str
@@ -51,8 +71,8 @@ class Life:
     conversation: str
     call: str
     steps: list[Step]
-    args: list[Markup]
-    result: list[Markup]
+    args: Shown
+    result: Shown
     rationale: str
     files: list[FileView]
     plain: list[Markup]
@@ -90,23 +110,25 @@ async def rows_of(gate: Gate, ident: str) -> list[Row]:
 
 async def life(gate: Gate, ident: str, painter: Painter, *, whole: bool = False) -> Life:
     rows = await rows_of(gate, ident)
-    bodies = {row.seq: body_of(row) for row in rows}
+    bodies = dict(zip((row.seq for row in rows), await apart(list, map(body_of, rows)), strict=True))
     started = _first(rows, bodies, "started")
     asked = _first(rows, bodies, "asked")
     settled = _first(rows, bodies, "committed")
     base = asked or started or bodies[rows[0].seq]
     text = await _diff(gate, asked, started)
-    parsed = diffs.parse(text) if text else []
+    parsed = await apart(diffs.parse, text) if text else []
     plain = text.split("\n") if text and not parsed else []
     most = MOST_LINES if whole else AT_ONCE
-    shown, kept = first(parsed, most), plain[:most]
+    room = MOST_CHARS if whole else ROOM
+    shown, kept = first(parsed, most, room), plain[:most]
     cut = sum(file.size for file in parsed) + len(plain) - sum(file.size for file in shown) - len(kept)
     done = next((row for row in rows if row.kind == "committed"), None)
     undone = await _undone_by(gate, done)
     return Life(
         int(ident) if ident.isdigit() else rows[-1].seq, rows[0].persona, rows[0].tool, rows[0].conversation,
         next((row.call for row in rows if row.call), ""), [_step(gate, row, bodies[row.seq], row is rows[-1]) for row in rows],
-        pretty((started or asked or base).get("args")), _result(settled), _rationale(base),
+        await apart(pretty, (started or asked or base).get("args"), most, room), await apart(_result, settled, most, room),
+        _rationale(base),
         await drawn(shown, painter), [draw(line, ()) for line in kept], cut,
         [artifact(each) for each in settled.get("artifacts", ())] if settled else [], list(base.get("findings", ())),
         bool(done and started and (started.get("change") or _has_undo(gate, rows[0].tool)) and not undone), undone,
@@ -125,20 +147,27 @@ def _rationale(body: Mapping[str, Any]) -> str:
     return str(trail.get("rationale", "")) if isinstance(trail, dict) else ""
 
 
-def _result(settled: Mapping[str, Any] | None) -> list[Markup]:
+def _result(settled: Mapping[str, Any] | None, most: int, room: int) -> Shown:
     if not settled:
-        return []
+        return Shown()
     if settled.get("result") is not None:
-        return pretty(settled["result"])
+        return pretty(settled["result"], most, room)
     summary = str(settled.get("summary", ""))
-    return [draw(line, ()) for line in summary.split("\n")] if summary[:1] in ("{", "[") else []
+    return Shown([draw(line, ()) for line in summary.split("\n")]) if summary[:1] in ("{", "[") else Shown()
 
 
-def pretty(value: Any) -> list[Markup]:
-    if value is None:
-        return []
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
-    return [draw(line, ()) for line in text.split("\n")]
+def pretty(value: Any, most: int, room: int) -> Shown:
+    """As much of its JSON as there is room for."""
+    made = Shown()
+    for piece in pieces.folded("", value) if value is not None else ():
+        line = draw(piece.text, ())
+        room -= len(line) + MARKUP
+        if room < 0 or len(made.lines) == most:
+            made.cut = pieces.count(value) - len(made.lines)
+            break
+        made.lines.append(line)
+        made.numbers.append(piece.number)
+    return made
 
 
 def _has_undo(gate: Gate, tool: str) -> bool:
@@ -199,7 +228,7 @@ def _step(gate: Gate, row: Row, body: dict[str, Any], last: bool) -> Step:
 def _fact(name: str, value: Any) -> str:
     if name == "expires" and isinstance(value, int):
         return iso(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return value[:FACT] if isinstance(value, str) else pieces.beginning(value, FACT)
 
 
 def said(kind: str, body: Mapping[str, Any]) -> str:

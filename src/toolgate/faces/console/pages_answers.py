@@ -10,13 +10,14 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from toolgate.consent.works import Scope
-from toolgate.core.errors import CallError, Conflict, InvalidArgs, NotAllowed, NotFound
+from toolgate.core.apart import apart
+from toolgate.core.errors import CallError, Conflict, InvalidArgs, NotAllowed, NotFound, TooLarge
 from toolgate.core.ports import Question
 from toolgate.faces.console import granting
 from toolgate.faces.console.console import Console, is_part
-from toolgate.faces.console.pages_inbox import MOST, alike, shown, still_open
+from toolgate.faces.console.pages_inbox import MOST, alike, reader, shown, still_open
 from toolgate.faces.console.question import too_large
-from toolgate.faces.http.auth import Human, Identity, form
+from toolgate.faces.http.auth import MAX_FORM, Human, Identity, form
 
 Word = Literal["approve", "deny"]
 
@@ -51,7 +52,9 @@ def add(pages: APIRouter, console: Console) -> None:
             late = error
         if not is_part(request):
             return console.to(f"/questions/{ident}")
-        return console.part(who, "part_question.html", **await shown(console, ident, trouble=late))
+        return await console.part(
+            who, "part_question.html", **await shown(console, ident, trouble=late, who=who)
+        )
 
 
 async def _same(console: Console, question: Question, digest: str) -> None:
@@ -77,24 +80,29 @@ async def _answer(
 ) -> None:
     try:
         if word == "approve":
-            await _showable(console, ident)
+            await _showable(console, who, ident)
         await console.gate.answer(ident, word, reason=reason[:4000].strip(), scope=scope, channel=who.channel)
     except CallError as error:  # late, repeated, misplaced: it changed nothing, and is kept
         await console.site.refused(f"an answer to {console.site.shown(ident)} was refused: {error.message}")
         raise
 
 
-async def _showable(console: Console, ident: str) -> None:
+async def _showable(console: Console, who: Identity, ident: str) -> None:
     asked = await console.gate.services.desk.question(ident)
-    if asked is not None and too_large(asked):
+    if asked is None or not await apart(too_large, asked):
+        return
+    if not await apart(console.reading.read, reader(who), asked):
         raise NotAllowed(
-            "this is too large to be shown here, so it cannot be approved here",
-            f"`toolgate approvals {asked.id}`",
+            "this is too large for a page and has not been shown in full, so it cannot be approved here",
+            f"go through it piece by piece or download it first, or use `toolgate approvals {asked.id}`",
         )
 
 
 async def _forms(request: Request) -> dict[str, list[str]]:
+    raw = await request.body()
+    if len(raw) > MAX_FORM:
+        raise TooLarge(f"the form has {len(raw):,} bytes, the limit is {MAX_FORM:,}", "send less")
     try:
-        return parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=4 * MOST)
+        return parse_qs(raw.decode("utf-8", "replace"), max_num_fields=4 * MOST)
     except ValueError:
         return {}

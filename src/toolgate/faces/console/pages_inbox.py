@@ -7,14 +7,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from toolgate.core.apart import apart
 from toolgate.core.errors import CallError, InvalidArgs, NotFound
 from toolgate.core.ports import Question
+from toolgate.faces import pieces
 from toolgate.faces.console import granting
 from toolgate.faces.console.calls import calls
 from toolgate.faces.console.console import Console, is_part
 from toolgate.faces.console.life import life
-from toolgate.faces.console.question import too_large, view
-from toolgate.faces.http.auth import Human
+from toolgate.faces.console.question import MOST_CHARS, MOST_LINES, too_large, view
+from toolgate.faces.console.reading import leaf
+from toolgate.faces.http.auth import Human, Identity
 from toolgate.storage.port import Filter
 
 BEFORE = 5
@@ -30,14 +33,14 @@ def add(pages: APIRouter, console: Console) -> None:
     @pages.get("/")
     async def inbox(request: Request, who: Human, persona: Word = "") -> Response:
         items = await listed(console, persona)
-        first = await shown(console, items[0]["id"]) if items else {"view": None}
+        first = await shown(console, items[0]["id"], who=who) if items else {"view": None}
         return await console.page(
             request, who, "inbox.html", items=items, selected=items[0]["id"] if items else "", **first
         )
 
     @pages.get("/parts/list")
     async def part_list(who: Human, selected: Word = "", persona: Word = "") -> Response:
-        return console.part(
+        return await console.part(
             who, "part_list.html", items=await listed(console, persona), selected=selected, persona=persona
         )
 
@@ -49,8 +52,11 @@ def add(pages: APIRouter, console: Console) -> None:
     ) -> Response:
         """Several of one kind, each shown in full, answered together."""
         asked = alike([await still_open(console, ident) for ident in dict.fromkeys(chosen or ())])
-        if any(map(too_large, asked)):
+        if any(await apart(list, map(too_large, asked))):
             raise InvalidArgs("one of these is too large to be shown with others", "open it by itself")
+        lines, chars = sum(map(pieces.extent_of, asked), start=pieces.Extent(0, 0))
+        if lines > MOST_LINES or chars > MOST_CHARS:
+            raise InvalidArgs("together these are too large for a page", "choose fewer of them")
         views = [await view(question, console.painter, whole=True) for question in asked]
         return await console.page(request, who, "several.html", views=views)
 
@@ -58,11 +64,32 @@ def add(pages: APIRouter, console: Console) -> None:
     async def question(
         request: Request, who: Human, ident: str, whole: Whole = False, persona: Word = ""
     ) -> Response:
-        data = await shown(console, ident, whole=whole)
+        data = await shown(console, ident, whole=whole, who=who)
         if is_part(request):
-            return console.part(who, "part_question.html", **data)
+            return await console.part(who, "part_question.html", **data)
         return await console.page(
             request, who, "inbox.html", items=await listed(console, persona), selected=ident, **data
+        )
+
+    @pages.get("/questions/{ident}/pieces")
+    async def leafed(
+        request: Request, who: Human, ident: str, start: Annotated[int, Query(alias="from", ge=0)] = 0
+    ) -> Response:
+        asked = await still_open(console, ident)
+        one = await apart(leaf, asked, start)
+        console.reading.took(reader(who), asked.digest, one.start, one.end)
+        read = await apart(console.reading.read, reader(who), asked)
+        return await console.page(request, who, "leaf.html", leaf=one, question=asked, read=read)
+
+    @pages.get("/questions/{ident}/text")
+    async def text(who: Human, ident: str) -> Response:
+        """All of it, to be looked at with other tools; whoever has it has been shown it."""
+        asked = await still_open(console, ident)
+        body = await apart("\n".join, pieces.as_text(asked))
+        console.reading.took(reader(who), asked.digest, 0, await apart(pieces.total, asked))
+        named = {"Content-Disposition": f'attachment; filename="{asked.id}.txt"'}
+        return Response(
+            body.encode("utf-8", "replace"), media_type="text/plain; charset=utf-8", headers=named
         )
 
     @pages.get("/questions/{ident}/grant")
@@ -73,7 +100,11 @@ def add(pages: APIRouter, console: Console) -> None:
             told, trouble = await granting.told(gate, asked, scope, console.now), ""
         except CallError as error:
             told, trouble = None, error.message
-        return console.part(who, "part_grant.html", told=told, trouble=trouble)
+        return await console.part(who, "part_grant.html", told=told, trouble=trouble)
+
+
+def reader(who: Identity) -> str:
+    return who.session.id if who.session is not None else who.name
 
 
 async def listed(console: Console, persona: str = "") -> list[dict[str, Any]]:
@@ -93,17 +124,24 @@ async def listed(console: Console, persona: str = "") -> list[dict[str, Any]]:
 
 
 async def shown(
-    console: Console, ident: str, *, whole: bool = False, trouble: CallError | None = None
+    console: Console,
+    ident: str,
+    *,
+    whole: bool = False,
+    trouble: CallError | None = None,
+    who: Identity | None = None,
 ) -> dict[str, Any]:
     """The question while it is open; what became of it afterwards."""
     asked = await console.gate.services.desk.question(ident)
     if asked is None or asked.state != "open" or asked.expires_at <= console.now:
         return {"view": None, "life": await life(console.gate, ident, console.painter), "trouble": trouble}
+    made = await view(asked, console.painter, whole=whole)
+    made.read = made.too_large and who is not None and await apart(console.reading.read, reader(who), asked)
     before = await console.gate.events(Filter(persona=asked.persona, newest_first=True, limit=60))
     tool = next((one for one in console.gate.services.registry if one.name == asked.tool), None)
     return {
-        "view": await view(asked, console.painter, whole=whole),
-        "before": [line for line in calls(before) if line.call and line.kind != "asked"][:BEFORE],
+        "view": made,
+        "before": [line for line in await apart(calls, before) if line.call and line.kind != "asked"][:BEFORE],
         "offer": granting.offer(asked, tool), "spans": granting.SPANS, "trouble": trouble,
         "about": tool.description if tool is not None else "",
     }  # fmt: skip

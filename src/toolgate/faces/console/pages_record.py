@@ -35,7 +35,7 @@ def add(pages: APIRouter, console: Console) -> None:
         found = await feed(gate, query, before)
         data: dict[str, Any] = {"feed": found, "q": q, "before": before, "persona": persona}
         if is_part(request):
-            return console.part(who, "part_feed.html", **data)
+            return await console.part(who, "part_feed.html", **data)
         return await console.page(request, who, "activity.html", **data)
 
     @pages.get("/ledger")
@@ -61,7 +61,7 @@ def add(pages: APIRouter, console: Console) -> None:
     async def event(request: Request, who: Human, ident: str, whole: Whole = False) -> Response:
         found = await life(gate, ident, console.painter, whole=whole)
         if is_part(request):
-            return console.part(who, "part_life.html", life=found)
+            return await console.part(who, "part_life.html", life=found)
         return await console.page(request, who, "event.html", life=found)
 
     @pages.get("/undo/{ident}")

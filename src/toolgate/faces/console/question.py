@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, takewhile
 from typing import Any
 
 from markupsafe import Markup
 
+from toolgate.core.apart import apart
+from toolgate.core.display import visible
 from toolgate.core.effects import READS, WRITES, Effects, verb
 from toolgate.core.ports import Question
-from toolgate.faces import diffs
+from toolgate.faces import diffs, pieces
 from toolgate.faces.console.colours import SECONDS, Painter
 from toolgate.faces.console.marks import Block, Colours, Span, blocks, draw
 from toolgate.faces.console.remarks import Remark, remarks
@@ -25,6 +29,19 @@ AT_ONCE = 600
 """Lines shown before "show all"; whoever has not seen all cannot approve."""
 MOST_LINES = 20_000
 MOST_CHARS = 1_000_000
+ROOM = 100_000
+"""Characters of HTML for the arguments, and as many for the change, before "show all": a page is read in a moment."""
+LONG = 2000
+"""Characters of a line of a change that are shown before "show all"."""
+MOST_ODD = 20_000
+"""Characters that cannot be seen, which take ninety others to be shown."""
+MARKUP = 120
+"""What stands around a line."""
+CODE = 64 << 10
+"""Characters of a program that are coloured."""
+SHORT = 4000
+"""Characters of a value that stands on one line."""
+_SPELLED = len("⟨U+XXXX⟩") - 1
 _WORDS = {"create": "create", "delete": "delete", "modify": "change", "rename": "rename"}
 """More than this no page shows, and nobody reads: it is answered where it can be looked at with other tools."""
 _PROGRAMS = {"exec.python": "x.py", "exec.javascript": "x.js", "exec.shell": "x.sh"}
@@ -50,10 +67,14 @@ class Argument:
     """On one line, as JSON."""
     lines: list[Markup] = field(default_factory=list)
     """A text of several lines, line by line."""
+    numbers: list[int] = field(default_factory=list)
+    """Of those lines, where some are folded: 0 for the rest of one."""
     words: list[str] = field(default_factory=list)
     """A list of texts, such as argv: one by one."""
     told: str = ""
     """Instead of a value that the diff shows anyway."""
+    cut: int = 0
+    """Lines that are not shown, or pieces of lines."""
 
     @property
     def empty(self) -> bool:
@@ -83,22 +104,28 @@ class QuestionView:
     removed: int
     alike: list[str]
     """What may be taken for something else, in words."""
+    read: bool = False
+    """Too large for a page, and this session has been through all of its pieces."""
 
     @property
     def complete(self) -> bool:
-        return not self.cut and not self.too_large
+        return self.read or (not self.cut and not self.too_large)
 
 
 async def view(question: Question, painter: Painter, *, whole: bool = False) -> QuestionView:
-    parsed = diffs.parse(question.preview) if question.preview else []
-    plain = question.preview.split("\n") if question.preview and not parsed else []
-    arguments = await _arguments(question, painter, bool(parsed))
-    total = sum(file.size for file in parsed) + len(plain)
-    large = too_large(question)
+    """Measured before it is built; what is built is no more than is shown."""
+    large = await apart(too_large, question)
     whole = whole and not large
-    shown = parsed if whole else first(parsed, AT_ONCE)
-    kept = plain if whole else plain[:AT_ONCE]
+    parsed = await apart(diffs.parse, question.preview) if question.preview else []
+    plain = question.preview.split("\n") if question.preview and not parsed else []
+    arguments = await _arguments(
+        question, painter, bool(parsed), Room(AT_ONCE, ROOM) if not whole else Room()
+    )
+    total = sum(file.size for file in parsed) + len(plain)
+    shown = parsed if whole else first(parsed, AT_ONCE, ROOM)
+    kept = plain if whole else _beginning(plain)
     cut = total - sum(file.size for file in shown) - len(kept)
+    cut += sum(each.cut for each in arguments)
     long = sum(len(each.lines) for each in arguments)
     what = deed(question.tool, parsed)
     return QuestionView(
@@ -112,28 +139,62 @@ async def view(question: Question, painter: Painter, *, whole: bool = False) -> 
 
 def too_large(question: Question) -> bool:
     """Whether no page can show it in full, so that no page may approve it."""
-    given = (value if isinstance(value, str) else _json(value, 2) for value in question.args.values())
-    texts = [question.preview, *given]
-    return any(len(text) > MOST_CHARS or text.count("\n") > MOST_LINES for text in texts)
+    lines, chars = pieces.extent_of(question)
+    if lines > MOST_LINES or chars > MOST_CHARS:
+        return True
+    every = chain.from_iterable(map(pieces.lines, (question.preview, *question.args.values())))
+    return sum(len(visible(line, keep_lines=True)) - len(line) for line in every) > MOST_ODD * _SPELLED
 
 
-def first(files: Sequence[FileDiff], most: int) -> list[FileDiff]:
-    """Whole hunks only, as many as fit; the first even if it alone is too long, cut at the limit."""
+def _beginning(plain: Sequence[str]) -> list[str]:
+    """Of a text that is no diff."""
+    kept, room = [], ROOM
+    for line in plain[:AT_ONCE]:
+        room -= _weight(line)
+        if room < 0 or len(line) > LONG:
+            break
+        kept.append(line)
+    return kept
+
+
+def _weight(line: str) -> int:
+    """About what a line takes as HTML."""
+    plain = line.isascii() and line.isprintable()
+    return MARKUP + (
+        len(line) if plain else len(line) + 12 * (len(visible(line, keep_lines=True)) - len(line))
+    )
+
+
+def _shown(lines: Sequence[diffs.Line], most: int, room: int) -> tuple[list[diffs.Line], int]:
+    """Those that fit, and the room that is left: none where one did not."""
+    kept: list[diffs.Line] = []
+    for line in lines[:most]:
+        room -= _weight(line.text)
+        if room < 0 or len(line.text) > LONG:
+            return kept, 0
+        kept.append(line)
+    return kept, room
+
+
+def first(files: Sequence[FileDiff], most: int, room: int = ROOM) -> list[FileDiff]:
+    """Whole files, as many as fit; then one cut at the limit."""
     kept: list[FileDiff] = []
     for file in files:
-        if most <= 0:
+        if most <= 0 or room <= 0:
             break
-        if file.size <= most:
+        fits, left = _shown(list(file.lines), most, room - MARKUP * (1 + len(file.hunks)))
+        if file.size <= most and left > 0:
             kept.append(file)
-            most -= file.size
+            most, room = most - file.size, left
             continue
         notes = file.notes[:most]
         part = FileDiff(file.path, file.op, file.kind, file.modes, notes, old_path=file.old_path)
         most -= 1 + len(notes)
         for hunk in file.hunks:
-            if most > 1:
-                part.hunks.append(diffs.Hunk(hunk.head, hunk.lines[: most - 1]))
-                most -= 1 + len(part.hunks[-1].lines)
+            if most > 1 and room > 0:
+                fits, room = _shown(hunk.lines, most - 1, room)
+                part.hunks.append(diffs.Hunk(hunk.head, fits))
+                most -= 1 + len(fits)
         kept.append(part)
         break
     return kept
@@ -194,26 +255,58 @@ def _mounts(question: Question, files: Sequence[FileDiff]) -> list[str]:
     return sorted(names)
 
 
-async def _arguments(question: Question, painter: Painter, has_diff: bool) -> list[Argument]:
-    return [
-        await _argument(question, name, value, painter, has_diff) for name, value in question.args.items()
-    ]
+@dataclass
+class Room:
+    """What is left for arguments, line by line and in characters of HTML; without bounds for "show all"."""
+
+    lines: float = math.inf
+    chars: float = math.inf
+
+    def takes(self, html: str) -> bool:
+        self.lines -= 1
+        self.chars -= len(html) + MARKUP
+        return self.lines >= 0 and self.chars >= 0
 
 
-async def _argument(question: Question, name: str, value: Any, painter: Painter, has_diff: bool) -> Argument:
-    if isinstance(value, str) and "\n" in value.rstrip("\n"):
-        if has_diff and name in question.repeats:
-            return Argument(name, told=f"{len(value):,} characters, shown as the change")
-        return Argument(name, lines=await code(_PROGRAMS.get(question.tool, ""), value, painter))
-    if isinstance(value, str) and has_diff and name in question.repeats and len(value) > 80:
+async def _arguments(question: Question, painter: Painter, has_diff: bool, room: Room) -> list[Argument]:
+    """The short ones first get their room: a long one must not hide them."""
+    given = question.args
+    order = sorted(given, key=lambda name: pieces.extent(given[name]).chars)
+    made = {name: await _argument(question, name, given[name], painter, has_diff, room) for name in order}
+    return [made[name] for name in given]
+
+
+async def _argument(
+    question: Question, name: str, value: Any, painter: Painter, has_diff: bool, room: Room
+) -> Argument:
+    if isinstance(value, str) and has_diff and name in question.repeats and pieces.is_long(value):
         return Argument(name, told=f"{len(value):,} characters, shown as the change")
-    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-        return Argument(name, words=[_json(item) for item in value])
-    return Argument(name, _json(value)) if not isinstance(value, Mapping) else _nested(name, value)
+    lines = value.split("\n") if isinstance(value, str) and len(value) <= CODE else []
+    if len(lines) > 1 and "\n" in value.rstrip("\n") and max(map(len, lines)) <= pieces.WIDE:
+        drawn = await code(_PROGRAMS.get(question.tool, ""), value, painter)
+        kept = list(takewhile(room.takes, drawn))
+        return Argument(name, lines=kept, cut=len(drawn) - len(kept))
+    return await apart(_plain_argument, name, value, room)
 
 
-def _nested(name: str, value: Mapping[str, Any]) -> Argument:
-    return Argument(name, lines=[draw(line, ()) for line in _json(value, 2).split("\n")])
+def _plain_argument(name: str, value: Any, room: Room) -> Argument:
+    """Cut by lines and by characters: a line of a megabyte counts for what it is."""
+    if pieces.extent(value).chars <= SHORT and not isinstance(value, Mapping):
+        if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            words = list(takewhile(room.takes, map(_json, value)))
+            return Argument(name, words=words, cut=len(value) - len(words))
+        if not isinstance(value, str) or "\n" not in value.rstrip("\n"):
+            shown = _json(value)
+            return Argument(name, shown) if room.takes(shown) else Argument(name, cut=1)
+    made = Argument(name)
+    for piece in pieces.folded(name, value):
+        line = draw(piece.text, ())
+        if not room.takes(line):
+            made.cut = pieces.count(value) - len(made.lines)
+            break
+        made.lines.append(line)
+        made.numbers.append(piece.number)
+    return made
 
 
 async def code(name: str, text: str, painter: Painter) -> list[Markup]:

@@ -15,13 +15,14 @@ from urllib.parse import parse_qs
 from fastapi import Depends, Request
 from starlette.types import Scope
 
-from toolgate.core.errors import CallError, NotAllowed, ToolgateError
+from toolgate.core.errors import CallError, NotAllowed, TooLarge, ToolgateError
 from toolgate.core.names import HUMAN
 from toolgate.faces.http.problems import Unauthenticated
 from toolgate.faces.http.sessions import COOKIE, Session, digest
 from toolgate.faces.http.site import Site, site_of
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+MAX_FORM = 256 << 10
 CSRF_HEADER = "X-CSRF-Token"
 CSRF_FIELD = "csrf"
 _HOW = "send `Authorization: Bearer TOKEN`; `toolgate token` prints the human's, `toolgate token PERSONA` a persona's"
@@ -145,7 +146,10 @@ async def form(request: Request) -> dict[str, str]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         return {}
-    text = (await request.body()).decode("utf-8", "replace")
+    raw = await request.body()
+    if len(raw) > MAX_FORM:
+        raise TooLarge(f"the form has {len(raw):,} bytes, the limit is {MAX_FORM:,}", "send less")
+    text = raw.decode("utf-8", "replace")
     try:
         fields = parse_qs(text, keep_blank_values=True, max_num_fields=100)
     except ValueError:

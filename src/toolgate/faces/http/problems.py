@@ -123,9 +123,9 @@ def install(app: FastAPI) -> None:
 
 def _malformed(request: Request, error: RequestValidationError) -> Response:
     found = [
-        {"where": ".".join(map(str, each["loc"])), "problem": str(each["msg"])[:200]}
-        for each in error.errors()
-    ][:10]
+        {"where": ".".join(str(part)[:100] for part in each["loc"]), "problem": str(each["msg"])[:200]}
+        for each in list(error.errors())[:10]
+    ]
     first = found[0] if found else {"where": "body", "problem": "it cannot be read"}
     message = f"{first['where']}: {first['problem']}"
     if _for_people(request):

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from toolgate.core.clock import iso
 from toolgate.core.ports import Question
+from toolgate.faces import pieces
 from toolgate.faces.words import grant_in_words
+from toolgate.gate.shape import cut
 from toolgate.ledger.chain import fault_of, row_text
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.state import Grant
 from toolgate.storage.port import Row
+
+LISTED = 64 << 10
+"""Characters of one question in a list."""
 
 
 def event(row: Row) -> dict[str, Any]:
@@ -25,10 +30,23 @@ def event(row: Row) -> dict[str, Any]:
 
 
 def question(item: Question) -> dict[str, Any]:
-    return asdict(item) | {
-        "args": dict(item.args), "channels": list(item.channels), "asked_at": iso(item.asked_at),
-        "expires_at": iso(item.expires_at),
+    return vars_of(item) | {
+        "effects": asdict(item.effects), "args": dict(item.args), "channels": list(item.channels),
+        "asked_at": iso(item.asked_at), "expires_at": iso(item.expires_at),
     }  # fmt: skip
+
+
+def vars_of(item: Question) -> dict[str, Any]:
+    """Its fields as they are: `asdict` would copy megabytes of arguments."""
+    return {each.name: getattr(item, each.name) for each in fields(item)}
+
+
+def listed(item: Question) -> dict[str, Any]:
+    """One of many: what is long is cut and says so, `cut` too. The question by itself has all of it."""
+    if sum(pieces.extent_of(item)) <= LISTED:
+        return question(item)
+    short = replace(item, args=cut(dict(item.args), LISTED // 2), preview=cut(item.preview, LISTED // 2))
+    return question(short) | {"cut": True}
 
 
 def grant(item: Grant) -> dict[str, Any]:

@@ -157,7 +157,7 @@ class Consent:
 
     def _may_ask(self, question: Question) -> bool:
         here = not question.channels or CHANNEL in question.channels
-        return here and len(questions.text(question)) <= questions.LONGEST
+        return here and questions.fits(question)
 
     async def _answer(self, question: Question, said: tuple[bool, str], exchange: Exchange) -> None:
         approve, reason = said

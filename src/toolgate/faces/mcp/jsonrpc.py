@@ -8,6 +8,9 @@ from typing import Any
 
 import orjson
 
+from toolgate.core import wire
+from toolgate.core.errors import TooLarge
+
 Id = str | int
 Message = dict[str, Any]
 
@@ -25,8 +28,8 @@ UNSUPPORTED_VERSION = -32022
 DROPPED = frozenset({"notifications/progress", "notifications/message", "notifications/resources/updated"})
 """What a client that does not keep up misses, so that nothing piles up."""
 
-MAX_BYTES = 16 * 1024 * 1024
-"""The largest message taken; the gate's own limit on arguments is half of it."""
+MAX_BYTES = wire.MAX_BYTES
+"""The largest message taken: no larger than the arguments of a call may be."""
 _LONGEST_ID = 1024
 
 
@@ -70,6 +73,10 @@ def read(raw: bytes | bytearray | memoryview) -> Any:
     """Any JSON value. NaN, bad UTF-8, lone surrogates and nesting beyond a thousand levels are no JSON here."""
     if len(raw) > MAX_BYTES:
         raise too_large()
+    try:
+        wire.check_size(bytes(raw))
+    except TooLarge as error:
+        raise RpcError(INVALID_REQUEST, f"Invalid request: {error.message}") from None
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:

@@ -9,6 +9,7 @@ from toolgate.core.clock import iso
 from toolgate.core.display import visible
 from toolgate.core.lookalikes import decidable
 from toolgate.core.ports import Question
+from toolgate.faces import pieces
 from toolgate.faces.mcp.jsonrpc import Message
 from toolgate.faces.words import finding_in_words, lookalikes, secrets_in_words
 
@@ -49,6 +50,12 @@ def text(question: Question) -> str:
     parts.append("\n".join(f"{name}: {visible(value)}" for name, value in _facts(question)))
     parts.append("Approving runs exactly this call, once. It is recorded either way.")
     return "\n\n".join(parts)
+
+
+def fits(question: Question) -> bool:
+    """Whether a form can show all of it; measured before it is made."""
+    lines, chars = pieces.extent_of(question)
+    return lines + chars <= LONGEST and len(text(question)) <= LONGEST
 
 
 def _quoted(value: str) -> str:

@@ -23,7 +23,10 @@ Compare = Annotated[
     Annotated[str, _REVISION] | None,
     Field(description="The new side, written like `base`; without it, tracked files as they are now."),
 ]
-Paths = Annotated[MountPaths | None, Field(description="Only these files and directories.")]
+Paths = Annotated[
+    Annotated[MountPaths, Field(max_length=100)] | None,
+    Field(description="Only these files and directories."),
+]
 Around = Annotated[int, Field(ge=0, le=100, description="Unchanged lines to show around each change.")]
 IgnoreSpace = Annotated[bool, Field(description="Take lines that differ only in white space for equal.")]
 MaxDiff = Annotated[int, Field(ge=1, le=MAX_DIFF, description="Bytes of hunks to give at most.")]

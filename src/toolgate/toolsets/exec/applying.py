@@ -22,7 +22,9 @@ from toolgate.toolsets.exec.kept import Proposals
 from toolgate.workspace.files import WorkspaceFiles
 
 NAME = "fs.apply"
-Ident = Annotated[str, Field(pattern=r"^x_[0-9a-f]{32}$", description="`proposal.execution` of a result.")]
+Ident = Annotated[
+    str, Field(max_length=34, pattern=r"^x_[0-9a-f]{32}$", description="`proposal.execution` of a result.")
+]
 
 
 class AppliedFile(TypedDict):

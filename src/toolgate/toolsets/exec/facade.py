@@ -35,8 +35,8 @@ Action = Annotated[
     Literal["generate", "execute", "status"],
     Field(description="Run code, ask how a run stands, or have code written."),
 ]
-Task = Annotated[str, Field(description="For `generate`: what the code is to do.")]
-About = Annotated[str, Field(description="For `generate`: what its author should know.")]
+Task = Annotated[str, Field(max_length=64 << 10, description="For `generate`: what the code is to do.")]
+About = Annotated[str, Field(max_length=64 << 10, description="For `generate`: what its author should know.")]
 _STATES = {"started": "running", "committed": "done", "failed": "failed", "unknown": "unknown"}
 
 

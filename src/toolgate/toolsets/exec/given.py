@@ -22,6 +22,7 @@ MOST_SECONDS = 300.0
 MARGIN = 5.0
 """What the gate's own time is longer than the program's: setting up, ending and reading back take some."""
 MAX_FILES = 100
+MAX_HOSTS = 64
 
 
 def _one_spelling(host: str) -> str:
@@ -30,13 +31,13 @@ def _one_spelling(host: str) -> str:
 
 
 Host = Annotated[str, Field(min_length=1, max_length=260), AfterValidator(_one_spelling)]
-Method = Annotated[str, Field(pattern=r"^[A-Za-z]{1,16}$"), AfterValidator(str.upper)]
+Method = Annotated[str, Field(max_length=16, pattern=r"^[A-Za-z]{1,16}$"), AfterValidator(str.upper)]
 
 
 class Network(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    hosts: Annotated[list[Host], Field(max_length=64)]
+    hosts: Annotated[list[Host], Field(max_length=MAX_HOSTS)]
     methods: Annotated[list[Method], Field(max_length=16, description="None named: all of them.")] = []
 
 
@@ -48,7 +49,7 @@ Milliseconds = Annotated[
     Field(description="The same in milliseconds; it wins over `timeout`."),
 ]
 Reach = Annotated[
-    Network | list[Host] | None,
+    Network | Annotated[list[Host], Field(max_length=MAX_HOSTS)] | None,
     Field(description="Hosts it may call (`api.example.com`, `host:port`), or {hosts, methods}."),
 ]
 Names = Annotated[
@@ -71,7 +72,13 @@ Background = Annotated[
         description="Hand it to a job and come back at once with `job_id`; the job's call passes the gate."
     ),
 ]
-Texts = Annotated[dict[str, str] | None, Field(description="Files for its work directory: name → text.")]
+_FileName = Annotated[str, Field(max_length=1024)]
+_Text = Annotated[str, Field(max_length=4 << 20)]
+Texts = Annotated[
+    # one more than there may be: `check_files` says it in better words
+    Annotated[dict[_FileName, _Text], Field(max_length=MAX_FILES + 1)] | None,
+    Field(description="Files for its work directory: name → text."),
+]
 
 
 @dataclass(frozen=True, slots=True)

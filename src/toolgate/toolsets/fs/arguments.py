@@ -41,7 +41,7 @@ Ranges = Annotated[
 ]
 Content = Annotated[str, Field(description="The whole new text of the file.")]
 IfMatch = Annotated[
-    str | None,
+    Annotated[str, Field(max_length=256)] | None,
     Field(description="Write only if the file has this hash: `hash` of `fs.read`, `new_hash` of a write."),
 ]
 Added = Annotated[str, Field(description="What to add at the end; no newline is put before it.")]

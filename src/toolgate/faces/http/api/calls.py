@@ -12,12 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from toolgate.core.errors import CallError, Code, NotAllowed
 from toolgate.core.result import Meta, Result
 from toolgate.faces.http.auth import Anyone, Identity
+from toolgate.faces.http.guard import Measured
 from toolgate.faces.http.problems import Json, result
 from toolgate.faces.http.site import Here, Site
 
 LONGEST_WAIT = 3600.0
 Word = Annotated[str, Field(max_length=256)]
-router = APIRouter(tags=["calls"])
+router = APIRouter(tags=["calls"], route_class=Measured)
 
 
 class Called(BaseModel):

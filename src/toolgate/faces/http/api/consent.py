@@ -8,13 +8,15 @@ from fastapi import APIRouter, Body
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolgate.consent.works import Scope
+from toolgate.core.apart import apart
 from toolgate.core.errors import CallError, NotFound
 from toolgate.faces.http import shapes
 from toolgate.faces.http.auth import Human
+from toolgate.faces.http.guard import Measured
 from toolgate.faces.http.problems import Json
 from toolgate.faces.http.site import Here
 
-router = APIRouter(tags=["humans decide"])
+router = APIRouter(tags=["humans decide"], route_class=Measured)
 Reason = Annotated[str, Field(max_length=4000)]
 
 
@@ -23,8 +25,8 @@ class ScopeGiven(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    args: dict[str, Any] = Field(default_factory=dict)
-    paths: list[str] = Field(default_factory=list)
+    args: dict[str, Any] = Field(default_factory=dict, max_length=100)
+    paths: list[Annotated[str, Field(max_length=4096)]] = Field(default_factory=list, max_length=1000)
     conversation: Annotated[str, Field(max_length=256)] = ""
     seconds: float = 3600
     uses: int = 0
@@ -57,7 +59,9 @@ EXAMPLES: Any = {
 
 @router.get("/approvals", summary="Open questions, oldest first")
 async def approvals(here: Here) -> Json:
-    return Json({"approvals": [shapes.question(each) for each in await here.gate.approvals()]})
+    """What is longer than some pages is cut here, and has `cut`; the question by itself is whole."""
+    found = await here.gate.approvals()
+    return Json({"approvals": await apart(list, map(shapes.listed, found))})
 
 
 @router.get("/approvals/{ident}", summary="One question in full")

@@ -8,10 +8,11 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolgate.faces.http.api.consent import Why
+from toolgate.faces.http.guard import Measured
 from toolgate.faces.http.problems import Json, result
 from toolgate.faces.http.site import Here
 
-router = APIRouter(tags=["humans decide"])
+router = APIRouter(tags=["humans decide"], route_class=Measured)
 Name = Annotated[str, Field(max_length=64)]
 EventNumber = Annotated[int, Path(ge=1, le=2**62)]
 

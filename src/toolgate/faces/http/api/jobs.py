@@ -7,11 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from toolgate.faces.http.auth import Anyone
+from toolgate.faces.http.guard import Measured
 from toolgate.faces.http.problems import Json
 from toolgate.faces.http.site import Here
 
-router = APIRouter(tags=["jobs"])
-human_router = APIRouter(tags=["jobs"])
+router = APIRouter(tags=["jobs"], route_class=Measured)
+human_router = APIRouter(tags=["jobs"], route_class=Measured)
 Word = Annotated[str, Query(max_length=256)]
 
 

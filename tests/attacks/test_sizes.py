@@ -1,0 +1,109 @@
+"""One persona sends as much as it can, in every shape; another one's calls go on meanwhile.
+
+The bar of 250 ms is for `python -m bench stalls`; here a busy machine must not fail, so the bound is generous. What was
+wrong before took from two seconds to a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.hostile import CONFIG, MB, longest_wait, shapes
+
+import toolgate
+from toolgate.facade import Gate
+
+BEARABLE = 1.5
+KNOWN = frozenset({"invalid_args", "too_large", "outside_mount", "unknown_tool", "not_allowed", "rate_limited", "pending",
+                   "blocked_content", "conflict", "not_found", None})  # fmt: skip
+
+
+READY: dict[str, Any] = {}
+"""Made beforehand: how long a tool takes is its own affair."""
+
+
+def _answers() -> dict[str, Callable[[], Any]]:
+    """What a tool gives back."""
+    return {
+        "other scripts": lambda: "שָׁלוֹם привет \u202e" * 400_000,
+        "many values": lambda: [[n, str(n)] for n in range(50_000)],
+        "a wide object": lambda: {f"k{n}": n for n in range(100_000)},
+        "deep": lambda: {"a": [[["x" * 1000] * 20] * 20] * 20},
+        "control characters": lambda: "\x01\x1b" * MB,
+    }
+
+
+@pytest.fixture
+async def gate(tmp_path: Path) -> AsyncIterator[Gate]:
+    @toolgate.tool("t.give", reads=["outside"])
+    async def give(what: str) -> Any:
+        return READY[what]
+
+    config = CONFIG | {
+        "personas": CONFIG["personas"]
+        | {"eve": {"phase": "contribute", "allow": ["fs.*", "events.*", "t.*"]}}
+    }
+    (tmp_path / "a.txt").write_text("hello\n")
+    async with toolgate.open(tmp_path, config, tools=[give]) as made:
+        yield made
+
+
+def _bound(idle: float) -> float:
+    return BEARABLE + 10 * idle
+
+
+@pytest.mark.parametrize("many", [100_000, 24_000])
+async def test_no_shape_of_arguments_holds_another_persona_up(gate: Gate, many: int) -> None:
+    found = shapes(many, MB // 2)
+    assert len(found) >= 50
+    slow = {}
+    for name, (tool, make) in found.items():
+        args = make()
+        waited, idle, result = await longest_wait(
+            gate,
+            lambda tool=tool, args=args: gate.call(tool, args, persona="eve", wait=False),  # type: ignore[misc]
+        )
+        if waited > _bound(idle):
+            slow[name] = waited
+        code = result.error and result.error.code.value
+        assert code in KNOWN, (name, result.error)
+        assert result.error is None or len(result.error.message) < 3000, name
+    assert slow == {}
+
+
+@pytest.mark.parametrize("what", _answers())
+async def test_no_answer_holds_another_persona_up(gate: Gate, what: str) -> None:
+    READY[what] = _answers()[what]()
+    waited, idle, result = await longest_wait(
+        gate, lambda: gate.call("t.give", {"what": what}, persona="eve")
+    )
+    READY.clear()
+    assert waited < _bound(idle)
+    assert result.ok, result.error
+
+
+@pytest.mark.parametrize("word", ["key", "reason", "conversation", "plan"])
+async def test_long_words_about_a_call_are_refused_before_secrets_are_looked_for(
+    gate: Gate, word: str
+) -> None:
+    await gate.set_secret("TOKEN", "a-value-that-is-long-enough")
+    more: Any = {word: "%2561\\u0061" * 200_000}
+    waited, idle, result = await longest_wait(
+        gate, lambda: gate.call("fs.read", {"path": "a"}, persona="eve", **more)
+    )
+    assert waited < _bound(idle)
+    assert result.error.code == "invalid_args"
+
+
+async def test_many_large_calls_at_once_leave_threads_to_others(gate: Gate) -> None:
+    """Tools that block need threads of their own: the large ones wait for each other."""
+    args = {"path": "b.txt", "content": "é\n" * 100_000}
+    calls = [asyncio.ensure_future(gate.call("fs.write", args, persona="eve", wait=False)) for _ in range(6)]
+    read = await asyncio.wait_for(gate.call("fs.read", {"path": "a.txt"}, persona="bob"), 20)
+    assert read.ok
+    assert not all(call.done() for call in calls)
+    await asyncio.gather(*calls)
