@@ -53,7 +53,7 @@ class AskWork(Work[str]):
         call = self.call
         mine = [q for q in view.state.questions.values() if q.row.persona == call.persona]
         for question in mine:
-            if question.digest == call.digest and question.expires > view.now and self._same(question):
+            if question.digest in call.digests and question.expires > view.now and self._same(question):
                 return question.id
         waiting = sum(1 for question in mine if question.state == "open" and question.expires > view.now)
         if waiting >= self.max_open:
@@ -89,7 +89,7 @@ class AskWork(Work[str]):
             since = "approved" if question.state == "approved" else "asked about"
             if question.body["definition"] != call.definition:
                 return f"the tool has changed since it was {since}"
-            if question.digest != call.digest:
+            if question.digest not in call.digests:
                 return f"what it would do has changed since it was {since}"
         return ""
 
@@ -210,14 +210,14 @@ def close_due(view: View) -> None:
 
 
 def approval_for(
-    state: State, digest: str, persona: str, now: int, rule: str | None = None, rights: str | None = None,
+    state: State, digests: Sequence[str], persona: str, now: int, rule: str | None = None, rights: str | None = None,
     channels: tuple[str, ...] = (),
 ) -> Open | None:  # fmt: skip
-    """A live approval of exactly this digest; with `rule`, `rights` and `channels`, one that was given under these."""
+    """A live approval of exactly this call, by its digest; with `rule`, `rights` and `channels`, one that was given under these."""
     for question in state.questions.values():
         if (
             question.state == "approved"
-            and question.digest == digest
+            and question.digest in digests
             and question.row.persona == persona
             and question.expires > now
             and (rule is None or question.body["rule"] == rule)

@@ -113,7 +113,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
             return decision, ""
         rights = rules.rights(flow.persona)
         approval = approval_for(
-            view.state, call.digest, flow.persona, view.now, decision.rule, rights, decision.channels
+            view.state, call.digests, flow.persona, view.now, decision.rule, rights, decision.channels
         )
         if approval is not None:
             return decision, approval.id
@@ -125,7 +125,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
     def _what_changed(self, view: View, decision: Decision) -> str:
         call = self.flow.call
         assert call is not None
-        approval = approval_for(view.state, call.digest, self.flow.persona, view.now)
+        approval = approval_for(view.state, call.digests, self.flow.persona, view.now)
         if approval is not None and approval.body["rule"] != decision.rule:
             return f"the rule that asks is now {decision.rule}, it was {approval.body['rule']}"
         if approval is not None:

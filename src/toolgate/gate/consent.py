@@ -39,7 +39,7 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     covered, paused = await services.ledger.look(
         lambda state, now: (
             bool(
-                approval_for(state, call.digest, flow.persona, now, channels=decision.channels)
+                approval_for(state, call.digests, flow.persona, now, channels=decision.channels)
                 or (
                     not decision.singly
                     and grant_for(state, call, facts.paths, rights, now, decision.channels)
@@ -93,7 +93,7 @@ async def _heed_refusal(services: Services, flow: Flow) -> None:
         persona=flow.persona, tool=flow.call.tool, kinds=("refused",), since=since, newest_first=True
     )
     for row in await ledger.backend.rows(recent):
-        if parsed(row)["digest"] == flow.call.digest:
+        if parsed(row)["digest"] in flow.call.digests:
             raise refusal(row)
 
 

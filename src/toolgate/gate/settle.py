@@ -69,8 +69,10 @@ def _event(flow: Flow) -> Event:
             call=flow.call_id, persona=flow.persona, tool=call.tool, conversation=flow.trail.conversation,
             claim=claim, duration_us=flow.took_us, summary=_summary(flow), tokens=flow.tokens,
             truncated=flow.truncated, cached=outcome.cached, reconciled=outcome.reconciled,
-            artifacts=call.change.manifest if call.change else (),
+            artifacts=call.change.made if call.change else (),
         )  # fmt: skip
+        if call.change is not None and call.change.already:
+            event = replace(event, already=sorted(map(str, call.change.already)))
         return replace(event, **_stored(flow)) if claim else event
     common: dict[str, Any] = {
         "call": flow.call_id, "persona": flow.persona, "tool": call.tool,

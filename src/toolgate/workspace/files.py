@@ -195,6 +195,10 @@ class WorkspaceFiles(Files):
                     raise
                 self._take_back(change, done, error)
                 raise
+        made = {move.path for move in done}
+        change.already.update(
+            file.path for file in change.files if file.makes_directory and file.path not in made
+        )
 
     def _take_back(self, change: Change, done: list[Move], error: Exception) -> None:
         """A rename failed or a file changed under us midway: all or nothing means nothing."""
