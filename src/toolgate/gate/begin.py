@@ -169,6 +169,8 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
 
 
 async def begin(services: Services, flow: Flow) -> Stage | None:
+    if services.unrecorded.pending:
+        await services.unrecorded.write()  # limits, keys and undo go by what the journal says
     work = BeginWork(services, flow)
     try:
         if not services.ledger.at_once(work):
@@ -176,6 +178,11 @@ async def begin(services: Services, flow: Flow) -> Stage | None:
     except asyncio.CancelledError:
         flow.started = _started(work)
         raise
+    except CallError as problem:
+        if not work.rows:
+            raise  # it never came to a row
+        _never_ran(services, flow)
+        raise type(problem)(f"nothing ran: {problem.message}", problem.fix) from problem
     match work.value:
         case Begun(decision):
             flow.decision, flow.started = decision, work.rows[-1]
@@ -193,6 +200,16 @@ async def begin(services: Services, flow: Flow) -> Stage | None:
                 )
             flow.asked_again = why
             return authorize
+
+
+def _never_ran(services: Services, flow: Flow) -> None:
+    """Its row may have landed although nobody could say so; then the journal believes that it runs."""
+    call = flow.call
+    assert call is not None
+    services.unrecorded.never_ran(
+        call.request, call=call.id, persona=call.persona, tool=call.tool,
+        conversation=call.trail.conversation, claim=flow.claimed,
+    )  # fmt: skip
 
 
 def _started(work: BeginWork) -> Row | None:
