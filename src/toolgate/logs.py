@@ -45,7 +45,7 @@ class PrivateFile(logging.FileHandler):
     def _open(self) -> TextIOWrapper:
         return open(self.baseFilename, "a", encoding="utf-8", opener=_private)
 
-    def handleError(self, record: logging.LogRecord) -> None:
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             super().handleError(record)
@@ -60,7 +60,7 @@ class PrivateFile(logging.FileHandler):
         try:
             super().close()
         except OSError:  # what is still to be written has no room
-            self.stream = None  # type: ignore[assignment]
+            self.stream = None
 
 
 def _private(path: str, flags: int) -> int:

@@ -85,10 +85,7 @@ def end(root: Path, what: str) -> dict[str, Any]:
     tg = [sys.executable, "-m", "toolgate"]
     (root / "toolgate.yaml").write_text(json.dumps(CONFIG))  # JSON is YAML
     subprocess.run([*tg, "trust", "--root", str(root), "--yes"], check=True, capture_output=True)
-    if what == "up":
-        command = [*tg, "up", str(root), "--port", "0", "--json"]
-    else:
-        command = [*tg, "mcp", str(root)]
+    command = [*tg, "up", str(root), "--port", "0", "--json"] if what == "up" else [*tg, "mcp", str(root)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as server:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,8 +26,9 @@ from toolgate.gate.authorize import authorize, refused
 from toolgate.gate.flow import Flow, Services, Stage
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import live_claim, objection, replay
-from toolgate.ledger.ledger import View, Work
+from toolgate.ledger.ledger import View, Work, all_questions
 from toolgate.ledger.limits import blocked
+from toolgate.ledger.state import State
 from toolgate.storage.port import Row
 
 MAX_TURNS = 5
@@ -62,6 +64,11 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         self.claim = flow.claimed = flow.claim
         if self.claim:
             self.scopes = (self.claim,)
+
+    def refs(self, state: State, now: int) -> Iterable[str]:
+        """Only a call that asks looks for its approval. One that comes to ask meanwhile is sent back and comes again."""
+        asks = self.flow.decision is not None and self.flow.decision.verdict is Verdict.ASK
+        return all_questions(state, now) if asks else ()
 
     def decide(self, view: View) -> Begun | Stored | Stopped | AskAgain:
         flow = self.flow

@@ -18,6 +18,7 @@ from toolgate.gate.flow import Flow, Services, Stage
 from toolgate.gate.plan import plan
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import stored_result
+from toolgate.ledger.ledger import all_questions
 from toolgate.ledger.state import parsed
 from toolgate.storage.port import Filter
 
@@ -46,7 +47,8 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
                 )
             ),
             dict(state.paused),
-        )
+        ),
+        all_questions,
     )
     stopped = services.rules().decide(replace(facts, paused=paused)) if paused else decision
     if stopped.verdict is Verdict.DENY:

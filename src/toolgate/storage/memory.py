@@ -75,8 +75,9 @@ class MemoryBackend:
                 return [row for row in self.journal if row.claim and row.claim in scopes]
             case RowsAfter(seq):
                 return self.journal[seq:]
-            case RowsOf(ref):
-                return [row for row in self.journal if row.ref == ref]
+            case RowsOf(refs):
+                wanted = frozenset(refs)
+                return [row for row in self.journal if row.ref and row.ref in wanted]
             case RowAt(seq):
                 return self.journal[seq - 1] if 0 < seq <= len(self.journal) else None
             case Recent(since):

@@ -63,9 +63,9 @@ class RowsAfter:
 
 @dataclass(frozen=True, slots=True)
 class RowsOf:
-    """All rows of one question or grant; answered with a list of Row."""
+    """All rows of these questions and grants; answered with a list of Row, in order."""
 
-    ref: str
+    refs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,9 +255,9 @@ async def images(patient: Patient) -> AsyncIterator[Finding]:
 async def questions(patient: Patient) -> AsyncIterator[Finding]:
     if patient.gate is None:
         return
-    waiting = await patient.gate.approvals()
+    waiting = len(await patient.gate.services.desk.open_ids())
     state: Literal["ok", "warn"] = "warn" if waiting else "ok"
-    yield Finding(state, "open questions", str(len(waiting)), "answer them: `toolgate approvals`")
+    yield Finding(state, "open questions", str(waiting), "answer them: `toolgate approvals`")
 
 
 async def policy_tests(patient: Patient) -> AsyncIterator[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body
+from fastapi import APIRouter, Body, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolgate.consent.works import Scope
@@ -55,9 +55,20 @@ EXAMPLES: Any = {
 }
 
 
+MOST = 200
+"""Questions on one page."""
+
+
 @router.get("/approvals", summary="Open questions, oldest first")
-async def approvals(here: Here) -> Json:
-    return Json({"approvals": [shapes.question(each) for each in await here.gate.approvals()]})
+async def approvals(
+    here: Here,
+    cursor: Annotated[int, Query(ge=0, le=2**62, description="`next` of the page before.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST)] = 50,
+) -> Json:
+    """`next` is the cursor of the next page, null on the last one; `total` counts all that are open."""
+    page = await here.gate.services.desk.page(limit, cursor)
+    shown = [shapes.question(each) for each in page.questions]
+    return Json({"approvals": shown, "total": page.total, "next": page.next})
 
 
 @router.get("/approvals/{ident}", summary="One question in full")
