@@ -259,8 +259,7 @@ class Ledger:
                 "restore the key that belongs to this ledger; if it is the right one, run `toolgate ledger verify`",
             )
         tables = yield LoadTables()
-        for stored in sorted(tables["questions"].values(), key=lambda row: row[1]):
-            state.list_question(tuple(stored))
+        state.list_questions(sorted(tables["questions"].values(), key=lambda row: row[1]))
         for row in (yield RowsOf(tuple(tables["grants"]))):
             self._trust(row, row.seq, row.prev)
             state.follow_ref(row)

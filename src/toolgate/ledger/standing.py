@@ -29,6 +29,10 @@ class Standing:
         line = self._lines[table, key] = f"{table} {' '.join(map(str, row))}"
         self._sum += self._weight(line)
 
+    def put_all(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """The first of a new one: nothing is weighed yet."""
+        self._lines.update({(table, row[0]): f"{table} {' '.join(map(str, row))}" for row in rows})
+
     def drop(self, table: str, key: Any) -> None:
         line = self._lines.pop((table, key), None)
         if line is not None:

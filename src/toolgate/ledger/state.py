@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,7 +35,7 @@ class Live:
     request: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: thousands may be made when a ledger is opened
 class Open:
     """A question that is open, or approved and not used yet. Its own rows are read when somebody needs them."""
 
@@ -199,13 +199,13 @@ class State:
     def grants_of(self, persona: str, tool: str) -> list[Grant]:
         return [self.grants[ident] for ident in self._granted_to.get((persona, tool), ())]
 
-    def list_question(self, stored: tuple[Any, ...]) -> None:
-        """Take over a question from its table; its rows are read when they are needed."""
-        question = Open(*stored)
-        self.questions[question.id] = question
-        self.unread.add(question.id)
-        self.stands.put("questions", question.id, stored)
-        heapq.heappush(self._ends, (question.expires, question.id))
+    def list_questions(self, stored: Sequence[tuple[Any, ...]]) -> None:
+        """Take over questions from their table, oldest first; their rows are read when they are needed."""
+        self.questions = {row[0]: Open(*row) for row in stored}
+        self.unread = set(self.questions)
+        self.stands.put_all("questions", stored)
+        self._ends = [(row[3], row[0]) for row in stored]
+        heapq.heapify(self._ends)
 
     def read_question(self, question: Open) -> None:
         """The same with its rows."""
