@@ -120,6 +120,7 @@ async def _assemble(
     )  # fmt: skip
     live.ledger, live.services = ledger, services
     gate = Gate(setup.root, live, services, Pipeline(services), vault)
+    stack.push_async_callback(services.unrecorded.close)
     stack.push_async_callback(gate.pipeline.refusals.close)
     gate.make_jobs = lambda: _jobs(setup, gate)
     stack.push_async_callback(gate.close_jobs)

@@ -21,6 +21,7 @@ from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
 from toolgate.gate.flow import Flow, Services
 from toolgate.gate.gate import Pipeline
+from toolgate.gate.overdue import still_runs
 from toolgate.gate.resolve import resolve
 from toolgate.gate.validate import validate
 from toolgate.ledger import checkpoint as checkpoints
@@ -287,9 +288,10 @@ class Gate:
         self, call: str | int, outcome: Literal["happened", "not"], *, reason: str = "", by: str = ""
     ) -> int:
         """Say how an unknown call ended; the event's number comes back."""
-        work = await ResolveWork.make(self.services.ledger, str(call), outcome, by or whoami(), reason)
-        await self.services.ledger.do(work)
-        return work.rows[0].seq
+        ledger, still = self.services.ledger, partial(still_runs, self.services)
+        work = await ResolveWork.make(ledger, str(call), outcome, by or whoami(), reason, still)
+        await ledger.do(work)
+        return next(row.seq for row in work.rows if row.kind == "resolved")
 
     async def rotate_key(self, *, by: str = "") -> tuple[int, int]:
         """Seal what follows with a new key: its version, and the event that says so."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -35,10 +36,31 @@ class JsonFormatter(logging.Formatter):
 
 
 class PrivateFile(logging.FileHandler):
-    """Messages may quote what tools were given: only the user reads them, whatever the umask."""
+    """Messages may quote what tools were given: only the user reads them, whatever the umask.
+
+    A disk that is full costs messages and nothing else: no call fails for it, and no process ends badly."""
+
+    _told = False
 
     def _open(self) -> TextIOWrapper:
         return open(self.baseFilename, "a", encoding="utf-8", opener=_private)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+        elif not self._told and sys.stderr is not None:
+            self._told = True
+            with suppress(OSError):
+                sys.stderr.write(
+                    f"toolgate: the log {self.baseFilename} cannot be written: {error.strerror}\n"
+                )
+
+    def close(self) -> None:
+        try:
+            super().close()
+        except OSError:  # what is still to be written has no room
+            self.stream = None
 
 
 def _private(path: str, flags: int) -> int:

@@ -208,5 +208,5 @@ async def rehead(thief: Thief, keys: Keys) -> None:
     state = State(keep_claims=True)
     for row in thief.rows():
         state.apply(Row(**row))
-    head = make_head(Row(**thief.rows()[-1]), keys, state.running(), state.standing())
+    head = make_head(Row(**thief.rows()[-1]), keys, state.running(), state.stands.sealed(keys, keys.current))
     thief.db.execute("UPDATE head SET seq = ?, at = ?, key = ?, hash = ?, mac = ?, live = ?", head[:6])

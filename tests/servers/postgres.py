@@ -17,7 +17,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,6 +80,46 @@ def running_postgres() -> Iterator[Server]:
         shutil.rmtree(base, ignore_errors=True)
 
 
+@dataclass
+class Restartable(Server):
+    """A server that can be ended and started again on the same data."""
+
+    _start: Callable[[], subprocess.Popen[bytes]] = lambda: None  # type: ignore[assignment, return-value]
+    process: subprocess.Popen[bytes] | None = None
+
+    def restart(self, number: signal.Signals, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """SIGINT ends it in order, SIGQUIT as a crash would."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        meanwhile()
+        _stop(self.process, number)
+        self.process = self._start()
+        self.pid = self.process.pid
+
+
+@contextmanager
+def restartable_postgres() -> Iterator[Restartable]:
+    base = Path(tempfile.mkdtemp(prefix="pg"))
+    user = _unprivileged()
+    server: Restartable | None = None
+    try:
+        if user:
+            os.chown(base, user["user"], user["group"])
+        install = _reachable_install(base, user)
+        _initdb(install, base, user)
+
+        def start() -> subprocess.Popen[bytes]:
+            return _started(install, base, user)
+
+        process = start()
+        server = Restartable(install, base, process.pid, _start=start, process=process)
+        yield server
+    finally:
+        if server is not None and server.process is not None:
+            _stop(server.process)
+        shutil.rmtree(base, ignore_errors=True)
+
+
 def _unprivileged() -> Any:
     """How subprocess leaves root behind; nothing to do for anybody else."""
     if os.geteuid() != 0:
@@ -111,18 +151,27 @@ def _initdb(install: Path, base: Path, user: Any) -> None:
 
 @contextmanager
 def _postgres(install: Path, base: Path, user: Any) -> Iterator[int]:
+    process = _started(install, base, user)
+    try:
+        yield process.pid
+    finally:
+        _stop(process)
+
+
+def _started(install: Path, base: Path, user: Any) -> subprocess.Popen[bytes]:
     command = [str(install / "bin" / "postgres"), "-D", str(base / "data"), "-k", str(base)]
     command += [f"--{name}={value}" for name, value in SETTINGS.items()]
     log = base / "log"
-    with log.open("wb") as output:
+    with log.open("ab") as output:
         process = subprocess.Popen(
             command, cwd=base, stdout=output, stderr=output, preexec_fn=_end_with_parent, **user
         )
     try:
         _wait_until_ready(install, base, process, log)
-        yield process.pid
-    finally:
+    except BaseException:
         _stop(process)
+        raise
+    return process
 
 
 def _end_with_parent() -> None:
@@ -139,9 +188,9 @@ def _wait_until_ready(install: Path, base: Path, process: subprocess.Popen[bytes
         time.sleep(0.05)
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[bytes], first: signal.Signals = signal.SIGQUIT) -> None:
     """At once, since nothing is kept; by force if need be. Only ever the process started here."""
-    for number in (signal.SIGQUIT, signal.SIGKILL):
+    for number in (first, signal.SIGKILL):
         if process.poll() is None:
             process.send_signal(number)
             try:

@@ -28,8 +28,8 @@ def grant_for(
     channels: tuple[str, ...] = (),
 ) -> Grant | None:
     """A live grant for this call. A changed tool or persona, or a used-up grant, covers nothing."""
-    for grant in state.grants.values():
-        if grant.row.persona == call.persona and grant.row.tool == call.tool and grant.expires > now:
+    for grant in state.grants_of(call.persona, call.tool):
+        if grant.expires > now:
             body = grant.body
             if (
                 body["definition"] == call.definition

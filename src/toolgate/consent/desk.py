@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from toolgate.core.effects import Effects
 from toolgate.core.errors import Denied, Expired, NotFound
 from toolgate.core.event import Paused, Resumed
 from toolgate.core.ports import Channel, Notice, Question
-from toolgate.ledger.ledger import Ledger, View, Work
+from toolgate.ledger.ledger import Ledger, View, Work, all_questions
 from toolgate.ledger.state import Grant, Open, State, parsed
 from toolgate.storage.port import Filter, Row
 
@@ -30,6 +30,16 @@ class Settings:
     max_open: int = 5
     unattended: bool = False
     """Nobody is there to answer: a call that would ask is refused at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of the open questions."""
+
+    questions: list[Question]
+    total: int
+    next: int | None
+    """The event after which the next page begins; None at the end."""
 
 
 class Desk:
@@ -88,7 +98,9 @@ class Desk:
         try:
             while True:
                 self._news.clear()
-                found, now = await self.ledger.look(lambda state, now: (state.questions.get(ident), now))
+                found, now = await self.ledger.look(
+                    lambda state, now: (state.questions.get(ident), now), refs=lambda state, now: (ident,)
+                )
                 if found is None or found.state != "open" or found.expires <= now:
                     return await self._outcome(ident, found, now)
                 await self._until_news((found.expires - now) / SECOND)
@@ -135,18 +147,50 @@ class Desk:
     # --- for humans ---------------------------------------------------------------------------------------
 
     async def questions(self, include_approved: bool = False) -> list[Question]:
-        states = ("open", "approved") if include_approved else ("open",)
-        found = await self.ledger.look(
-            lambda state, now: [q for q in state.questions.values() if q.expires > now and q.state in states]
-        )
-        return [as_question(question) for question in found]
+        """Oldest first."""
+        return (await self.page(0, include_approved=include_approved)).questions
 
     async def waiting(self) -> list[Question]:
         """Open questions, oldest first."""
-        return sorted(await self.questions(), key=lambda question: question.asked_at)
+        return await self.questions()
+
+    async def page(
+        self, limit: int, after: int = 0, include_approved: bool = False, persona: str = ""
+    ) -> Page:
+        """So many questions that were asked after the event `after`, oldest first; 0 means all of them. Only those on
+        the page are read, unless one persona's are wanted."""
+        states = ("open", "approved") if include_approved else ("open",)
+
+        def there(state: State, now: int) -> list[Open]:
+            found = [one for one in state.questions.values() if one.state in states and one.expires > now]
+            return [one for one in found if one.row.persona == persona] if persona else found
+
+        def on_page(state: State, now: int) -> list[Open]:
+            found = [one for one in there(state, now) if one.seq > after]
+            return found[:limit] if limit else found
+
+        def read(state: State, now: int) -> Page:
+            found, shown = there(state, now), on_page(state, now)
+            more = bool(shown) and shown[-1].seq < found[-1].seq
+            return Page([as_question(one) for one in shown], len(found), shown[-1].seq if more else None)
+
+        def refs(state: State, now: int) -> Iterable[str]:
+            return all_questions(state, now) if persona else [one.id for one in on_page(state, now)]
+
+        return await self.ledger.look(read, refs)
+
+    async def open_ids(self) -> list[str]:
+        """Oldest first."""
+        return await self.ledger.look(
+            lambda state, now: [
+                one.id for one in state.questions.values() if one.state == "open" and one.expires > now
+            ]
+        )
 
     async def question(self, ident: str) -> Question | None:
-        found = await self.ledger.look(lambda state, now: state.questions.get(ident))
+        found = await self.ledger.look(
+            lambda state, now: state.questions.get(ident), refs=lambda state, now: (ident,)
+        )
         return as_question(found) if found else None
 
     async def answer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +15,13 @@ from toolgate.core.effects import Effects
 from toolgate.core.errors import Conflict, InvalidArgs, NotAllowed, NotFound, RateLimited
 from toolgate.core.event import Approved, Asked, Expired, Granted, Refused, Revoked
 from toolgate.core.finding import recorded
-from toolgate.ledger.ledger import View, Work
+from toolgate.ledger.ledger import DUE, View, Work, all_questions
 from toolgate.ledger.state import Grant, Open, State
 
 LONGEST = 366 * 24 * 3600
 MASK = "[masked]"
+LOOK_BACK = 50
+"""Questions of a persona that a new one is compared with, to say why it is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +63,19 @@ class AskWork(Work[str]):
         self.shown = shown
         """Arguments and preview as a human sees them, where the journal keeps less of them."""
 
+    def refs(self, state: State, now: int) -> Iterable[str]:
+        return all_questions(state, now)
+
     def decide(self, view: View) -> str:
         close_due(view)
         call = self.call
-        mine = [q for q in view.state.questions.values() if q.row.persona == call.persona]
-        for question in mine:
-            if question.digest == call.digest and question.expires > view.now and self._same(question):
+        for question in view.state.questions_for(call.persona, call.digests):
+            if question.expires > view.now and self._same(question):
                 return question.id
-        waiting = sum(1 for question in mine if question.state == "open" and question.expires > view.now)
+        mine = view.state.questions_of(call.persona)
+        waiting = len(mine)
+        if waiting >= self.max_open:  # only then is it counted which of them are open
+            waiting = sum(1 for question in mine if question.state == "open" and question.expires > view.now)
         if waiting >= self.max_open:
             raise RateLimited(
                 f"{call.persona} has {waiting} open questions, the most it may have",
@@ -97,13 +104,13 @@ class AskWork(Work[str]):
         """Why a call that is made again is asked about again, though its words are the same: for a human who has
         answered, or has the older question before them."""
         call, args = self.call, dict(self.args)
-        for question in reversed(mine):
+        for question in reversed(mine[-LOOK_BACK:]):
             if question.row.tool != call.tool or question.body.get("args") != args:
                 continue
             since = "approved" if question.state == "approved" else "asked about"
             if question.body["definition"] != call.definition:
                 return f"the tool has changed since it was {since}"
-            if question.digest != call.digest:
+            if question.digest not in call.digests:
                 return f"what it would do has changed since it was {since}"
         return ""
 
@@ -118,6 +125,9 @@ class AnswerWork(Work[str]):
         super().__init__()
         self.ident, self.approve, self.by, self.channel = ident, approve, by, channel
         self.reason, self.scope, self.expires_s = reason, scope, expires_s
+
+    def refs(self, state: State, now: int) -> Iterable[str]:
+        return (self.ident,)
 
     def decide(self, view: View) -> str:
         close_due(view)
@@ -223,13 +233,8 @@ class RevokeWork(Work[None]):
 
 
 def close_due(view: View) -> None:
-    """Record what has run out of time, so that it is gone for everybody."""
-    if not view.state.questions and not view.state.grants:
-        return
-    pending: list[Open | Grant] = [*view.state.questions.values(), *view.state.grants.values()]
-    for item in pending:
-        if item.expires > view.now:
-            continue
+    """Record what has run out of time, so that it is gone for everybody; some at a time, what is left counts no more."""
+    for item in view.state.due(view.now, DUE):
         what = "grant" if isinstance(item, Grant) else ("question" if item.state == "open" else "approval")
         view.emit(
             Expired(call=item.row.call, persona=item.row.persona, tool=item.row.tool, ref=item.id, what=what)
@@ -237,15 +242,13 @@ def close_due(view: View) -> None:
 
 
 def approval_for(
-    state: State, digest: str, persona: str, now: int, rule: str | None = None, rights: str | None = None,
+    state: State, digests: Sequence[str], persona: str, now: int, rule: str | None = None, rights: str | None = None,
     channels: tuple[str, ...] = (),
 ) -> Open | None:  # fmt: skip
-    """A live approval of exactly this digest; with `rule`, `rights` and `channels`, one that was given under these."""
-    for question in state.questions.values():
+    """A live approval of exactly this call, by its digest; with `rule`, `rights` and `channels`, one that was given under these."""
+    for question in state.questions_for(persona, digests):
         if (
             question.state == "approved"
-            and question.digest == digest
-            and question.row.persona == persona
             and question.expires > now
             and (rule is None or question.body["rule"] == rule)
             and (rights is None or question.body["rights"] == rights)

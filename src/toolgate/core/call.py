@@ -47,6 +47,8 @@ class Call:
     digest: str = ""
     request: str = ""
     """The digest without the Change: what a caller who repeats a key asks for."""
+    former: str = ""
+    """The digest as it was made while it held every directory on the way; answers of that time still count."""
 
     sealed_json: str = ""
     """The arguments as the digest takes them, where they hold secrets: a keyed hash stands for each, so that nobody
@@ -68,23 +70,32 @@ class Call:
         digest = call_digest(tool, definition, sealed_json or args_json, persona, None)
         ident = call_id or new_id("c")
         return cls(
-            ident, tool, definition, args, args_json, persona, trail, None, digest, digest, sealed_json
+            ident, tool, definition, args, args_json, persona, trail, None, digest, digest, "", sealed_json
         )
 
     def planned(self, change: Change | None = None, preview: str = "") -> Call:
         """The same call with what it would do, which is then part of its identity."""
         spelled = self.sealed_json or self.args_json
         digest = call_digest(self.tool, self.definition, spelled, self.persona, change, preview)
-        return replace(self, change=change, digest=digest)
+        former = ""
+        if change is not None and len(change.identity) != len(change.manifest):
+            former = call_digest(self.tool, self.definition, spelled, self.persona, change, parents=True)
+        return replace(self, change=change, digest=digest, former=former)
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """Under which an answer to this very call may be found."""
+        return (self.digest, self.former) if self.former else (self.digest,)
 
 
 def call_digest(
-    tool: str, definition: str, args_json: str, persona: str, change: Change | None, preview: str = ""
-) -> str:
+    tool: str, definition: str, args_json: str, persona: str, change: Change | None, preview: str = "",
+    parents: bool = False,
+) -> str:  # fmt: skip
     """SHA-256 over RFC 8785 JSON of what identifies a call. Names have no characters that JSON would escape."""
     planned = found = shown = unkept = ""
     if change is not None:
-        planned = f',"change":{canonical(change.manifest)}'
+        planned = f',"change":{canonical(change.manifest if parents else change.identity)}'
         found = f',"findings":{canonical(recorded(change.findings))}' if change.findings else ""
         unkept = ',"unkept":true' if change.unkept else ""
     if preview:

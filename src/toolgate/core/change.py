@@ -56,6 +56,16 @@ class FileChange:
             return "create"
         return "delete" if self.after is None else "modify"
 
+    @property
+    def makes_directory(self) -> bool:
+        """One without bits of its own, which may as well be there already."""
+        return (
+            self.kind == "directory"
+            and self.before is None
+            and self.after is not None
+            and self.after_mode is None
+        )
+
     def inverse(self) -> FileChange:
         return FileChange(self.path, self.after, self.before, self.after_mode, self.before_mode, self.kind)
 
@@ -75,11 +85,35 @@ class Change:
     """What the content scan found in it. Set by the gate alone, whatever a plan says; part of the call's digest."""
     unkept: str = ""
     """Why it cannot be undone, where its images do not fit. Set by the gate alone; part of the call's digest."""
+    already: set[MountPath] = field(default_factory=set, compare=False, repr=False)
+    """Directories that it should make and that were there when it was carried out; whoever carries it out says so."""
 
     @cached_property
     def manifest(self) -> list[Mapping[str, Any]]:
-        """What the digest and the ledger hold of it: paths, hashes and sizes, never content."""
+        """What the ledger holds of it: paths, hashes and sizes, never content."""
         return [_entry(file) for file in self.files]
+
+    @cached_property
+    def identity(self) -> list[Mapping[str, Any]]:
+        """What the digest holds of it. Which directories must be made on the way to what it writes depends on what
+        others have made meanwhile, and their names are part of the paths: they make it no other Change."""
+        into = {parent for file in self.files if file.after is not None for parent in file.path.parents}
+        return [
+            entry
+            for file, entry in zip(self.files, self.manifest, strict=True)
+            if not (file.makes_directory and file.path in into)
+        ]
+
+    @property
+    def made(self) -> list[Mapping[str, Any]]:
+        """What it has really changed, once it is carried out."""
+        if not self.already:
+            return self.manifest
+        return [
+            entry
+            for file, entry in zip(self.files, self.manifest, strict=True)
+            if not (file.makes_directory and file.path in self.already)
+        ]
 
     @cached_property
     def paths(self) -> tuple[MountPath, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,8 +26,9 @@ from toolgate.gate.authorize import authorize, refused
 from toolgate.gate.flow import Flow, Services, Stage
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import live_claim, objection, replay
-from toolgate.ledger.ledger import View, Work
+from toolgate.ledger.ledger import View, Work, all_questions
 from toolgate.ledger.limits import blocked
+from toolgate.ledger.state import State
 from toolgate.storage.port import Row
 
 MAX_TURNS = 5
@@ -62,6 +64,11 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         self.claim = flow.claimed = flow.claim
         if self.claim:
             self.scopes = (self.claim,)
+
+    def refs(self, state: State, now: int) -> Iterable[str]:
+        """Only a call that asks looks for its approval. One that comes to ask meanwhile is sent back and comes again."""
+        asks = self.flow.decision is not None and self.flow.decision.verdict is Verdict.ASK
+        return all_questions(state, now) if asks else ()
 
     def decide(self, view: View) -> Begun | Stored | Stopped | AskAgain:
         flow = self.flow
@@ -113,7 +120,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
             return decision, ""
         rights = rules.rights(flow.persona)
         approval = approval_for(
-            view.state, call.digest, flow.persona, view.now, decision.rule, rights, decision.channels
+            view.state, call.digests, flow.persona, view.now, decision.rule, rights, decision.channels
         )
         if approval is not None:
             return decision, approval.id
@@ -125,7 +132,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
     def _what_changed(self, view: View, decision: Decision) -> str:
         call = self.flow.call
         assert call is not None
-        approval = approval_for(view.state, call.digest, self.flow.persona, view.now)
+        approval = approval_for(view.state, call.digests, self.flow.persona, view.now)
         if approval is not None and approval.body["rule"] != decision.rule:
             return f"the rule that asks is now {decision.rule}, it was {approval.body['rule']}"
         if approval is not None:
@@ -169,6 +176,8 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
 
 
 async def begin(services: Services, flow: Flow) -> Stage | None:
+    if services.unrecorded.pending:
+        await services.unrecorded.write()  # limits, keys and undo go by what the journal says
     work = BeginWork(services, flow)
     try:
         if not services.ledger.at_once(work):
@@ -176,6 +185,11 @@ async def begin(services: Services, flow: Flow) -> Stage | None:
     except asyncio.CancelledError:
         flow.started = _started(work)
         raise
+    except CallError as problem:
+        if not work.rows:
+            raise  # it never came to a row
+        _never_ran(services, flow)
+        raise type(problem)(f"nothing ran: {problem.message}", problem.fix) from problem
     match work.value:
         case Begun(decision):
             flow.decision, flow.started = decision, work.rows[-1]
@@ -193,6 +207,16 @@ async def begin(services: Services, flow: Flow) -> Stage | None:
                 )
             flow.asked_again = why
             return authorize
+
+
+def _never_ran(services: Services, flow: Flow) -> None:
+    """Its row may have landed although nobody could say so; then the journal believes that it runs."""
+    call = flow.call
+    assert call is not None
+    services.unrecorded.never_ran(
+        call.request, call=call.id, persona=call.persona, tool=call.tool,
+        conversation=call.trail.conversation, claim=flow.claimed,
+    )  # fmt: skip
 
 
 def _started(work: BeginWork) -> Row | None:

@@ -20,6 +20,7 @@ from toolgate.gate.flow import Flow, Services, Stage
 from toolgate.gate.plan import plan
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import stored_result
+from toolgate.ledger.ledger import all_questions
 from toolgate.ledger.state import parsed
 from toolgate.storage.port import Filter
 
@@ -41,14 +42,15 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     covered, paused = await services.ledger.look(
         lambda state, now: (
             bool(
-                approval_for(state, call.digest, flow.persona, now, channels=decision.channels)
+                approval_for(state, call.digests, flow.persona, now, channels=decision.channels)
                 or (
                     not decision.singly
                     and grant_for(state, call, facts.paths, rights, now, decision.channels)
                 )
             ),
             dict(state.paused),
-        )
+        ),
+        all_questions,
     )
     stopped = services.rules().decide(replace(facts, paused=paused)) if paused else decision
     if stopped.verdict is Verdict.DENY:
@@ -111,7 +113,7 @@ async def _heed_refusal(services: Services, flow: Flow) -> None:
         persona=flow.persona, tool=flow.call.tool, kinds=("refused",), since=since, newest_first=True
     )
     for row in await ledger.backend.rows(recent):
-        if parsed(row)["digest"] == flow.call.digest:
+        if parsed(row)["digest"] in flow.call.digests:
             raise refusal(row)
 
 

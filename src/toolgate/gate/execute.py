@@ -112,7 +112,10 @@ async def _told(running: asyncio.Future[object]) -> object:
 async def _apply(services: Services, flow: Flow, change: Change) -> object:
     assert flow.tool is not None
     if services.files is not None:
-        await services.files.keep(change, holder(flow))
+        try:
+            await services.files.keep(change, holder(flow))
+        except CallError as error:  # no image, no change: the tool has not been called
+            raise type(error)(error.message, error.fix, error.data, certain=True) from error
     return await invoke(flow, flow.tool.run, change)
 
 

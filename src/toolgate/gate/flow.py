@@ -32,6 +32,7 @@ from toolgate.core.ports import Facts, Files, Redactor, Rules, Scan, Scanner
 from toolgate.core.result import Meta, Result
 from toolgate.core.tool import DEFAULT_TIMEOUT, Handler, Tool
 from toolgate.gate.cache import Cache
+from toolgate.gate.unrecorded import Unrecorded
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.owners import Owners
 from toolgate.secrets.scan import ContentScanner
@@ -80,6 +81,9 @@ class Services:
     cache: Cache = field(default_factory=Cache)
     scanner: Scanner = field(default_factory=ContentScanner)
     places: Places = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.unrecorded = Unrecorded(self.ledger, self.owners.me)
 
 
 @final

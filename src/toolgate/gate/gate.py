@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import CoroutineType
 from typing import Any
 
@@ -17,6 +18,7 @@ from toolgate.gate.consent import consent
 from toolgate.gate.execute import execute
 from toolgate.gate.flow import Broke, Flow, Lost, Outcome, Services, Stage, tell
 from toolgate.gate.plan import plan
+from toolgate.gate.reconcile import settle_gone
 from toolgate.gate.redact import clean_error, clean_part, clean_progress, clean_trail, redact
 from toolgate.gate.refuse import Refusals
 from toolgate.gate.resolve import check_lengths, resolve
@@ -38,6 +40,7 @@ class Pipeline:
     def __init__(self, services: Services) -> None:
         self.services = services
         self.refusals = Refusals(services)
+        services.unrecorded.adopt = partial(settle_gone, services)
 
     async def call(
         self, name: str, args: Mapping[str, Any], persona: str, *, key: str | None = None,
@@ -56,6 +59,8 @@ class Pipeline:
         if part is not None:
             flow.part = clean_part(redactor, flow, part)
         ledger.callers += 1
+        underway = self.services.unrecorded.underway
+        underway.add(flow.call_id)
         try:
             redactor.refresh()
             check_lengths(trail, key)
@@ -77,6 +82,7 @@ class Pipeline:
             return await self._bug(flow, error)
         finally:
             ledger.callers -= 1
+            underway.discard(flow.call_id)
         assert flow.result is not None
         if flow.cancelled:
             raise asyncio.CancelledError

@@ -70,18 +70,20 @@ async def reconcile_dead(services: Services) -> list[Row]:
     settled: list[Row] = []
     for item in live:
         if item.owner in dead:
-            settled += await _settle(services, item)
+            settled += await settle_gone(services, item)
     return settled
 
 
-async def _settle(services: Services, item: Live) -> list[Row]:
+async def settle_gone(services: Services, item: Live) -> list[Row]:
+    """Of an owner that is dead, or lives and does not know it."""
     row = item.row
+    here = item.owner == services.owners.me
     try:
         tool: Tool | None = services.registry.resolve(row.tool)
     except CallError:
         tool = None
     known = json.loads(row.body)
-    if tool is None and known.get("effectful") and not known.get("change"):
+    if tool is None and known.get("effectful") and not known.get("change") and not here:
         return []  # another process may have the tool and can ask it; until then nothing is claimed about it
     outcome, how = await what_happened(services, tool, row)
 
@@ -92,9 +94,20 @@ async def _settle(services: Services, item: Live) -> list[Row]:
             "call": row.call, "persona": row.persona, "tool": row.tool, "conversation": row.conversation,
             "claim": row.claim, "reconciled": how,
         }  # fmt: skip
-        gone = f"the process that ran it ended before it was settled; {how}"
+        why = (
+            "the process that ran it no longer knows of it"
+            if here
+            else "the process that ran it ended before it was settled"
+        )
+        gone = f"{why}; {how}"
         if outcome == "happened":
-            view.emit(Committed(**common, summary="settled after a crash", artifacts=known.get("change", [])))
+            view.emit(
+                Committed(
+                    **common,
+                    summary="settled afterwards" if here else "settled after a crash",
+                    artifacts=known.get("change", []),
+                )
+            )
             for event in undone_rows(row):
                 view.emit(event)
         elif outcome == "not":

@@ -10,10 +10,11 @@ from typing import Any
 from toolgate.core.canonical import canonical
 from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code, Failed, InvalidArgs, UnknownOutcome
-from toolgate.core.event import Committed, Event, Resolved, Unknown
+from toolgate.core.event import Committed, Event, Unknown
 from toolgate.core.event import Failed as FailedEvent
 from toolgate.core.result import Meta, Problem, Result
 from toolgate.gate.flow import Broke, Done, Flow, Lost, Services
+from toolgate.gate.unrecorded import late
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.undone import undone_rows
 from toolgate.storage.port import Row
@@ -34,7 +35,7 @@ class SettleWork(Work[None]):
         if flow.call_id in view.state.live:
             view.emit(event)
         else:  # somebody took us for dead and called it unknown: say what we know
-            view.emit(_late(flow, event))
+            view.emit(late(event, flow.call.request if flow.call else ""))
         change = flow.call.change if flow.call is not None else None
         if change is not None and change.undoes and event.kind == "committed":
             assert flow.started is not None
@@ -52,8 +53,9 @@ async def settle(services: Services, flow: Flow) -> None:
             flow.settled, flow.result = work.rows[0], _result(flow, work.rows[0])
         raise
     except CallError as error:
-        log.exception("could not settle %s", flow.call_id)
-        flow.result = flow.refused(_unsettled(flow, error), None)
+        log.warning("could not record how %s ended: %s", flow.call_id, error.message)
+        _keep(services, flow, work.event)
+        flow.result = _unsettled(flow, error)
         return
     flow.settled = row = work.rows[0]
     flow.result = _result(flow, row)
@@ -69,8 +71,10 @@ def _event(flow: Flow) -> Event:
             call=flow.call_id, persona=flow.persona, tool=call.tool, conversation=flow.trail.conversation,
             claim=claim, duration_us=flow.took_us, summary=_summary(flow), tokens=flow.tokens,
             truncated=flow.truncated, cached=outcome.cached, reconciled=outcome.reconciled,
-            artifacts=call.change.manifest if call.change else (),
+            artifacts=call.change.made if call.change else (),
         )  # fmt: skip
+        if call.change is not None and call.change.already:
+            event = replace(event, already=sorted(map(str, call.change.already)))
         return replace(event, **_stored(flow)) if claim else event
     common: dict[str, Any] = {
         "call": flow.call_id, "persona": flow.persona, "tool": call.tool,
@@ -102,22 +106,29 @@ def _summary(flow: Flow) -> str:
     return encodable(told[:SUMMARY]) if isinstance(told, str) and told else flow.text[:SUMMARY]
 
 
-def _late(flow: Flow, event: Event) -> Resolved:
-    outcome = {"committed": "happened", "failed": "not"}.get(event.kind, "unknown")
-    return Resolved(
-        call=flow.call_id, persona=flow.persona, tool=event.tool, conversation=event.conversation,
-        claim=flow.claimed, digest=flow.call.request if flow.call else "", outcome=outcome, by="owner", channel="gate", reason="it was settled by another process meanwhile",
-    )  # fmt: skip
+def _keep(services: Services, flow: Flow, event: Event) -> None:
+    """Until the journal can be written again."""
+    call = flow.call
+    assert call is not None
+    undoes = call.change is not None and bool(call.change.undoes) and event.kind == "committed"
+    services.unrecorded.keep(event, call.request, flow.started if undoes else None)
 
 
-def _unsettled(flow: Flow, error: CallError) -> CallError:
-    """The tool ran, but the journal could not say so. For an effect that is an unknown outcome."""
+def _unsettled(flow: Flow, error: CallError) -> Result:
+    """What is known, though the journal does not say so yet."""
+    outcome = flow.outcome
+    fix = f"{error.fix}; the outcome is recorded as soon as that is possible: `toolgate ledger show {flow.call_id}`"
+    if isinstance(outcome, Broke):  # whoever hears of it may go on from there: nothing is in doubt
+        planned = flow.call is not None and flow.call.change is not None
+        known = "it did not happen, and " if planned else ""
+        told = f"{outcome.message} ({known}that could not be recorded yet: {error.message})"
+        problem = Problem(outcome.code, told, outcome.fix or fix)
+        assert flow.tool is not None
+        return Result(False, flow.tool.name, flow.data, problem, flow.meta(None))
     if not flow.effectful:
-        return Failed(f"it ran, but could not be recorded: {error.message}", error.fix)
-    return UnknownOutcome(
-        f"it ran, but its outcome could not be recorded: {error.message}",
-        f"{error.fix}; then `toolgate ledger resolve {flow.call_id} happened|not`",
-    )
+        return flow.refused(Failed(f"it ran, but could not be recorded: {error.message}", error.fix), None)
+    told = "it ran, but its outcome" if type(outcome) is Done else "whether it happened is unknown, and that"
+    return flow.refused(UnknownOutcome(f"{told} could not be recorded yet: {error.message}", fix), None)
 
 
 def _result(flow: Flow, row: Row) -> Result:

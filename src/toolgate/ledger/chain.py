@@ -14,6 +14,7 @@ from typing import Any
 
 from toolgate.core.errors import LedgerBroken
 from toolgate.ledger.keys import Keys
+from toolgate.ledger.standing import Standing
 from toolgate.storage.port import Head, Row
 from toolgate.storage.schema import EMPTY_HASH
 
@@ -114,13 +115,16 @@ def check_key(head: Head, keys: Keys) -> None:
         )
 
 
-def check_head(head: Head, keys: Keys, live: str, standing: str) -> None:
+def check_head(head: Head, keys: Keys, live: str, stands: Standing) -> None:
     """Refuse an end that was not sealed by us: a cut tail, the wrong key, tables that are not what stood there (a
     used approval or a revoked grant put back, a pause taken out). Rows that are missing cannot speak for themselves."""
+    standing = stands.sealed(keys, head.key)
     if head.seq == 0 and head.hash == EMPTY_HASH and not (head.live or live or standing):
         return
     check_key(head, keys)
     made = keys.mac(head.key, head_text(head.seq, head.at, head.hash, live, standing))
+    if standing and not _same(made, head.mac):  # perhaps one of an earlier version, which sealed every line
+        made = keys.mac(head.key, head_text(head.seq, head.at, head.hash, live, stands.spelled()))
     if head.live != live or not _same(made, head.mac):
         raise LedgerBroken(
             f"the ledger's end (event {head.seq}) and tables are not what was sealed with the key in {keys.source}",

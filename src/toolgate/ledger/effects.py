@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import Conflict, LedgerBroken, NotFound, TooLarge
 from toolgate.ledger.chain import fault_of
 from toolgate.ledger.ledger import Ledger
@@ -38,9 +39,14 @@ class Effect:
         found: Mapping[str, Any] = json.loads(self.started.body)
         return found
 
-    @property
+    @cached_property
     def manifest(self) -> list[Mapping[str, Any]]:
-        return list(self.body.get("change", ()))
+        """What it changed: all that it was about to, but for directories that somebody else had made by then."""
+        change = list(self.body.get("change", ()))
+        already = json.loads(self.settled.body).get("already", ()) if change else ()
+        if not already:
+            return change
+        return [entry for entry in change if entry["after"] != DIRECTORY or entry["path"] not in already]
 
     @property
     def effectful(self) -> bool:

@@ -8,7 +8,7 @@ a forged approval stops the gate instead of opening it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from operator import methodcaller
 from typing import Any, Generic, TypeVar
 
@@ -41,6 +41,15 @@ SKEW = 60 * SECOND
 """How far the clock may stand behind the last event before nothing runs any more."""
 
 
+DUE = 64
+"""Questions and grants that one transaction may close because their time is over."""
+Refs = Callable[[State, int], Iterable[str]]
+
+
+def all_questions(state: State, now: int) -> Iterable[str]:
+    return state.unread
+
+
 class View:
     """What a Work sees: the state at this very moment, and a place for the events it decides on."""
 
@@ -63,11 +72,19 @@ class Work(Job, Generic[T]):
     """Idempotency claims it needs to see."""
     rows: list[Row]
     """What it wrote, once it is committed."""
+    _refs: Refs | None = None
 
-    def __init__(self, decide: Callable[[View], T] | None = None, *, durable: bool = True) -> None:
+    def __init__(
+        self, decide: Callable[[View], T] | None = None, *, durable: bool = True, refs: Refs | None = None
+    ) -> None:
         self._decide = decide
         self.durable = durable
         self.rows = []
+        self._refs = refs
+
+    def refs(self, state: State, now: int) -> Iterable[str]:
+        """The questions whose rows it needs to see; of others it sees only what their table says."""
+        return self._refs(state, now) if self._refs is not None else ()
 
     def decide(self, view: View) -> T:
         if self._decide is None:
@@ -119,9 +136,9 @@ class Ledger:
     def _alone(self) -> bool:
         return self.callers <= 1
 
-    async def look(self, read: Callable[[State, int], T]) -> T:
+    async def look(self, read: Callable[[State, int], T], refs: Refs | None = None) -> T:
         """Read the state as it is now, caught up with every other process."""
-        return await self.do(Work(lambda view: read(view.state, view.now), durable=False))
+        return await self.do(Work(lambda view: read(view.state, view.now), durable=False, refs=refs))
 
     async def tell(self, event: Event) -> None:
         """Record what decides nothing. It survives kill -9 but not a power cut."""
@@ -148,14 +165,16 @@ class Ledger:
             claims = self._claims((yield ClaimsOf(scopes))) if scopes else {}
             durable = False
             for work in works:
+                if state.unread:
+                    yield from self._read_questions(work, state, now)
                 if self._decide(work, state, now, claims):
                     rows += work.rows
                     durable = durable or work.durable
             if rows:
                 changes, state.changes = state.changes, {}
                 live = state.running() if state.live else ""
-                some = state.questions or state.grants or state.pauses or state.doubts
-                head = make_head(rows[-1], self.keys, live, state.standing() if some else "")
+                standing = state.stands.sealed(self.keys, rows[-1][9])
+                head = make_head(rows[-1], self.keys, live, standing)
                 yield Write(rows, changes, head, durable)
         except BaseException:
             self._state = None  # it may hold what was never written
@@ -218,7 +237,7 @@ class Ledger:
             state = yield from self._load(head)
         else:
             self._follow(state, (yield RowsAfter(state.seq)), head)
-        check_head(head, self.keys, state.running(), state.standing())
+        check_head(head, self.keys, state.running(), state.stands)
         self._state, self._floor = state, head.seq
         return state
 
@@ -240,12 +259,11 @@ class Ledger:
                 "restore the key that belongs to this ledger; if it is the right one, run `toolgate ledger verify`",
             )
         tables = yield LoadTables()
-        for table in ("questions", "grants"):
-            for ref, stored in tables[table].items():
-                for row in (yield RowsOf(ref)):
-                    self._trust(row, row.seq, row.prev)
-                    state.follow_ref(row)
-                _compare(state, table, stored)
+        state.list_questions(sorted(tables["questions"].values(), key=lambda row: row[1]))
+        for row in (yield RowsOf(tuple(tables["grants"]))):
+            self._trust(row, row.seq, row.prev)
+            state.follow_ref(row)
+        _compare(state, "grants", tables["grants"])
         for seq in running_of(head):
             row = yield RowAt(seq)
             if row is None or row.kind != "started":
@@ -258,13 +276,29 @@ class Ledger:
                 if row is not None:
                     self._trust(row, row.seq, row.prev)
                     state.adopt(row)
-                _compare(state, table, stored)
+            _compare(state, table, tables[table])
         for at, persona, tool in (yield Recent(head.at - HORIZON)):
             state.count(at, persona, tool)
         yield Sweep(head.at)
         state.changes.clear()
         state.seq, state.at, state.hash = head.seq, head.at, head.hash
         return state
+
+    def _read_questions(self, work: Work[Any], state: State, now: int) -> Generator[Query, Any, None]:
+        """The rows of the questions that a Work needs. Each is believed only if its own sealed rows say what the head's
+        seal says of it; one that is not needed costs nothing."""
+        wanted = state.unread.intersection(
+            (*work.refs(state, now), *(item.id for item in state.due(now, DUE)))
+        )
+        if not wanted:
+            return
+        told = State()
+        for row in (yield RowsOf(tuple(sorted(wanted)))):
+            self._trust(row, row.seq, row.prev)
+            told.follow_ref(row)
+        _compare(told, "questions", {ident: state.questions[ident].stored for ident in wanted})
+        for ident in wanted:
+            state.read_question(told.questions[ident])
 
     def _claims(self, rows: Sequence[Row]) -> dict[str, tuple[Any, ...]]:
         """What the sealed rows say of these scopes. The table alone would let whoever empties it run a key twice."""
@@ -280,12 +314,14 @@ class Ledger:
             raise _broken(seq, fault)
 
 
-def _compare(state: State, table: str, stored: tuple[Any, ...]) -> None:
-    if state.tables()[table].get(stored[0]) != tuple(stored):
-        raise LedgerBroken(
-            f"{stored[0]!r} in the table {table} is not what the journal says",
-            "run `toolgate ledger verify`; somebody changed the database",
-        )
+def _compare(state: State, table: str, stored: Mapping[Any, tuple[Any, ...]]) -> None:
+    found = state.tables()[table]
+    for key, row in stored.items():
+        if found.get(key) != tuple(row):
+            raise LedgerBroken(
+                f"{key!r} in the table {table} is not what the journal says",
+                "run `toolgate ledger verify`; somebody changed the database",
+            )
 
 
 def _behind(now: int, head: Head) -> int:

@@ -6,15 +6,17 @@ everything from the first row, and the tests' model. The projection tables are w
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolgate.core.clock import SECOND
 from toolgate.core.event import Event, Started
 from toolgate.core.ports import Window
+from toolgate.ledger.standing import Standing
 from toolgate.storage.port import Row, Tables
 from toolgate.storage.schema import EMPTY_HASH, IN_MEMORY
 
@@ -33,21 +35,36 @@ class Live:
     request: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: thousands may be made when a ledger is opened
 class Open:
-    """A question that is open, or approved and not used yet."""
+    """A question that is open, or approved and not used yet. Its own rows are read when somebody needs them."""
 
     id: str
-    row: Row
-    body: Mapping[str, Any]
+    seq: int
     state: str
     expires: int
+    asked: Row | None = None
+    known: Mapping[str, Any] | None = None
     channel: str = ""
     """Where it was approved."""
 
     @property
+    def row(self) -> Row:
+        assert self.asked is not None, "a Work names the questions it needs in `refs`"
+        return self.asked
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        assert self.known is not None, "a Work names the questions it needs in `refs`"
+        return self.known
+
+    @property
     def digest(self) -> str:
         return str(self.body["digest"])
+
+    @property
+    def stored(self) -> tuple[Any, ...]:
+        return (self.id, self.seq, self.state, self.expires)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +74,10 @@ class Grant:
     body: Mapping[str, Any]
     uses: int
     expires: int
+
+    @property
+    def stored(self) -> tuple[Any, ...]:
+        return (self.id, self.row.seq, self.uses, self.expires)
 
 
 @dataclass
@@ -79,8 +100,18 @@ class State:
     policy: str = ""
     changes: dict[tuple[str, Any], tuple[Any, ...] | None] = field(default_factory=dict)
     """Projection rows to write: (table, key) → row, or None where it goes."""
+    stands: Standing = field(default_factory=Standing)
+    unread: set[str] = field(default_factory=set)
+    """Questions that are known from their table alone: the head's seal vouches for that, and their rows are not read."""
     _counted: dict[tuple[str, str], tuple[deque[int], ...]] = field(default_factory=dict)
     """Where a call is counted: those of `recent`. Limits that change come with a new state."""
+    _asked_by: dict[str, dict[str, None]] = field(default_factory=dict)
+    """Questions by persona, oldest first, and by persona and digest; of those that are read."""
+    _asked_for: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
+    _granted_to: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
+    """Grants by persona and tool."""
+    _ends: list[tuple[int, str]] = field(default_factory=list)
+    """When questions and grants run out, the next one first; what has changed since is skipped."""
 
     def apply(self, row: Row, event: Event | None = None) -> None:
         """Take one row in. `event` saves parsing where the caller has just made it."""
@@ -105,6 +136,7 @@ class State:
             self.apply(row)
         elif row.kind == "unknown":
             self.doubts[row.call] = row.seq
+            self.stands.put("doubts", row.call, (row.call, row.seq))
 
     def count(self, at: int, persona: str, tool: str) -> None:
         """Remember that a call started, as far as any limit looks back."""
@@ -124,8 +156,8 @@ class State:
     def tables(self) -> dict[str, dict[Any, tuple[Any, ...]]]:
         """The projections as the database should hold them."""
         return {
-            "questions": {q.id: (q.id, q.row.seq, q.state, q.expires) for q in self.questions.values()},
-            "grants": {g.id: (g.id, g.row.seq, g.uses, g.expires) for g in self.grants.values()},
+            "questions": {question.id: question.stored for question in self.questions.values()},
+            "grants": {grant.id: grant.stored for grant in self.grants.values()},
             "pauses": {persona: (persona, seq) for persona, seq in self.pauses.items()},
             "doubts": {call: (call, seq) for call, seq in self.doubts.items()},
             "claims": dict(self.claims),
@@ -135,14 +167,51 @@ class State:
         """The numbers of the events that started what runs now, in order: the head carries them."""
         return ",".join([str(item.row[0]) for item in self.live.values()])
 
-    def standing(self) -> str:
-        """What else stands now, in one spelling, for the head's seal; most of the time nothing does."""
-        lines = [f"questions {q.id} {q.row.seq} {q.state} {q.expires}" for q in self.questions.values()]
-        lines += [f"grants {g.id} {g.row.seq} {g.uses} {g.expires}" for g in self.grants.values()]
-        lines += [f"pauses {persona} {seq}" for persona, seq in self.pauses.items()]
-        lines += [f"doubts {call} {seq}" for call, seq in self.doubts.items()]
-        lines.sort()
-        return "\n".join(lines)
+    # --- questions and grants, without a walk through all of them ------------------------------------------
+
+    def due(self, now: int, most: int) -> list[Open | Grant]:
+        """What has run out of time, up to so many."""
+        found: dict[str, Open | Grant] = {}
+        ends = self._ends
+        popped = []
+        while ends and ends[0][0] <= now and len(found) < most:
+            end = heapq.heappop(ends)
+            item: Open | Grant | None = self.questions.get(end[1]) or self.grants.get(end[1])
+            if item is not None and item.expires == end[0]:
+                popped.append(end)
+                found[end[1]] = item
+        for end in popped:  # they go when it is recorded that they are gone
+            heapq.heappush(ends, end)
+        return list(found.values())
+
+    def questions_of(self, persona: str) -> list[Open]:
+        """Oldest first; of those that are read."""
+        return [self.questions[ident] for ident in self._asked_by.get(persona, ())]
+
+    def questions_for(self, persona: str, digests: Iterable[str]) -> list[Open]:
+        """About one call; of those that are read."""
+        return [
+            self.questions[ident]
+            for digest in digests
+            for ident in self._asked_for.get((persona, digest), ())
+        ]
+
+    def grants_of(self, persona: str, tool: str) -> list[Grant]:
+        return [self.grants[ident] for ident in self._granted_to.get((persona, tool), ())]
+
+    def list_questions(self, stored: Sequence[tuple[Any, ...]]) -> None:
+        """Take over questions from their table, oldest first; their rows are read when they are needed."""
+        self.questions = {row[0]: Open(*row) for row in stored}
+        self.unread = set(self.questions)
+        self.stands.put_all("questions", stored)
+        self._ends = [(row[3], row[0]) for row in stored]
+        heapq.heapify(self._ends)
+
+    def read_question(self, question: Open) -> None:
+        """The same with its rows."""
+        self.unread.discard(question.id)
+        self.questions[question.id] = question
+        self._index(question)
 
     def _claim(self, row: tuple[Any, ...]) -> None:
         self.changes["claims", row[0]] = row
@@ -152,20 +221,22 @@ class State:
     # --- one handler per kind that changes what is true now ----------------------------------------------
 
     def _asked(self, row: Row, event: Event | None) -> None:
-        self._put_question(Open(row.ref, row, parsed(row, event), "open", int(parsed(row, event)["expires"])))
+        known = parsed(row, event)
+        self._put_question(Open(row.ref, row.seq, "open", int(known["expires"]), row, known))
 
     def _approved(self, row: Row, event: Event | None) -> None:
         question, known = self.questions.get(row.ref), parsed(row, event)
-        if question is not None and question.digest == known["digest"]:
+        if question is not None and (question.known is None or question.digest == known["digest"]):
             expires = int(known["expires"])
             self._put_question(replace(question, state="approved", expires=expires, channel=known["channel"]))
 
     def _closed(self, row: Row, event: Event | None) -> None:
         """Refused, expired or revoked."""
-        if self.questions.pop(row.ref, None) is not None:
-            self.changes["questions", row.ref] = None
-        if self.grants.pop(row.ref, None) is not None:
-            self.changes["grants", row.ref] = None
+        self._drop_question(row.ref)
+        grant = self.grants.pop(row.ref, None)
+        if grant is not None:
+            self._granted_to[grant.row.persona, grant.row.tool].pop(row.ref, None)
+            self._change("grants", row.ref, None)
 
     def _granted(self, row: Row, event: Event | None) -> None:
         self._put_grant(Grant(row.ref, row, parsed(row, event), 0, int(parsed(row, event)["expires"])))
@@ -192,7 +263,7 @@ class State:
             return
         if row.kind == "unknown":
             self.doubts[row.call] = row.seq
-            self.changes["doubts", row.call] = (row.call, row.seq)
+            self._change("doubts", row.call, (row.call, row.seq))
         if row.claim:
             expires = item.row.at + KEY_LIFETIME
             self._claim((row.claim, row.call, item.request, row.kind, row.seq, expires))
@@ -202,7 +273,7 @@ class State:
         if known["outcome"] == "unknown":
             return
         if self.doubts.pop(row.call, None) is not None:
-            self.changes["doubts", row.call] = None
+            self._change("doubts", row.call, None)
         if row.claim:
             state = "happened" if known["outcome"] == "happened" else "failed"
             self._claim((row.claim, row.call, known.get("digest", ""), state, row.seq, row.at + KEY_LIFETIME))
@@ -210,12 +281,12 @@ class State:
     def _paused(self, row: Row, event: Event | None) -> None:
         self.paused[row.persona] = parsed(row, event).get("reason", "")
         self.pauses[row.persona] = row.seq
-        self.changes["pauses", row.persona] = (row.persona, row.seq)
+        self._change("pauses", row.persona, (row.persona, row.seq))
 
     def _resumed(self, row: Row, event: Event | None) -> None:
         self.paused.pop(row.persona, None)
         self.pauses.pop(row.persona, None)
-        self.changes["pauses", row.persona] = None
+        self._change("pauses", row.persona, None)
 
     def apply_policy(self, row: Row) -> None:
         """Adopt the newest policy row of a ledger whose state was loaded from tables."""
@@ -226,21 +297,54 @@ class State:
 
     def _use(self, ref: str) -> None:
         """An approval is gone once used; a grant counts its uses."""
-        if self.questions.pop(ref, None) is not None:
-            self.changes["questions", ref] = None
+        self._drop_question(ref)
         grant = self.grants.get(ref)
         if grant is not None:
             self._put_grant(replace(grant, uses=grant.uses + 1))
 
     def _put_question(self, question: Open) -> None:
         self.questions[question.id] = question
-        self.changes["questions", question.id] = (
-            question.id, question.row.seq, question.state, question.expires,
-        )  # fmt: skip
+        if question.known is not None:
+            self._index(question)
+        heapq.heappush(self._ends, (question.expires, question.id))
+        self._change("questions", question.id, question.stored)
+
+    def _index(self, question: Open) -> None:
+        persona = question.row.persona
+        self._asked_by.setdefault(persona, {})[question.id] = None
+        self._asked_for.setdefault((persona, question.digest), {})[question.id] = None
+
+    def _drop_question(self, ref: str) -> None:
+        question = self.questions.pop(ref, None)
+        if question is None:
+            return
+        self.unread.discard(ref)
+        if question.known is not None:
+            _forget(self._asked_by, question.row.persona, ref)
+            _forget(self._asked_for, (question.row.persona, question.digest), ref)
+        self._change("questions", ref, None)
 
     def _put_grant(self, grant: Grant) -> None:
         self.grants[grant.id] = grant
-        self.changes["grants", grant.id] = (grant.id, grant.row.seq, grant.uses, grant.expires)
+        self._granted_to.setdefault((grant.row.persona, grant.row.tool), {})[grant.id] = None
+        heapq.heappush(self._ends, (grant.expires, grant.id))
+        self._change("grants", grant.id, grant.stored)
+
+    def _change(self, table: str, key: str, row: tuple[Any, ...] | None) -> None:
+        """What stands has changed: in the projection, and for the head's seal."""
+        self.changes[table, key] = row
+        if row is None:
+            self.stands.drop(table, key)
+        else:
+            self.stands.put(table, key, row)
+
+
+def _forget(index: dict[Any, dict[str, None]], key: Any, ident: str) -> None:
+    found = index.get(key)
+    if found is not None:
+        found.pop(ident, None)
+        if not found:
+            del index[key]
 
 
 def parsed(row: Row, event: Event | None = None) -> Mapping[str, Any]:
@@ -255,11 +359,13 @@ def request_of(body: Mapping[str, Any]) -> str:
     return str(body.get("request") or body["digest"])
 
 
-def standing_of(tables: Tables) -> str:
-    """The same spelling, made from tables as a database holds them."""
-    return "\n".join(
-        sorted(f"{name} {' '.join(map(str, row))}" for name in IN_MEMORY for row in tables[name].values())
-    )
+def standing_of(tables: Tables) -> Standing:
+    """The same, made from tables as a database holds them."""
+    stands = Standing()
+    for name in IN_MEMORY:
+        for key, row in tables[name].items():
+            stands.put(name, key, row)
+    return stands
 
 
 _HANDLERS: dict[str, Callable[[State, Row, Event | None], None]] = {

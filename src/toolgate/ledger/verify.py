@@ -164,7 +164,7 @@ def _check_end(chain: Chain, head: Head) -> None:
 
 def _check_seal(chain: Chain, head: Head, keys: Keys) -> None:
     try:
-        check_head(head, keys, chain.state.running(), chain.state.standing())
+        check_head(head, keys, chain.state.running(), chain.state.stands)
     except LedgerBroken as error:
         chain.fail(head.seq, error.message, error.fix)
 

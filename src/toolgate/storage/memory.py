@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,6 +23,7 @@ from toolgate.storage.port import (
     RowAt,
     RowsAfter,
     RowsOf,
+    Sum,
     Sweep,
     Tables,
     Write,
@@ -40,6 +41,7 @@ class MemoryBackend:
         """The keys it was sealed with: they live and die with it."""
         self._head = Head(0, 0, 0, schema.EMPTY_HASH, "")
         self._executions: list[ExecutionRow] = []
+        self._sums: dict[int, Sum] = {}
         self._tables: dict[str, dict[Any, tuple[Any, ...]]] = {name: {} for name in schema.PROJECTIONS}
 
     async def begun(self) -> bool:
@@ -75,8 +77,9 @@ class MemoryBackend:
                 return [row for row in self.journal if row.claim and row.claim in scopes]
             case RowsAfter(seq):
                 return self.journal[seq:]
-            case RowsOf(ref):
-                return [row for row in self.journal if row.ref == ref]
+            case RowsOf(refs):
+                wanted = frozenset(refs)
+                return [row for row in self.journal if row.ref and row.ref in wanted]
             case RowAt(seq):
                 return self.journal[seq - 1] if 0 < seq <= len(self.journal) else None
             case Recent(since):
@@ -126,6 +129,12 @@ class MemoryBackend:
 
     async def size(self) -> int:
         return sum(len(row.body) for row in self.journal)
+
+    async def sums(self, first: int, end: int) -> list[Sum]:
+        return [self._sums[number] for number in range(first, end) if number in self._sums]
+
+    async def keep_sums(self, sums: Sequence[Sum]) -> None:
+        self._sums.update({one.number: one for one in sums})
 
     async def add_execution(self, row: ExecutionRow, keep: Keep) -> None:
         last = self._executions[-1].seq if self._executions else 0

@@ -50,6 +50,15 @@ class Head(NamedTuple):
     """The database's own clock, where it has one that all hosts share."""
 
 
+class Sum(NamedTuple):
+    """What a whole block of events comes to: a cache, under no chain, made again where it is missing."""
+
+    number: int
+    hash: str
+    """Of the block's last event: a journal that was replaced has other sums."""
+    body: str
+
+
 Tables = Mapping[str, Mapping[Any, tuple[Any, ...]]]
 """Projections: table → key → row. The key is the row's first column."""
 
@@ -63,9 +72,9 @@ class RowsAfter:
 
 @dataclass(frozen=True, slots=True)
 class RowsOf:
-    """All rows of one question or grant; answered with a list of Row."""
+    """All rows of these questions and grants; answered with a list of Row, in order."""
 
-    ref: str
+    refs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +243,14 @@ class Backend(Protocol):
 
     async def size(self) -> int:
         """Bytes on disk."""
+        ...
+
+    async def sums(self, first: int, end: int) -> list[Sum]:
+        """The kept sums of the blocks `first` up to but not `end`, of those that still end with the same event."""
+        ...
+
+    async def keep_sums(self, sums: Sequence[Sum]) -> None:
+        """Keep them, in place of others of these blocks. May be lost."""
         ...
 
     # --- code_executions: beside the journal, under no chain, trimmed ----------------------------------------

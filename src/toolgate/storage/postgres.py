@@ -16,7 +16,7 @@ from toolgate.core.errors import CallError, Unavailable
 from toolgate.storage import executions, postgres_sql, schema
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.faults import from_postgres, is_lost
-from toolgate.storage.port import Filter, Fold, Head, Job, Row, Tables
+from toolgate.storage.port import Filter, Fold, Head, Job, Row, Sum, Tables
 from toolgate.storage.postgres_connect import ERRORS, close, connect, migrate, place_of
 from toolgate.storage.postgres_owners import PostgresOwners
 from toolgate.storage.postgres_write import Writer, spoil
@@ -176,6 +176,13 @@ class PostgresBackend:
             except ERRORS:
                 pass
             await asyncio.sleep(min(RETRY, left))
+
+    async def sums(self, first: int, end: int) -> list[Sum]:
+        sql = schema.SUMS.format("$1::bigint", "$2::bigint")
+        return [Sum(*row) for row in await self._select(lambda db: db.fetch(sql, first, end))]
+
+    async def keep_sums(self, sums: Sequence[Sum]) -> None:
+        await self._select(lambda db: db.executemany(schema.KEEP_SUM.format("$1", "$2", "$3"), sums))
 
     # --- code_executions ---------------------------------------------------------------------------------
 

@@ -59,12 +59,9 @@ async def answer(db: Any, query: Query) -> Any:
             return rows_of(await db.fetch(sql, scopes))
         case RowsAfter(seq):
             return rows_of(await db.fetch(f"SELECT {COLUMNS} FROM journal WHERE seq > $1 ORDER BY seq", seq))
-        case RowsOf(ref):
-            return rows_of(
-                await db.fetch(
-                    f"SELECT {COLUMNS} FROM journal WHERE ref = $1 AND ref <> '' ORDER BY seq", ref
-                )
-            )
+        case RowsOf(refs):
+            sql = f"SELECT {COLUMNS} FROM journal WHERE ref = ANY($1::text[]) AND ref <> '' ORDER BY seq"
+            return rows_of(await db.fetch(sql, refs))
         case RowAt(seq):
             row = await db.fetchrow(f"SELECT {COLUMNS} FROM journal WHERE seq = $1", seq)
             return Row._make(row) if row else None

@@ -15,7 +15,7 @@ from toolgate.core.clock import SECOND
 from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.storage import postgres_sql
 from toolgate.storage.faults import from_postgres, is_lost, is_passing
-from toolgate.storage.port import ClaimsOf, Fold, Head, Job, Query, Transaction, Write
+from toolgate.storage.port import ClaimsOf, Fold, Head, Job, Query, RowsOf, Transaction, Write
 from toolgate.storage.postgres_connect import ERRORS, close, connect, place_of
 from toolgate.storage.postgres_owners import PostgresOwners
 
@@ -160,7 +160,7 @@ class Writer:
 
     async def _answer_alone(self, db: Any, query: Query, head: Head) -> Any:
         match query:
-            case ClaimsOf():  # true if the head is still there when we write
+            case ClaimsOf() | RowsOf():  # true if the head is still there when we write
                 return await postgres_sql.answer(db, query)
             case Write():
                 return await self._write_alone(db, query, head)

@@ -6,7 +6,7 @@ no chain and is trimmed. The first column of each projection is its key.
 
 from __future__ import annotations
 
-VERSION = 2
+VERSION = 3
 
 JOURNAL = (
     "seq", "at", "kind", "call", "persona", "tool", "conversation", "ref", "claim", "key", "body", "prev", "hash", "mac",
@@ -23,6 +23,16 @@ IN_MEMORY = ("questions", "grants", "pauses", "doubts")
 
 HEAD = ("seq", "at", "key", "hash", "mac", "live")
 NUMBERS = frozenset({"seq", "at", "key", "expires", "uses"})
+BLOCK = 2048
+"""Events in a block whose sum is kept. Part of the tables: sums of other blocks mean something else."""
+SUMS = (
+    f"SELECT number, sums.hash, sums.body FROM sums JOIN journal ON seq = (number + 1) * {BLOCK} "
+    "AND journal.hash = sums.hash WHERE number >= {0} AND number < {1} ORDER BY number"
+)
+KEEP_SUM = (
+    "INSERT INTO sums (number, hash, body) VALUES ({0}, {1}, {2}) "
+    "ON CONFLICT (number) DO UPDATE SET hash = excluded.hash, body = excluded.body"
+)
 EMPTY_HASH = "0" * 64
 
 

@@ -19,10 +19,10 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from toolgate.core.errors import Unavailable
-from toolgate.storage import executions
+from toolgate.storage import executions, schema
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.faults import from_sqlite
-from toolgate.storage.port import Filter, Fold, Head, Job, Row, Transaction
+from toolgate.storage.port import Filter, Fold, Head, Job, Row, Sum, Transaction
 from toolgate.storage.sqlite_schema import connect, migrate
 from toolgate.storage.sqlite_snapshot import SqliteSnapshot
 from toolgate.storage.sqlite_sql import Writer, read_head, rows_of
@@ -217,6 +217,13 @@ class SqliteBackend:
         names = (self.path, self.path.with_name(self.path.name + "-wal"))
         return sum(name.stat().st_size for name in names if name.exists())
 
+    async def sums(self, first: int, end: int) -> list[Sum]:
+        sql = schema.SUMS.format("?", "?")
+        return await self._select(lambda db: [Sum(*row) for row in db.execute(sql, (first, end))])
+
+    async def keep_sums(self, sums: Sequence[Sum]) -> None:
+        await self._select(lambda db: _keep_sums(db, sums))
+
     # --- code_executions ---------------------------------------------------------------------------------
 
     async def add_execution(self, row: ExecutionRow, keep: Keep) -> None:
@@ -287,6 +294,18 @@ def _add_execution(db: sqlite3.Connection, row: ExecutionRow, keep: Keep) -> Non
     except BaseException:
         db.rollback()
         raise
+
+
+def _keep_sums(db: sqlite3.Connection, sums: Sequence[Sum]) -> None:
+    """A cache: where it cannot be written now it is made again."""
+    db.execute("PRAGMA synchronous = NORMAL")
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        db.executemany(schema.KEEP_SUM.format("?", "?", "?"), sums)
+        db.execute("COMMIT")
+    except sqlite3.Error as error:
+        db.rollback()
+        log.debug("sums could not be kept: %s", error)
 
 
 def _data_version(db: sqlite3.Connection) -> int:

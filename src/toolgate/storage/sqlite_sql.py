@@ -151,13 +151,9 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
                 Row(*row)
                 for row in db.execute(f"SELECT {COLUMNS} FROM journal WHERE seq > ? ORDER BY seq", (seq,))
             ]
-        case RowsOf(ref):
-            return [
-                Row(*row)
-                for row in db.execute(
-                    f"SELECT {COLUMNS} FROM journal WHERE ref = ? AND ref <> '' ORDER BY seq", (ref,)
-                )
-            ]
+        case RowsOf(refs):
+            sql = f"SELECT {COLUMNS} FROM journal WHERE ref = ? AND ref <> '' ORDER BY seq"
+            return [Row(*row) for ref in dict.fromkeys(refs) for row in db.execute(sql, (ref,))]
         case RowAt(seq):
             row = db.execute(f"SELECT {COLUMNS} FROM journal WHERE seq = ?", (seq,)).fetchone()
             return Row(*row) if row else None

@@ -118,7 +118,7 @@ class WorkspaceFiles(Files):
 
     async def apply(self, change: Change) -> None:
         """Strict: every file must be at its starting content, or nothing is written."""
-        await _in_thread(lambda: self._apply(change))
+        await asyncio.to_thread(lambda: self._apply(change))
 
     async def roll(self, change: Change, to: Side) -> None:
         """Finish or take back an interrupted change. Files already there are left alone, so it can be repeated.
@@ -196,14 +196,20 @@ class WorkspaceFiles(Files):
 
     def _apply(self, change: Change) -> None:
         done: list[Move] = []
-        with only_writer(self._lock):
-            try:
-                bring(self.mounts, [_move(file, "after") for file in change.files], done, strict=True)
-            except (CallError, OSError) as error:
-                if not done:
+        try:
+            with only_writer(self._lock):
+                try:
+                    bring(self.mounts, [_move(file, "after") for file in change.files], done, strict=True)
+                except (CallError, OSError) as error:
+                    if done:
+                        self._take_back(change, done, error)
                     raise
-                self._take_back(change, done, error)
-                raise
+        except OSError as error:  # nothing of it is there, or no more: that need not be found out
+            raise _refused(error, certain=True) from error
+        made = {move.path for move in done}
+        change.already.update(
+            file.path for file in change.files if file.makes_directory and file.path not in made
+        )
 
     def _take_back(self, change: Change, done: list[Move], error: Exception) -> None:
         """A rename failed or a file changed under us midway: all or nothing means nothing."""
@@ -241,6 +247,10 @@ async def _in_thread(work: Callable[[], T]) -> T:
     try:
         return await asyncio.to_thread(work)
     except OSError as error:
-        raise Failed(
-            f"the file system refused: {error.strerror or error}", "check space and permissions"
-        ) from error
+        raise _refused(error) from error
+
+
+def _refused(error: OSError, certain: bool = False) -> Failed:
+    return Failed(
+        f"the file system refused: {error.strerror or error}", "check space and permissions", certain=certain
+    )

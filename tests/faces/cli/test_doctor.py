@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from toolgate.gate import overdue
+
 from .driving import Cli, Done, finish, start
 
 
@@ -45,6 +47,33 @@ def test_what_wants_attention_is_a_warning_and_not_a_failure(cli: Cli) -> None:
     (unknown,) = (finding for finding in done.data if finding["what"] == "unknown calls")
     assert "toolgate ledger resolve c_" in unknown["fix"]
     assert cli("doctor").out.count("!") == 2
+
+
+def test_a_call_that_runs_longer_than_it_may_is_said_and_can_be_resolved(
+    cli: Cli, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process lives, so nobody settles it; and once its time is over, nobody will."""
+    os.mkfifo(tmp_path / "said")
+    listening = os.open(tmp_path / "said", os.O_RDONLY | os.O_NONBLOCK)
+    running = start("call", "more.hang", "--arg", f"said={tmp_path / 'said'}", cwd=project)
+    try:
+        assert select.select([listening], [], [], 30)[0], "the call did not start"
+        call = cli("ledger", "tail", "--tool", "more.hang", "--json").data[-1]["call"]
+        early = cli("ledger", "resolve", call, "not")
+        assert (early.code, "at the latest" in early.err) == (1, True)
+        monkeypatch.setattr(overdue, "SLACK", -2000.0)
+        done = cli("doctor", "--json")
+        (said,) = (finding for finding in done.data if finding["what"] == "running calls")
+        assert said["state"] == "warn"
+        assert call in said["found"]
+        assert f"toolgate ledger resolve {call}" in said["fix"]
+        assert cli("ledger", "resolve", call, "not").code == 0
+        assert states(cli("doctor", "--json"))["running calls"] == "ok"
+        assert cli("ledger", "verify").code == 0
+    finally:
+        running.kill()
+        finish(running)
+        os.close(listening)
 
 
 def test_what_a_killed_process_left_behind_is_settled_and_said(

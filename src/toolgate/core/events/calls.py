@@ -111,6 +111,8 @@ class Committed(Event):
     """Instead of `result`, for one that JSON can hold and canonical JSON cannot, such as a very large integer."""
     artifacts: Sequence[Json] = ()
     reconciled: str = ""
+    already: Sequence[str] = ()
+    """Directories that it would have made, had they not been there by then: undo leaves them."""
 
     def body(self) -> dict[str, Any]:
         """What Event.body says, spelled out: one is made for nearly every call."""
@@ -133,6 +135,8 @@ class Committed(Event):
             out["artifacts"] = self.artifacts
         if self.reconciled:
             out["reconciled"] = self.reconciled
+        if self.already:
+            out["already"] = self.already
         return out
 
 

@@ -51,6 +51,8 @@ def approvals(
     only: Annotated[
         str, typer.Option("--args", metavar="NAME", help="Show only this argument, all of it.")
     ] = "",
+    limit: Annotated[int, typer.Option("--limit", help="List at most so many.", min=1, max=1000)] = 50,
+    after: Annotated[int, typer.Option("--after", help="List those asked after this event.", min=0)] = 0,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
@@ -60,7 +62,7 @@ def approvals(
     elif ident:
         project.run(_show(ident, root, everything, only))
     else:
-        project.run(_watch(root) if watch else _list(root))
+        project.run(_watch(root, limit) if watch else _list(root, limit, after))
 
 
 def _word(answer: str) -> Literal["approve", "deny"]:
@@ -139,24 +141,27 @@ async def _show(ident: str, root: Path | None, whole: bool, only: str) -> None:
 
 async def _whole(desk: Desk, ident: str) -> str:
     """An open one first: that is what a person has before their eyes."""
-    opened = [question.id for question in await desk.questions()]
+    opened = await desk.open_ids()
     return await idents.whole(desk.ledger.backend.rows, ident, "q", opened)
 
 
-async def _list(root: Path | None) -> None:
+async def _list(root: Path | None, limit: int, after: int) -> None:
     async with project.desk(root) as desk:
-        _print(await desk.waiting())
+        page = await desk.page(limit, after)
+        _print(page.questions)
+    if page.next is not None:
+        speech.note(f"{page.total:,} are open; the next ones: toolgate approvals --after {page.next}")
 
 
-async def _watch(root: Path | None) -> None:
+async def _watch(root: Path | None, limit: int) -> None:
     """Until Ctrl-C; prints again only when something has changed."""
     seen: list[str] | None = None
     async with project.desk(root) as desk:
         while True:
-            found = await desk.waiting()
-            if [question.id for question in found] != seen:
-                seen = [question.id for question in found]
-                _print(found)
+            ids = await desk.open_ids()
+            if ids != seen:
+                seen = ids
+                _print((await desk.page(limit)).questions)
             await desk.ledger.backend.changed(5.0)
 
 

@@ -24,6 +24,7 @@ from toolgate.facade import Gate
 from toolgate.faces.cli.question import now
 from toolgate.faces.cli.sandboxwords import sandbox_findings
 from toolgate.faces.cli.serverwords import server_findings
+from toolgate.gate.overdue import still_runs
 from toolgate.jobs.place import installed
 from toolgate.ledger.chain import check_head, running_of
 from toolgate.ledger.state import standing_of
@@ -207,9 +208,20 @@ async def gate(patient: Patient) -> AsyncIterator[Finding]:
     await patient.open_gate()
     assert patient.gate is not None
     yield Finding("ok", "gate", f"opens, with {len(patient.gate.services.registry)} tools")
-    live = await patient.gate.services.ledger.look(lambda state, now: set(state.live))
+    services = patient.gate.services
+    live, late = await services.ledger.look(
+        lambda state, now: (
+            set(state.live),
+            [item for item in state.live.values() if not still_runs(services, item, now)],
+        )
+    )
     ended = sorted(before - live)
-    if ended:
+    if late:
+        call, since = late[0].row.call, iso(late[0].row.at)
+        found = f"{len(live)}; {len(late)} for longer than they may, though the process lives: {call} since {since}"
+        fix = f"find out, then `toolgate ledger resolve {call} happened|not`; or end that process, and open the gate again"
+        yield Finding("warn", "running calls", found, fix)
+    elif ended:
         fix = f"`toolgate ledger show {ended[0]}` says how it was settled"
         yield Finding(
             "warn", "running calls", f"{len(live)}; {len(ended)} of dead owners settled just now", fix
@@ -243,9 +255,9 @@ async def images(patient: Patient) -> AsyncIterator[Finding]:
 async def questions(patient: Patient) -> AsyncIterator[Finding]:
     if patient.gate is None:
         return
-    waiting = await patient.gate.approvals()
+    waiting = len(await patient.gate.services.desk.open_ids())
     state: Literal["ok", "warn"] = "warn" if waiting else "ok"
-    yield Finding(state, "open questions", str(len(waiting)), "answer them: `toolgate approvals`")
+    yield Finding(state, "open questions", str(waiting), "answer them: `toolgate approvals`")
 
 
 async def policy_tests(patient: Patient) -> AsyncIterator[Finding]:

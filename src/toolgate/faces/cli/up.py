@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import sys
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from toolgate import config
-from toolgate.core.errors import InvalidArgs, SetupError
+from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.names import HUMAN
 from toolgate.facade import Gate
 from toolgate.faces.cli import options, project, sample, speech
@@ -23,6 +24,7 @@ from toolgate.faces.cli.token import of_project
 from toolgate.faces.tokens import Tokens
 
 app = options.family()
+SUMS_EVERY = 60.0
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ async def _serve(asked: Asked, guide: Guided | None) -> None:
             site = Site(gate, tokens, asked.hosts, f"{where}/" if asked.console else "")
             application = create_app(gate, tokens, console=asked.console, site=site)
             mcp = any(getattr(route, "path", "") == "/mcp" for route in application.routes)
-            guiding: list[asyncio.Task[None]] = []
+            guiding: list[asyncio.Task[None]] = [asyncio.create_task(_keep_sums(gate))]
             if setup.config.jobs.run:
                 from toolgate.jobs.place import need_engine
 
@@ -140,6 +142,16 @@ async def _serve(asked: Asked, guide: Guided | None) -> None:
                     task.cancel()
                 await asyncio.gather(*guiding, return_exceptions=True)
     speech.note("stopped")
+
+
+async def _keep_sums(gate: Gate) -> None:
+    """So that `stats` finds all but the last events summed up."""
+    import asyncio
+
+    while True:
+        await asyncio.sleep(SUMS_EVERY)
+        with suppress(CallError):
+            await gate.stats("all")
 
 
 def _persona(asked: Asked, settings: config.Config) -> str:

@@ -114,7 +114,7 @@ async def events(gate: Gate, rows: Iterable[Row]) -> list[tuple[Row, CallLine]]:
 
 
 def _standing(state: State, now: int) -> set[int]:
-    asked = (one.row.seq for one in state.questions.values() if one.state == "open" and one.expires > now)
+    asked = (one.seq for one in state.questions.values() if one.state == "open" and one.expires > now)
     return {*asked, *(one.row.seq for one in state.live.values()), *state.doubts.values()}
 
 

@@ -22,7 +22,8 @@ from toolgate.storage.port import Filter
 
 BEFORE = 5
 MOST = 50
-"""Questions answered at once."""
+"""Questions answered at once, and on one page."""
+After = Annotated[int, Query(ge=0, le=2**62)]
 Whole = Annotated[bool, Query(alias="all")]
 Word = Annotated[str, Query(max_length=200)]
 
@@ -31,18 +32,18 @@ def add(pages: APIRouter, console: Console) -> None:
     gate = console.gate
 
     @pages.get("/")
-    async def inbox(request: Request, who: Human, persona: Word = "") -> Response:
-        items = await listed(console, persona)
+    async def inbox(request: Request, who: Human, persona: Word = "", after: After = 0) -> Response:
+        page = await listed(console, persona, after)
+        items = page["items"]
         first = await shown(console, items[0]["id"], who=who) if items else {"view": None}
         return await console.page(
-            request, who, "inbox.html", items=items, selected=items[0]["id"] if items else "", **first
+            request, who, "inbox.html", selected=items[0]["id"] if items else "", **page, **first
         )
 
     @pages.get("/parts/list")
-    async def part_list(who: Human, selected: Word = "", persona: Word = "") -> Response:
-        return await console.part(
-            who, "part_list.html", items=await listed(console, persona), selected=selected, persona=persona
-        )
+    async def part_list(who: Human, selected: Word = "", persona: Word = "", after: After = 0) -> Response:
+        page = await listed(console, persona, after)
+        return await console.part(who, "part_list.html", **page, selected=selected, persona=persona)
 
     @pages.get("/questions")
     async def several(
@@ -62,13 +63,13 @@ def add(pages: APIRouter, console: Console) -> None:
 
     @pages.get("/questions/{ident}")
     async def question(
-        request: Request, who: Human, ident: str, whole: Whole = False, persona: Word = ""
+        request: Request, who: Human, ident: str, whole: Whole = False, persona: Word = "", after: After = 0
     ) -> Response:
         data = await shown(console, ident, whole=whole, who=who)
         if is_part(request):
             return await console.part(who, "part_question.html", **data)
         return await console.page(
-            request, who, "inbox.html", items=await listed(console, persona), selected=ident, **data
+            request, who, "inbox.html", **await listed(console, persona, after), selected=ident, **data
         )
 
     @pages.get("/questions/{ident}/pieces")
@@ -107,20 +108,20 @@ def reader(who: Identity) -> str:
     return who.session.id if who.session is not None else who.name
 
 
-async def listed(console: Console, persona: str = "") -> list[dict[str, Any]]:
-    """Open questions, oldest first, told in one line each."""
-    found = await console.gate.approvals()
-    console.forget_titles({each.id for each in found})
-    return [
+async def listed(console: Console, persona: str = "", after: int = 0) -> dict[str, Any]:
+    """A page of open questions, oldest first, told in one line each; how many there are, and where the next page begins."""
+    page = await console.gate.services.desk.page(MOST, after, persona=persona)
+    console.forget_titles({each.id for each in page.questions})
+    items = [
         {
             "id": each.id, "persona": each.persona, "tool": each.tool, "expires": each.expires_at, "asked": each.asked_at,
             "title": console.title(each),
             "kind": f"{each.persona} {each.tool}", "rationale": each.rationale,
             "findings": len(getattr(each, "findings", ())),
         }
-        for each in found
-        if persona in ("", each.persona)
+        for each in page.questions
     ]  # fmt: skip
+    return {"items": items, "total": page.total, "after": after, "following": page.next}
 
 
 async def shown(

@@ -39,11 +39,13 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
     async def plan_ensure(path: MountPath) -> Change:
         """Make a directory and those that lead to it, if they are not there."""
         made = await files.to_make([MountPath(f"{path}/x")]) if path.relative != "." else []
+        if not made and path.relative != ".":  # there by now: still the same call, whoever made it
+            made = [FileChange(path, None, b"", kind="directory")]
         return Change(tuple(made), f"make {path.shown}", report={"path": path.shown})
 
     async def ensure(change: Change) -> Ensured:
         await files.apply(change)
-        return Ensured(path=change.report["path"], created=bool(change.files))
+        return Ensured(path=change.report["path"], created=bool(change.made))
 
     async def plan_move(path: MountPath, new_path: NewPath) -> Change:
         """Move or rename a file or a directory. Nothing is overwritten."""

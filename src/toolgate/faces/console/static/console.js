@@ -151,7 +151,7 @@ async function refreshList(ids) {
   const before = ($("#list").dataset.ids ?? "").split(" ").filter(Boolean);
   const chosen = $$("#several input:checked").map((box) => box.id);
   const selected = $("#question")?.dataset.id ?? "";
-  await htmx.ajax("GET", `${base}/parts/list?selected=${encodeURIComponent(selected)}&persona=${encodeURIComponent(query("persona"))}`, { target: "#list", swap: "outerHTML" });
+  await htmx.ajax("GET", `${base}/parts/list?selected=${encodeURIComponent(selected)}&persona=${encodeURIComponent(query("persona"))}&after=${Number($("#list").dataset.after) || 0}`, { target: "#list", swap: "outerHTML" });
   for (const id of chosen) { const box = document.getElementById(id); if (box) box.checked = true; }
   selection();
   const fresh = ids.filter((id) => !before.includes(id));

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body
+from fastapi import APIRouter, Body, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolgate.consent.works import Scope
@@ -57,11 +57,21 @@ EXAMPLES: Any = {
 }
 
 
+MOST = 200
+"""Questions on one page."""
+
+
 @router.get("/approvals", summary="Open questions, oldest first")
-async def approvals(here: Here) -> Json:
-    """What is longer than some pages is cut here, and has `cut`; the question by itself is whole."""
-    found = await here.gate.approvals()
-    return Json({"approvals": await apart(list, map(shapes.listed, found))})
+async def approvals(
+    here: Here,
+    cursor: Annotated[int, Query(ge=0, le=2**62, description="`next` of the page before.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST)] = 50,
+) -> Json:
+    """`next` is the cursor of the next page, null on the last one; `total` counts all that are open. What is longer than
+    some pages is cut here, and has `cut`; the question by itself is whole."""
+    page = await here.gate.services.desk.page(limit, cursor)
+    shown = await apart(list, map(shapes.listed, page.questions))
+    return Json({"approvals": shown, "total": page.total, "next": page.next})
 
 
 @router.get("/approvals/{ident}", summary="One question in full")

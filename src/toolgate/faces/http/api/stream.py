@@ -21,6 +21,8 @@ from toolgate.faces.http.site import Here, Site
 from toolgate.storage.port import Filter, Row
 
 log = logging.getLogger("toolgate.http")
+IDS = 200
+"""Open questions that a stream names; of more it says only how many there are."""
 HEARTBEAT = 15.0
 BATCH = 200
 router = APIRouter(tags=["record"])
@@ -98,9 +100,9 @@ class Feed:
                 yield ": still here\n\n"
 
     async def _questions(self) -> str:
-        found = await self.site.gate.approvals()
-        mine = [each.id for each in found if not self.who.only or each.persona == self.who.only]
-        return _json({"open": len(mine), "ids": mine})
+        """How many are open, and the ids of the first."""
+        page = await self.site.gate.services.desk.page(IDS, persona=self.who.only)
+        return _json({"open": page.total, "ids": [each.id for each in page.questions]})
 
     async def _wait(self, news: asyncio.Event) -> bool:
         """Until something may have happened; False when nothing did for a while."""
