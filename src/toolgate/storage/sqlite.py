@@ -23,6 +23,7 @@ from toolgate.storage import executions
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.faults import from_sqlite
 from toolgate.storage.port import Filter, Fold, Head, Job, Row, Transaction
+from toolgate.storage.sqlite_place import Place
 from toolgate.storage.sqlite_schema import connect, migrate
 from toolgate.storage.sqlite_snapshot import SqliteSnapshot
 from toolgate.storage.sqlite_sql import Writer, read_head, rows_of
@@ -73,12 +74,16 @@ class SqliteBackend:
         try:
             await asyncio.to_thread(self._prepare)
             self._reader, here, there = await self._read(self._connect)
+            place = Place(self.path)
         except sqlite3.Error as error:
             self._readers.shutdown()
             raise from_sqlite(error, str(self.path)) from error
-        self._here = Writer(here)
+        except OSError as error:  # its files were taken away at once
+            self._readers.shutdown()
+            raise Unavailable(f"{error.filename}: {error.strerror}", "open the gate again") from error
+        self._here = Writer(here, place)
         self._thread = threading.Thread(
-            target=self._write_forever, args=(Writer(there),), name="toolgate-write", daemon=True
+            target=self._write_forever, args=(Writer(there, place),), name="toolgate-write", daemon=True
         )
         self._thread.start()
 
@@ -106,6 +111,9 @@ class SqliteBackend:
                 return False
             try:
                 head = here.begin(job.durable)
+            except Unavailable:
+                here.leave()
+                raise
             except sqlite3.Error:
                 here.leave()
                 return False  # another process is writing: wait for it on the thread, which also says what else is wrong

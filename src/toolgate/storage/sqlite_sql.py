@@ -25,6 +25,7 @@ from toolgate.storage.port import (
     Write,
 )
 from toolgate.storage.select import select_rows
+from toolgate.storage.sqlite_place import Place
 
 _NORMAL, _FULL = 1, 2
 COLUMNS = ", ".join(schema.JOURNAL)
@@ -49,8 +50,9 @@ class Writer:
     While nobody else writes, nothing is asked before a write: the ledger decides on the head we left, and the write
     moves the head only from there. After a wrong guess, which costs the ledger its state, we ask for twice as long."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, place: Place) -> None:
         self.db = db
+        self._place = place
         self._run = db.cursor().execute
         """One cursor for all statements: a new one for each takes as long as a short statement."""
         self._synchronous = _FULL
@@ -71,6 +73,7 @@ class Writer:
             self._run(f"PRAGMA synchronous = {wanted}")
             self._synchronous = wanted
         self._run("BEGIN IMMEDIATE")
+        self._place.check(self.db)
         head, self._left = self._left, None
         if head is not None and self._calm >= self._patience:
             self._guessed = True
