@@ -26,7 +26,7 @@ from toolgate.gate.reconcile import reconcile_dead
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
-from toolgate.live import LivePolicy, consent_settings
+from toolgate.live import LivePolicy, allowance_of, consent_settings
 from toolgate.logs import log_to
 from toolgate.opening import (
     Setup,
@@ -87,6 +87,7 @@ async def _assemble(
     ledger = Ledger(backend, keys or await keys_of(setup, backend), clock, live.windows)
     if keys is None:  # what a program hands in is not looked for in a file
         ledger.reload_keys = lambda: keys_again(setup, backend)
+    ledger.allowance = allowance_of(setup.config)
     vault = _vault(setup, backend)
     redactor = VaultRedactor(ledger.keys.derived("secret arguments"), vault)
     redactor.refresh()

@@ -25,6 +25,7 @@ from toolgate.gate.resolve import resolve
 from toolgate.gate.validate import validate
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger import export, stats
+from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.resolve import ResolveWork
 from toolgate.ledger.rotate import rotate
@@ -254,6 +255,10 @@ class Gate:
 
     async def events(self, wanted: Filter | None = None) -> list[Row]:
         return await self.services.ledger.backend.rows(wanted or Filter(newest_first=True, limit=50))
+
+    async def whole(self, row: Row) -> Mapping[str, Any]:
+        """All of what an event recorded; NotFound where it was long and only its beginning is still kept."""
+        return await whole_body(self.services.ledger.backend, row)
 
     @cached_property
     def traces(self) -> Traces:

@@ -5,7 +5,8 @@ A gate refuses to open on a ledger that is damaged; whoever wants to know what i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from toolgate.core.clock import Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, NotFound
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger import export, stats
+from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.verify import Progress, Report, verify
@@ -54,6 +56,13 @@ class Record:
         if not rows:
             raise NotFound(f"nothing in the ledger is about {ident}", "`toolgate ledger tail` shows events")
         return rows
+
+    async def whole(self, row: Row) -> Mapping[str, Any]:
+        """All of what an event recorded, as far as it is kept."""
+        try:
+            return await whole_body(self.backend, row)
+        except NotFound:
+            return dict(json.loads(row.body))
 
     async def _of_call(self, call: str) -> list[Row]:
         """The call's own rows and those of the question or grant it used."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import getpass
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolgate.consent.works import AnswerWork, AskWork, RevokeWork, Scope, close_due
 from toolgate.core.clock import SECOND
 from toolgate.core.effects import Effects
-from toolgate.core.errors import Denied, Expired, NotFound
+from toolgate.core.errors import CallError, Denied, Expired, NotFound, Unavailable
 from toolgate.core.event import Paused, Resumed
 from toolgate.core.ports import Channel, Notice, Question
+from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.ledger import Ledger, View, Work
 from toolgate.ledger.state import Grant, Open, State, parsed
 from toolgate.storage.port import Filter, Row
@@ -135,6 +136,7 @@ class Desk:
     # --- for humans ---------------------------------------------------------------------------------------
 
     async def questions(self, include_approved: bool = False) -> list[Question]:
+        """Of long ones only the beginning: `question` has all of one."""
         states = ("open", "approved") if include_approved else ("open",)
         found = await self.ledger.look(
             lambda state, now: [q for q in state.questions.values() if q.expires > now and q.state in states]
@@ -146,13 +148,25 @@ class Desk:
         return sorted(await self.questions(), key=lambda question: question.asked_at)
 
     async def question(self, ident: str) -> Question | None:
+        """One question with every byte of it, or with the `problem` that keeps it from being approved."""
         found = await self.ledger.look(lambda state, now: state.questions.get(ident))
-        return as_question(found) if found else None
+        if found is None or "cut" not in found.body:
+            return as_question(found) if found else None
+        try:
+            return as_question(found, await whole_body(self.ledger.backend, found.row))
+        except CallError as error:
+            return replace(as_question(found), problem=error.message)
 
     async def answer(
         self, ident: str, approve: bool, *, by: str = "", channel: str = "library", reason: str = "",
         scope: Scope | None = None,
     ) -> str:  # fmt: skip
+        asked = await self.question(ident) if approve else None
+        if asked is not None and asked.problem:
+            raise Unavailable(
+                f"question {ident} cannot be approved, because it cannot be shown: {asked.problem}",
+                "refuse it, and let the call be made again",
+            )
         return await self.ledger.do(
             AnswerWork(ident, approve, by or whoami(), channel, reason, scope, self.settings.expires_s)
         )
@@ -197,8 +211,8 @@ def refusal(row: Row) -> Denied:
     )  # fmt: skip
 
 
-def as_question(item: Open) -> Question:
-    body: Any = item.body
+def as_question(item: Open, whole: Mapping[str, Any] | None = None) -> Question:
+    body: Any = item.body if whole is None else whole
     return Question(
         id=item.id,
         digest=item.digest,
@@ -206,7 +220,7 @@ def as_question(item: Open) -> Question:
         args=body.get("args", {}),
         persona=item.row.persona,
         preview=body.get("preview", ""),
-        effects=Effects(tuple(body["effects"]["reads"]), tuple(body["effects"]["writes"])),
+        effects=Effects(tuple(body["effects"].get("reads", ())), tuple(body["effects"].get("writes", ()))),
         reason=body["reason"],
         rule=body["rule"],
         asked_at=item.row.at,
@@ -219,6 +233,7 @@ def as_question(item: Open) -> Question:
         again=body.get("again", ""),
         repeats=tuple(body.get("repeats", ())),
         findings=tuple(body.get("findings", ())),
+        cut=body["cut"]["bytes"] if "cut" in body else 0,
     )
 
 

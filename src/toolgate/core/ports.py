@@ -164,6 +164,10 @@ class Question:
     """Arguments that the preview shows already."""
     findings: tuple[Mapping[str, Any], ...] = ()
     """What the content scan found in what would be written."""
+    cut: int = 0
+    """Where this holds only the beginning: bytes of the whole, which `Desk.question` loads."""
+    problem: str = ""
+    """Why the whole cannot be shown; then it cannot be approved."""
 
 
 class Channel(Protocol):

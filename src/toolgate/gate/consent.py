@@ -66,7 +66,7 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
         AskWork(
             call, recorded_args(services, flow), facts.effects, decision, rights, flow.preview,
             tool.undoable, desk.settings.expires_s, desk.settings.max_open, flow.asked_again,
-            _repeats(flow),
+            _repeats(flow), services.ledger.allowance,
         )
     )  # fmt: skip
     flow.asked_again = ""

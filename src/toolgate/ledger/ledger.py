@@ -15,13 +15,17 @@ from typing import Any, Generic, TypeVar
 from toolgate.core.clock import SECOND, Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.core.event import Event, Rotated
+from toolgate.ledger import attachments
 from toolgate.ledger.chain import check_head, check_key, fault_of, make_head, running_of, seal
 from toolgate.ledger.keys import Keys
-from toolgate.ledger.state import HORIZON, State, Windows
+from toolgate.ledger.limits import USUAL
+from toolgate.ledger.state import HORIZON, MINUTE, State, Windows
+from toolgate.storage.attachments import Attachment
 from toolgate.storage.port import (
     Backend,
     ClaimsOf,
     Head,
+    Heavy,
     Job,
     LoadTables,
     Query,
@@ -37,6 +41,8 @@ from toolgate.storage.port import (
 
 T = TypeVar("T")
 _text = methodcaller("text")
+_MAYBE = attachments.ROW_BYTES // 4
+"""Characters that a row always has room for: most are far shorter, and nothing more is asked about them."""
 SKEW = 60 * SECOND
 """How far the clock may stand behind the last event before nothing runs any more."""
 
@@ -63,6 +69,8 @@ class Work(Job, Generic[T]):
     """Idempotency claims it needs to see."""
     rows: list[Row]
     """What it wrote, once it is committed."""
+    attached: Sequence[Attachment] = ()
+    """The whole bodies of those rows that hold only their beginning."""
 
     def __init__(self, decide: Callable[[View], T] | None = None, *, durable: bool = True) -> None:
         self._decide = decide
@@ -85,6 +93,8 @@ class Ledger:
         self.windows = windows or (lambda persona, tool: ())
         self.callers = 0
         """Calls under way in this process: a lone one need not wait to share a commit."""
+        self.allowance = USUAL
+        """What one persona may bring into the database."""
         self.reload_keys: Callable[[], Keys] | None = None
         self._state: State | None = None
         self._sealing = keys.current
@@ -135,6 +145,7 @@ class Ledger:
 
     def _transaction(self, works: Sequence[Work[Any]], head: Head) -> Transaction:
         rows: list[Row] = []
+        attached: list[Attachment] = []
         try:
             state = self._state
             if state is None or state.hash != head.hash or state.seq != head.seq:
@@ -150,13 +161,14 @@ class Ledger:
             for work in works:
                 if self._decide(work, state, now, claims):
                     rows += work.rows
+                    attached += work.attached
                     durable = durable or work.durable
             if rows:
                 changes, state.changes = state.changes, {}
                 live = state.running() if state.live else ""
                 some = state.questions or state.grants or state.pauses or state.doubts
                 head = make_head(rows[-1], self.keys, live, state.standing() if some else "")
-                yield Write(rows, changes, head, durable)
+                yield Write(rows, changes, head, durable, attached, self.allowance.kept)
         except BaseException:
             self._state = None  # it may hold what was never written
             raise
@@ -177,12 +189,20 @@ class Ledger:
         view = View(state, now, claims)
         try:
             work.value = work.decide(view)
-            texts = list(map(_text, view.events))
+            texts: list[Any] = list(map(_text, view.events))
+            for index, text in enumerate(texts):
+                if len(text) > _MAYBE and attachments.is_long(text):
+                    texts[index] = attachments.shortened(view.events[index], text, now)
         except Exception as error:  # its caller's, not the batch's
             work.value, work.error = None, error
             return False
         work.rows = rows = []
+        if work.attached:
+            work.attached = ()  # of a guess that was wrong
         for event, text in zip(view.events, texts, strict=True):
+            known: Event | None = event
+            if type(text) is not str:  # then the state knows what others can know of it: what the row says
+                text, known = self._attach(work, state.seq + 1, event, text), None
             if type(event) is Rotated:  # sealed with the new key: the head always names the key in use
                 self._sealing = event.version
             row = seal(
@@ -192,13 +212,23 @@ class Ledger:
                 ),
                 self.keys,
             )  # fmt: skip
-            state.apply(row, event)
+            state.apply(row, known)
             rows.append(row)
         for scope in work.scopes:  # a twin in the same batch must see the claim
             claim = state.changes.get(("claims", scope))
             if claim is not None:
                 claims[scope] = claim
         return bool(rows)
+
+    @staticmethod
+    def _attach(work: Work[Any], seq: int, event: Event, made: attachments.Shortened) -> str:
+        if made.expires:
+            size = len(made.whole.encode())
+            work.attached = [
+                *work.attached,
+                Attachment(seq, event.persona, made.expires, size, made.whole),
+            ]
+        return made.text
 
     # --- following the journal ---------------------------------------------------------------------------
 
@@ -261,6 +291,8 @@ class Ledger:
                 _compare(state, table, stored)
         for at, persona, tool in (yield Recent(head.at - HORIZON)):
             state.count(at, persona, tool)
+        for at, persona, body in (yield Heavy(head.at - MINUTE)):
+            state.weigh(at, persona, body)
         yield Sweep(head.at)
         state.changes.clear()
         state.seq, state.at, state.hash = head.seq, head.at, head.hash

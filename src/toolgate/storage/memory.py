@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from toolgate.storage import executions, schema
+from toolgate.storage.attachments import Attachment, Held
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.port import (
     ClaimsOf,
     Filter,
     Fold,
     Head,
+    Heavy,
     Job,
     LoadTables,
     Query,
@@ -26,6 +28,7 @@ from toolgate.storage.port import (
     Sweep,
     Tables,
     Write,
+    is_heavy,
 )
 
 
@@ -40,6 +43,7 @@ class MemoryBackend:
         """The keys it was sealed with: they live and die with it."""
         self._head = Head(0, 0, 0, schema.EMPTY_HASH, "")
         self._executions: list[ExecutionRow] = []
+        self.attached: dict[int, Attachment] = {}
         self._tables: dict[str, dict[Any, tuple[Any, ...]]] = {name: {} for name in schema.PROJECTIONS}
 
     async def begun(self) -> bool:
@@ -83,7 +87,10 @@ class MemoryBackend:
                 return [
                     (r.at, r.persona, r.tool) for r in self.journal if r.at > since and r.kind == "started"
                 ]
+            case Heavy(since):
+                return [(r.at, r.persona, r.body) for r in self.journal if r.at > since and is_heavy(r.body)]
             case Sweep(at):
+                self._let_go(at)
                 claims = self._tables["claims"]
                 self._tables["claims"] = {scope: row for scope, row in claims.items() if row[5] > at}
                 return None
@@ -98,6 +105,23 @@ class MemoryBackend:
                 self._tables[table].pop(key, None)
             else:
                 self._tables[table][key] = row
+        if write.attached:
+            self.attached |= {one.seq: one for one in write.attached}
+            self._let_go(write.head.at)
+            for persona in {one.persona for one in write.attached}:
+                self._fit(persona, write.budget)
+
+    def _let_go(self, now: int) -> None:
+        asked = {row[1] for row in self._tables["questions"].values()}
+        self.attached = {seq: one for seq, one in self.attached.items() if one.expires > now or seq in asked}
+
+    def _fit(self, persona: str, budget: int) -> None:
+        asked = {row[1] for row in self._tables["questions"].values()}
+        for seq, one in sorted(self.attached.items(), reverse=True):
+            if one.persona == persona and seq not in asked:
+                budget -= one.bytes
+                if budget < 0:
+                    del self.attached[seq]
 
     async def head(self) -> Head:
         return self._head
@@ -126,6 +150,16 @@ class MemoryBackend:
 
     async def size(self) -> int:
         return sum(len(row.body) for row in self.journal)
+
+    async def attachment(self, seq: int) -> str | None:
+        found = self.attached.get(seq)
+        return found.body if found else None
+
+    async def attachments(self) -> list[Held]:
+        by: dict[str, list[int]] = {}
+        for one in self.attached.values():
+            by.setdefault(one.persona, []).append(one.bytes)
+        return [Held(persona, len(sizes), sum(sizes)) for persona, sizes in sorted(by.items())]
 
     async def add_execution(self, row: ExecutionRow, keep: Keep) -> None:
         last = self._executions[-1].seq if self._executions else 0

@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from toolgate.storage.attachments import Attachment, Held
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 
 
@@ -50,6 +51,16 @@ class Head(NamedTuple):
     """The database's own clock, where it has one that all hosts share."""
 
 
+FREE = 4096
+"""Characters of a row's body that count for no limit of bytes: as many rows of that size may be as calls may."""
+CUT = '"cut":{"bytes":'
+"""How the body of a row begins to say that it holds only the beginning of what was recorded."""
+
+
+def is_heavy(body: str) -> bool:
+    return len(body) > FREE or CUT in body
+
+
 Tables = Mapping[str, Mapping[Any, tuple[Any, ...]]]
 """Projections: table → key → row. The key is the row's first column."""
 
@@ -81,6 +92,13 @@ class Recent:
 
 
 @dataclass(frozen=True, slots=True)
+class Heavy:
+    """(at, persona, body) of the long rows since then, in order: what `limits.journal_bytes` counts."""
+
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimsOf:
     """The rows that claim these idempotency scopes; answered with a list of Row, in order."""
 
@@ -96,7 +114,8 @@ class RowAt:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Drop idempotency claims that ended before `at`; answered with None. The journal keeps their history."""
+    """Drop idempotency claims that ended before `at`, and attachments; answered with None. The journal keeps their
+    history."""
 
     at: int
 
@@ -109,9 +128,13 @@ class Write:
     changes: Mapping[tuple[str, Any], tuple[Any, ...] | None]
     head: Head
     durable: bool
+    attached: Sequence[Attachment] = ()
+    """Whole bodies of rows that hold only their beginning, in the same transaction."""
+    budget: int = 0
+    """Bytes of them that one persona may have, open questions aside."""
 
 
-Query = RowsAfter | RowsOf | LoadTables | Recent | ClaimsOf | RowAt | Sweep | Write
+Query = RowsAfter | RowsOf | LoadTables | Recent | Heavy | ClaimsOf | RowAt | Sweep | Write
 Transaction = Generator[Query, Any, None]
 
 
@@ -234,6 +257,16 @@ class Backend(Protocol):
 
     async def size(self) -> int:
         """Bytes on disk."""
+        ...
+
+    # --- attachments: beside the journal, under no chain, trimmed --------------------------------------------
+
+    async def attachment(self, seq: int) -> str | None:
+        """The whole body of this event, if it is still kept."""
+        ...
+
+    async def attachments(self) -> list[Held]:
+        """How much is kept for whom."""
         ...
 
     # --- code_executions: beside the journal, under no chain, trimmed ----------------------------------------

@@ -19,7 +19,8 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from toolgate.core.errors import Unavailable
-from toolgate.storage import executions
+from toolgate.storage import attachments, executions
+from toolgate.storage.attachments import Held
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.faults import from_sqlite
 from toolgate.storage.port import Filter, Fold, Head, Job, Row, Transaction
@@ -224,6 +225,15 @@ class SqliteBackend:
     async def size(self) -> int:
         names = (self.path, self.path.with_name(self.path.name + "-wal"))
         return sum(name.stat().st_size for name in names if name.exists())
+
+    # --- attachments -------------------------------------------------------------------------------------
+
+    async def attachment(self, seq: int) -> str | None:
+        found = await self._select(lambda db: db.execute(attachments.SELECT.format("?"), (seq,)).fetchone())
+        return found[0] if found else None
+
+    async def attachments(self) -> list[Held]:
+        return await self._select(lambda db: [Held(*row) for row in db.execute(attachments.KEPT)])
 
     # --- code_executions ---------------------------------------------------------------------------------
 

@@ -8,11 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from toolgate.core.errors import LedgerBroken
-from toolgate.storage import schema
+from toolgate.storage import attachments, schema
 from toolgate.storage.port import (
+    CUT,
+    FREE,
     ClaimsOf,
     Filter,
     Head,
+    Heavy,
     LoadTables,
     Query,
     Recent,
@@ -128,6 +131,10 @@ class Writer:
             self.db.executemany(_INSERT, write.rows)
         if write.changes:
             _project(self.db, write.changes)
+        if write.attached:
+            self.db.executemany(attachments.insert("?"), write.attached)
+            for sql, values in attachments.trims(write.attached, write.head.at, write.budget, "?"):
+                run(sql, values)
         if run(_SET_HEAD, write.head + (head[0], head[3])).rowcount != 1:  # noqa: RUF005 - half the steps
             if self._guessed:
                 raise Elsewhere
@@ -167,7 +174,11 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
         case Recent(since):
             sql = "SELECT at, persona, tool FROM journal WHERE seq >= ? AND kind = 'started' ORDER BY seq"
             return db.execute(sql, (first_since(db, since + 1),)).fetchall()
+        case Heavy(since):
+            sql = "SELECT at, persona, body FROM journal WHERE seq >= ? AND (length(body) > ? OR instr(body, ?) > 0) ORDER BY seq"
+            return db.execute(sql, (first_since(db, since + 1), FREE, CUT)).fetchall()
         case Sweep(at):
+            db.execute(attachments.DUE.format("?"), (at,))
             db.execute("DELETE FROM claims WHERE expires <= ?", (at,))
             return None
         case LoadTables():

@@ -29,6 +29,8 @@ class Asked(Event):
     findings: list[Any] = field(default_factory=list)
     repeats: list[str] = field(default_factory=list)
     """Arguments that the preview shows already."""
+    request: str = ""
+    """With long arguments: the digest without the Change, by which the same request is known again."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -43,11 +43,14 @@ def show(
     ident: Annotated[
         str, typer.Argument(metavar="EVENT_OR_CALL", help="An event's number, a call's or a question's id.")
     ],
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Also what is kept beside the journal of long events.")
+    ] = False,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
     """Show the life of a call: every row, decision, who approved, hashes, links."""
-    project.run(ledger_pages.show(ident, root))
+    project.run(ledger_pages.show(ident, root, whole))
 
 
 @app.command(epilog="Example: toolgate ledger verify --checkpoint kept-elsewhere.json")

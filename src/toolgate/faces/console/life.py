@@ -19,7 +19,7 @@ from toolgate.faces.console.calls import OUTCOMES, body_of, calls
 from toolgate.faces.console.colours import Painter
 from toolgate.faces.console.marks import draw
 from toolgate.faces.console.question import AT_ONCE, MOST_LINES, FileView, drawn, first
-from toolgate.faces.words import by_whom
+from toolgate.faces.words import by_whom, cut_in_words
 from toolgate.gate.redact import clean_change
 from toolgate.ledger.chain import fault_of
 from toolgate.record import Record
@@ -200,6 +200,8 @@ def _step(gate: Gate, row: Row, body: dict[str, Any], last: bool) -> Step:
 def _fact(name: str, value: Any) -> str:
     if name == "expires" and isinstance(value, int):
         return iso(value)
+    if name == "cut":
+        return cut_in_words(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 

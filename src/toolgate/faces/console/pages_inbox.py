@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from toolgate.core.errors import CallError, InvalidArgs, NotFound
+from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable
 from toolgate.core.ports import Question
 from toolgate.faces.console import granting
 from toolgate.faces.console.calls import calls
@@ -99,6 +99,10 @@ async def shown(
     asked = await console.gate.services.desk.question(ident)
     if asked is None or asked.state != "open" or asked.expires_at <= console.now:
         return {"view": None, "life": await life(console.gate, ident, console.painter), "trouble": trouble}
+    if asked.problem and trouble is None:
+        trouble = Unavailable(
+            f"this cannot be approved, because only its beginning can be shown: {asked.problem}", "refuse it"
+        )
     before = await console.gate.events(Filter(persona=asked.persona, newest_first=True, limit=60))
     return {
         "view": await view(asked, console.painter, whole=whole),
