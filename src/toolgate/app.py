@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolgate import plugins, trust
+from toolgate import places, plugins, trust
 from toolgate.config import Config
 from toolgate.consent.desk import Desk
 from toolgate.consent.notify import notifiers
 from toolgate.core.clock import Clock
-from toolgate.core.errors import SetupError
+from toolgate.core.errors import CallError, SetupError
 from toolgate.core.names import Registry
 from toolgate.core.ports import Channel
 from toolgate.core.tool import Tool
@@ -97,6 +97,7 @@ async def _assemble(
     stack.push_async_callback(owners.leave)
     await ledger.open()
     stack.push_async_callback(ledger.close)
+    stack.push_async_callback(_see, setup, backend)
     consent = setup.config.consent
     desk = Desk(
         ledger,
@@ -133,6 +134,17 @@ async def _assemble(
     await reconcile_dead(services)
     await _remember_policy(services)
     return gate
+
+
+async def _see(setup: Setup, backend: Backend) -> None:
+    """How far this ledger went, for whoever asks later whether another was put in its place."""
+    if not setup.trusted or isinstance(backend, MemoryBackend):
+        return
+    with suppress(CallError, OSError):  # it was taken away, or there is no room: nothing new is known
+        head, ident = await backend.head(), trust.project_id(setup.root)
+        known = places.seen(setup.root, setup.state_dir)
+        if ident and (not known or (known["project"] == ident and known["seq"] < head.seq)):
+            places.see(setup.root, setup.state_dir, ident, head)
 
 
 def _vault(setup: Setup, backend: Backend) -> Vault | None:

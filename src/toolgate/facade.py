@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from toolgate import secrecy, undoing
+from toolgate import secrecy, trust, undoing
 from toolgate.config import Config, check_persona
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
@@ -43,6 +43,7 @@ from toolgate.workspace.files import WorkspaceFiles
 
 if TYPE_CHECKING:
     from toolgate.jobs.jobs import Jobs
+    from toolgate.ledger.archive import Segment
     from toolgate.ledger.traces import Traces
     from toolgate.upstream.servers import Servers
 
@@ -274,10 +275,13 @@ class Gate:
         return await stats.usage(ledger.backend, period, persona, ledger.clock.now())
 
     async def verify(
-        self, checkpoints: Iterable[Checkpoint] = (), progress: Progress | None = None
+        self,
+        checkpoints: Iterable[Checkpoint] = (),
+        progress: Progress | None = None,
+        archives: Iterable[Iterable[Row]] = (),
     ) -> Report:
         ledger = self.services.ledger
-        return await verify(ledger.backend, ledger.keys, checkpoints, progress, ledger.clock.now())
+        return await verify(ledger.backend, ledger.keys, checkpoints, progress, ledger.clock.now(), archives)
 
     async def checkpoint(self, project: str = "") -> Checkpoint:
         ledger = self.services.ledger
@@ -285,6 +289,13 @@ class Gate:
 
     def export(self) -> AsyncIterator[str]:
         return export.export(self.services.ledger.backend)
+
+    async def archive(self, directory: Path, keep_days: int = 30, *, by: str = "") -> Segment:
+        """Move events older than that, and needed by nothing, into a signed file in `directory`."""
+        from toolgate.ledger.archive import archive
+
+        ident = trust.project_id(self.root)
+        return await archive(self.services.ledger, ident, directory, keep_days, by or whoami())
 
     async def resolve(
         self, call: str | int, outcome: Literal["happened", "not"], *, reason: str = "", by: str = ""

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, NotFound
 from toolgate.ledger import checkpoint as checkpoints
-from toolgate.ledger import export, stats
+from toolgate.ledger import export, growth, stats
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.keys import Keys
@@ -34,6 +35,8 @@ class Record:
     key_problem: LedgerBroken | None
     project: str
     clock: Clock = field(default_factory=SystemClock)
+    root: Path | None = None
+    """Where the project is, for what was seen there before."""
 
     async def head(self) -> Head:
         return await self.backend.head()
@@ -73,6 +76,9 @@ class Record:
         ]
         return sorted({row.seq: row for row in (*rows, *more)}.values())
 
+    async def growth(self, period: str, persona: str = "") -> dict[str, Any]:
+        return await growth.growth(self.backend, period, self.clock.now(), persona)
+
     async def stats(self, period: str, persona: str) -> dict[str, Any]:
         return await stats.usage(self.backend, period, persona, self.clock.now())
 
@@ -83,8 +89,13 @@ class Record:
 
         return Traces(self.backend, self.clock)
 
-    async def verify(self, checkpoints: Iterable[Checkpoint], progress: Progress | None = None) -> Report:
-        return await verify(self.backend, self.keys, checkpoints, progress, self.clock.now())
+    async def verify(
+        self,
+        checkpoints: Iterable[Checkpoint],
+        progress: Progress | None = None,
+        archives: Iterable[Iterable[Row]] = (),
+    ) -> Report:
+        return await verify(self.backend, self.keys, checkpoints, progress, self.clock.now(), archives)
 
     async def checkpoint(self) -> Checkpoint:
         if self.keys is None:

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from toolgate.core.clock import SECOND, Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, Unavailable
-from toolgate.core.event import Event, Rotated
+from toolgate.core.event import Archived, Event, Rotated
 from toolgate.ledger import attachments
 from toolgate.ledger.chain import check_head, check_key, fault_of, make_head, running_of, seal
 from toolgate.ledger.keys import Keys
@@ -98,6 +98,8 @@ class Ledger:
         self.reload_keys: Callable[[], Keys] | None = None
         self._state: State | None = None
         self._sealing = keys.current
+        self._archived = 0
+        """The last row that the transaction under way takes out."""
         self._floor = 0
         """The last event that is known to be written, also where the state is not: the journal never ends before it."""
         self.committed: list[Callable[[Sequence[Row]], None]] = []
@@ -146,6 +148,7 @@ class Ledger:
     def _transaction(self, works: Sequence[Work[Any]], head: Head) -> Transaction:
         rows: list[Row] = []
         attached: list[Attachment] = []
+        self._archived = 0
         try:
             state = self._state
             if state is None or state.hash != head.hash or state.seq != head.seq:
@@ -168,7 +171,7 @@ class Ledger:
                 live = state.running() if state.live else ""
                 some = state.questions or state.grants or state.pauses or state.doubts
                 head = make_head(rows[-1], self.keys, live, state.standing() if some else "")
-                yield Write(rows, changes, head, durable, attached, self.allowance.kept)
+                yield Write(rows, changes, head, durable, attached, self.allowance.kept, self._archived)
         except BaseException:
             self._state = None  # it may hold what was never written
             raise
@@ -205,6 +208,8 @@ class Ledger:
                 text, known = self._attach(work, state.seq + 1, event, text), None
             if type(event) is Rotated:  # sealed with the new key: the head always names the key in use
                 self._sealing = event.version
+            elif type(event) is Archived:
+                self._archived = event.last
             row = seal(
                 (
                     state.seq + 1, now, event.kind, event.call, event.persona, event.tool, event.conversation,

@@ -16,6 +16,11 @@ DUE = f"DELETE FROM attachments WHERE expires <= {{}} AND {_FREE}"
 KEPT = (
     "SELECT persona, COUNT(*), CAST(SUM(bytes) AS BIGINT) FROM attachments GROUP BY persona ORDER BY persona"
 )
+GROWN = (
+    "SELECT persona, COUNT(*), CAST(SUM(LENGTH(body) + LENGTH(hash) * 3) AS BIGINT) FROM journal "
+    "WHERE {} GROUP BY persona ORDER BY persona"
+)
+"""A row's size, nearly: its body, hash, link and seal."""
 _OVER = f"""
   DELETE FROM attachments WHERE seq IN (SELECT seq FROM (
     SELECT seq, SUM(bytes) OVER (ORDER BY seq DESC) AS total FROM attachments WHERE persona = {{}} AND {_FREE}
@@ -29,6 +34,14 @@ class Attachment(NamedTuple):
     expires: int
     bytes: int
     body: str
+
+
+class Grown(NamedTuple):
+    """What one persona brought into the journal."""
+
+    persona: str
+    events: int
+    size: int
 
 
 class Held(NamedTuple):

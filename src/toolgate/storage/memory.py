@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from toolgate.storage import executions, schema
-from toolgate.storage.attachments import Attachment, Held
+from toolgate.storage.attachments import Attachment, Grown, Held
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.port import (
     ClaimsOf,
@@ -78,11 +78,11 @@ class MemoryBackend:
             case ClaimsOf(scopes):
                 return [row for row in self.journal if row.claim and row.claim in scopes]
             case RowsAfter(seq):
-                return self.journal[seq:]
+                return self._after(seq)
             case RowsOf(ref):
                 return [row for row in self.journal if row.ref == ref]
             case RowAt(seq):
-                return self.journal[seq - 1] if 0 < seq <= len(self.journal) else None
+                return next((row for row in self._after(seq - 1)[:1] if row.seq == seq), None)
             case Recent(since):
                 return [
                     (r.at, r.persona, r.tool) for r in self.journal if r.at > since and r.kind == "started"
@@ -97,8 +97,16 @@ class MemoryBackend:
             case LoadTables():
                 return {name: dict(self._tables[name]) for name in schema.IN_MEMORY}
 
+    def _after(self, seq: int) -> list[Row]:
+        before = self.journal[0].seq - 1 if self.journal else 0
+        return self.journal[max(seq - before, 0) :]
+
     def _write(self, write: Write) -> None:
         self.journal.extend(write.rows)
+        if write.archived:
+            self.journal[:] = self._after(write.archived)
+            self.attached = {seq: one for seq, one in self.attached.items() if seq > write.archived}
+            self._answer(Sweep(write.head.at))
         self._head = write.head
         for (table, key), row in write.changes.items():
             if row is None:
@@ -138,7 +146,7 @@ class MemoryBackend:
         yield copy
 
     async def scan(self, after: int = 0, batch: int = 5000) -> AsyncIterator[list[Row]]:
-        rows = self.journal[after:]
+        rows = self._after(after)
         for start in range(0, len(rows), batch):
             yield rows[start : start + batch]
 
@@ -154,6 +162,13 @@ class MemoryBackend:
     async def attachment(self, seq: int) -> str | None:
         found = self.attached.get(seq)
         return found.body if found else None
+
+    async def grown(self, since: int) -> list[Grown]:
+        by: dict[str, list[int]] = {}
+        for row in self.journal:
+            if row.at >= since:
+                by.setdefault(row.persona, []).append(len(row.body) + 192)
+        return [Grown(persona, len(sizes), sum(sizes)) for persona, sizes in sorted(by.items())]
 
     async def attachments(self) -> list[Held]:
         by: dict[str, list[int]] = {}

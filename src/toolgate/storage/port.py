@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from toolgate.storage.attachments import Attachment, Held
+from toolgate.storage.attachments import Attachment, Grown, Held
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 
 
@@ -132,6 +132,8 @@ class Write:
     """Whole bodies of rows that hold only their beginning, in the same transaction."""
     budget: int = 0
     """Bytes of them that one persona may have, open questions aside."""
+    archived: int = 0
+    """The last row that goes, because it is in an archive; with expired claims, which only it could explain."""
 
 
 Query = RowsAfter | RowsOf | LoadTables | Recent | Heavy | ClaimsOf | RowAt | Sweep | Write
@@ -263,6 +265,10 @@ class Backend(Protocol):
 
     async def attachment(self, seq: int) -> str | None:
         """The whole body of this event, if it is still kept."""
+        ...
+
+    async def grown(self, since: int) -> list[Grown]:
+        """Events and bytes that each persona brought since then."""
         ...
 
     async def attachments(self) -> list[Held]:

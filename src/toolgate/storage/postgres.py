@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from toolgate.core.errors import CallError, Unavailable
 from toolgate.storage import attachments, executions, postgres_sql, schema
-from toolgate.storage.attachments import Held
+from toolgate.storage.attachments import Grown, Held
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.faults import from_postgres, is_lost
 from toolgate.storage.port import Filter, Fold, Head, Job, Row, Tables
@@ -184,6 +184,10 @@ class PostgresBackend:
         sql = attachments.SELECT.format("$1")
         found = await self._select(lambda db: db.fetchval(sql, seq))
         return None if found is None else str(found)
+
+    async def grown(self, since: int) -> list[Grown]:
+        sql = attachments.GROWN.format("at >= $1")
+        return [Grown(*row) for row in await self._select(lambda db: db.fetch(sql, since))]
 
     async def attachments(self) -> list[Held]:
         return [Held(*row) for row in await self._select(lambda db: db.fetch(attachments.KEPT))]

@@ -127,6 +127,12 @@ def write_statement(write: Write, head: Head) -> tuple[str, list[Any]]:
 
 async def write_beside(db: Any, write: Write) -> None:
     """What one statement does not do; only under the lock."""
+    if write.archived:  # the trigger is there again when anybody else can write
+        await db.execute("ALTER TABLE journal DISABLE TRIGGER journal_no_change")
+        await db.execute("DELETE FROM journal WHERE seq <= $1", write.archived)
+        await db.execute("ALTER TABLE journal ENABLE ALWAYS TRIGGER journal_no_change")
+        await db.execute("DELETE FROM attachments WHERE seq <= $1", write.archived)
+        await db.execute("DELETE FROM claims WHERE expires <= $1", write.head.at)
     if write.attached:
         await db.executemany(attachments.insert("$"), write.attached)
         for sql, values in attachments.trims(write.attached, write.head.at, write.budget, "$"):

@@ -168,7 +168,7 @@ class Writer:
         raise Elsewhere  # the ledger reads the journal: only the lock makes many answers one picture
 
     async def _write_alone(self, db: Any, write: Write, head: Head) -> Head:
-        if write.attached:
+        if write.attached or write.archived:
             raise Elsewhere  # more than one statement
         sql, values = postgres_sql.write_statement(write, head)
         try:

@@ -20,14 +20,14 @@ from typing import Any, TypeVar
 
 from toolgate.core.errors import Unavailable
 from toolgate.storage import attachments, executions
-from toolgate.storage.attachments import Held
+from toolgate.storage.attachments import Grown, Held
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.faults import from_sqlite
 from toolgate.storage.port import Filter, Fold, Head, Job, Row, Transaction
 from toolgate.storage.sqlite_place import Place
 from toolgate.storage.sqlite_schema import connect, migrate
 from toolgate.storage.sqlite_snapshot import SqliteSnapshot
-from toolgate.storage.sqlite_sql import Writer, read_head, rows_of
+from toolgate.storage.sqlite_sql import Writer, first_since, read_head, rows_of
 
 BUSY_MS = 10_000
 MAX_BATCH = 256
@@ -231,6 +231,12 @@ class SqliteBackend:
     async def attachment(self, seq: int) -> str | None:
         found = await self._select(lambda db: db.execute(attachments.SELECT.format("?"), (seq,)).fetchone())
         return found[0] if found else None
+
+    async def grown(self, since: int) -> list[Grown]:
+        sql = attachments.GROWN.format("seq >= ?")
+        return await self._select(
+            lambda db: [Grown(*row) for row in db.execute(sql, (first_since(db, since),))]
+        )
 
     async def attachments(self) -> list[Held]:
         return await self._select(lambda db: [Held(*row) for row in db.execute(attachments.KEPT)])

@@ -131,6 +131,8 @@ class Writer:
             self.db.executemany(_INSERT, write.rows)
         if write.changes:
             _project(self.db, write.changes)
+        if write.archived:
+            _take_out(self.db, write.archived, write.head.at)
         if write.attached:
             self.db.executemany(attachments.insert("?"), write.attached)
             for sql, values in attachments.trims(write.attached, write.head.at, write.budget, "?"):
@@ -149,6 +151,18 @@ class Writer:
         (version,) = self._run("PRAGMA data_version").fetchone()
         before, self._version = self._version, version
         return bool(version != before)
+
+
+def _take_out(db: sqlite3.Connection, last: int, now: int) -> None:
+    """Rows that are in an archive. The trigger is there again when anybody else can write."""
+    db.execute("DROP TRIGGER IF EXISTS journal_no_delete")
+    db.execute("DELETE FROM journal WHERE seq <= ?", (last,))
+    db.execute(
+        "CREATE TRIGGER journal_no_delete BEFORE DELETE ON journal "
+        "BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END"
+    )
+    db.execute("DELETE FROM attachments WHERE seq <= ?", (last,))
+    db.execute("DELETE FROM claims WHERE expires <= ?", (now,))
 
 
 def _answer(db: sqlite3.Connection, query: Query) -> Any:
@@ -189,7 +203,8 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
 
 def first_since(db: sqlite3.Connection, at: int) -> int:
     """The number of the first event dated `at` or later, by halving: an index would cost every commit a page."""
-    low, high = 1, read_head(db).seq + 1
+    (first,) = db.execute("SELECT min(seq) FROM journal").fetchone()
+    low, high = first or 1, read_head(db).seq + 1
     while low < high:
         middle = (low + high) // 2
         row = db.execute("SELECT at FROM journal WHERE seq = ?", (middle,)).fetchone()
