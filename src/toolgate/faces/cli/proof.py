@@ -61,7 +61,9 @@ def _lines(file: Path, stack: ExitStack) -> Iterator[Row]:
 
 def _check_files(report: Report, archives: list[Path], rows: list[Row]) -> None:
     """Each is the very file that a row of the ledger names by its hash."""
-    named = {parsed(row)["sha256"] for row in rows}
+    with ExitStack() as stack:  # the row that names an archive may be in a later one
+        older = [row for file in archives for row in _lines(file, stack) if row.kind == "archived"]
+    named = {parsed(row)["sha256"] for row in (*rows, *older)}
     for file in archives:
         if f"sha256:{sha256_of(file)}" not in named:
             report.fault = f"no event of the ledger names {file} by its hash"
