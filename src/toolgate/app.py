@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolgate import plugins, trust
+from toolgate import places, plugins, trust
 from toolgate.config import Config, environment
 from toolgate.consent.desk import Desk
 from toolgate.consent.notify import notifiers
 from toolgate.core.clock import Clock
-from toolgate.core.errors import SetupError
+from toolgate.core.errors import CallError, SetupError
 from toolgate.core.names import Registry
 from toolgate.core.ports import Channel
 from toolgate.core.tool import Tool
@@ -29,7 +29,7 @@ from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.needed import calls_needed
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
-from toolgate.live import LivePolicy, consent_settings
+from toolgate.live import LivePolicy, allowance_of, consent_settings
 from toolgate.logs import log_to
 from toolgate.opening import (
     Setup,
@@ -93,6 +93,7 @@ async def _assemble(
     ledger = Ledger(backend, keys or await keys_of(setup, backend), clock, live.windows)
     if keys is None:  # what a program hands in is not looked for in a file
         ledger.reload_keys = lambda: keys_again(setup, backend)
+    ledger.allowance = allowance_of(setup.config)
     vault = _vault(setup, backend)
     redactor = VaultRedactor(ledger.keys.derived("secret arguments"), vault)
     redactor.refresh()
@@ -102,6 +103,7 @@ async def _assemble(
     stack.push_async_callback(owners.leave)
     await ledger.open()
     stack.push_async_callback(ledger.close)
+    stack.push_async_callback(_see, setup, backend)
     consent = setup.config.consent
     desk = Desk(
         ledger,
@@ -139,6 +141,17 @@ async def _assemble(
     await reconcile_dead(services)
     await _remember_policy(services)
     return gate
+
+
+async def _see(setup: Setup, backend: Backend) -> None:
+    """How far this ledger went, for whoever asks later whether another was put in its place."""
+    if not setup.trusted or isinstance(backend, MemoryBackend):
+        return
+    with suppress(CallError, OSError):  # it was taken away, or there is no room: nothing new is known
+        head, ident = await backend.head(), trust.project_id(setup.root)
+        known = places.seen(setup.root, setup.state_dir)
+        if ident and (not known or (known["project"] == ident and known["seq"] < head.seq)):
+            places.see(setup.root, setup.state_dir, ident, head)
 
 
 def _vault(setup: Setup, backend: Backend) -> Vault | None:

@@ -52,6 +52,12 @@ def replace(path: Path, data: bytes, mode: int = 0o600) -> None:
     _sync(path.parent)
 
 
+def rename(temporary: Path, path: Path) -> None:
+    """Give a file that is on disk already its name, durably."""
+    temporary.replace(path)
+    _sync(path.parent)
+
+
 def create(path: Path, data: bytes) -> None:
     """Put this content there unless something is there already: of two who try, the first one counts."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

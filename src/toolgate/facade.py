@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from toolgate import secrecy, undoing
+from toolgate import secrecy, trust, undoing
 from toolgate.config import Config, check_persona
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
@@ -26,6 +26,7 @@ from toolgate.gate.resolve import resolve
 from toolgate.gate.validate import validate
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger import export, stats
+from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.resolve import ResolveWork
 from toolgate.ledger.rotate import rotate
@@ -43,6 +44,7 @@ from toolgate.workspace.files import WorkspaceFiles
 
 if TYPE_CHECKING:
     from toolgate.jobs.jobs import Jobs
+    from toolgate.ledger.archive import Segment
     from toolgate.ledger.traces import Traces
     from toolgate.upstream.servers import Servers
 
@@ -258,6 +260,10 @@ class Gate:
     async def events(self, wanted: Filter | None = None) -> list[Row]:
         return await self.services.ledger.backend.rows(wanted or Filter(newest_first=True, limit=50))
 
+    async def whole(self, row: Row) -> Mapping[str, Any]:
+        """All of what an event recorded; NotFound where it was long and only its beginning is still kept."""
+        return await whole_body(self.services.ledger.backend, row)
+
     @cached_property
     def traces(self) -> Traces:
         """The programs that were run: `add` stores one, in redacted words."""
@@ -272,10 +278,13 @@ class Gate:
         return await stats.usage(ledger.backend, period, persona, ledger.clock.now())
 
     async def verify(
-        self, checkpoints: Iterable[Checkpoint] = (), progress: Progress | None = None
+        self,
+        checkpoints: Iterable[Checkpoint] = (),
+        progress: Progress | None = None,
+        archives: Iterable[Iterable[Row]] = (),
     ) -> Report:
         ledger = self.services.ledger
-        return await verify(ledger.backend, ledger.keys, checkpoints, progress, ledger.clock.now())
+        return await verify(ledger.backend, ledger.keys, checkpoints, progress, ledger.clock.now(), archives)
 
     async def checkpoint(self, project: str = "") -> Checkpoint:
         ledger = self.services.ledger
@@ -283,6 +292,13 @@ class Gate:
 
     def export(self) -> AsyncIterator[str]:
         return export.export(self.services.ledger.backend)
+
+    async def archive(self, directory: Path, keep_days: int = 30, *, by: str = "") -> Segment:
+        """Move events older than that, and needed by nothing, into a signed file in `directory`."""
+        from toolgate.ledger.archive import archive
+
+        ident = trust.project_id(self.root)
+        return await archive(self.services.ledger, ident, directory, keep_days, by or whoami())
 
     async def resolve(
         self, call: str | int, outcome: Literal["happened", "not"], *, reason: str = "", by: str = ""

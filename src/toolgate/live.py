@@ -14,6 +14,7 @@ from toolgate.core.paths import MountPath
 from toolgate.core.ports import Window
 from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.ledger.ledger import Ledger
+from toolgate.ledger.limits import Allowance
 from toolgate.owncode import OwnCode
 from toolgate.policy.policy import Policy
 
@@ -89,8 +90,14 @@ class LivePolicy:
 def apply_settings(services: Services, config: Config) -> None:
     """What a changed file changes at once; mounts, plugins and the database wait for the next opening."""
     services.desk.settings = consent_settings(config)
+    services.ledger.allowance = allowance_of(config)
     services.budget = Budget(config.budget.tokens, config.budget.bytes)
     services.timeouts = Timeouts(config.timeouts.default_s, config.timeouts.max_s, config.timeouts.tool)
+
+
+def allowance_of(config: Config) -> Allowance:
+    spec = config.limits.journal_bytes
+    return Allowance(spec.per_minute, spec.kept)
 
 
 def consent_settings(config: Config) -> Settings:

@@ -139,7 +139,7 @@ async def open_record(setup: Setup) -> AsyncIterator[Record]:
     keys, problem = _keys_if_any(setup, backend)
     await backend.open(_refuse_to_write)
     try:
-        yield Record(backend, keys, problem, trust.project_id(setup.root))
+        yield Record(backend, keys, problem, trust.project_id(setup.root), root=setup.root)
     finally:
         await backend.close()
 

@@ -5,14 +5,17 @@ A gate refuses to open on a ledger that is damaged; whoever wants to know what i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, NotFound
 from toolgate.ledger import checkpoint as checkpoints
-from toolgate.ledger import export, stats
+from toolgate.ledger import export, growth, stats
+from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.verify import Progress, Report, verify
@@ -32,6 +35,8 @@ class Record:
     key_problem: LedgerBroken | None
     project: str
     clock: Clock = field(default_factory=SystemClock)
+    root: Path | None = None
+    """Where the project is, for what was seen there before."""
 
     async def head(self) -> Head:
         return await self.backend.head()
@@ -55,6 +60,13 @@ class Record:
             raise NotFound(f"nothing in the ledger is about {ident}", "`toolgate ledger tail` shows events")
         return rows
 
+    async def whole(self, row: Row) -> Mapping[str, Any]:
+        """All of what an event recorded, as far as it is kept."""
+        try:
+            return await whole_body(self.backend, row)
+        except NotFound:
+            return dict(json.loads(row.body))
+
     async def _of_call(self, call: str) -> list[Row]:
         """The call's own rows and those of the question or grant it used."""
         rows = await self.backend.rows(Filter(call=call))
@@ -63,6 +75,9 @@ class Record:
             row for ref in refs for row in await self.backend.rows(Filter(ref=ref)) if row.kind != "started"
         ]
         return sorted({row.seq: row for row in (*rows, *more)}.values())
+
+    async def growth(self, period: str, persona: str = "") -> dict[str, Any]:
+        return await growth.growth(self.backend, period, self.clock.now(), persona)
 
     async def stats(self, period: str, persona: str) -> dict[str, Any]:
         return await stats.usage(self.backend, period, persona, self.clock.now())
@@ -74,8 +89,13 @@ class Record:
 
         return Traces(self.backend, self.clock)
 
-    async def verify(self, checkpoints: Iterable[Checkpoint], progress: Progress | None = None) -> Report:
-        return await verify(self.backend, self.keys, checkpoints, progress, self.clock.now())
+    async def verify(
+        self,
+        checkpoints: Iterable[Checkpoint],
+        progress: Progress | None = None,
+        archives: Iterable[Iterable[Row]] = (),
+    ) -> Report:
+        return await verify(self.backend, self.keys, checkpoints, progress, self.clock.now(), archives)
 
     async def checkpoint(self) -> Checkpoint:
         if self.keys is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from toolgate.core.canonical import canonical
 from toolgate.core.errors import InvalidArgs, LedgerBroken
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger.export import export, verify_export
@@ -212,7 +213,7 @@ async def test_an_edited_export_with_new_hashes_does_not_fit_the_checkpoint(tale
 
     rows = [json.loads(line) for line in await _exported(tale)]
     rows[8]["body"] = rows[8]["body"].replace("eve", "ada")
-    forged = [json.dumps(row) for row in plain_rechained(rows)]
+    forged = [canonical(row) for row in plain_rechained(rows)]
     assert verify_export(forged, []).ok, "without a checkpoint a plain chain proves nothing about its author"
     report = verify_export(forged, [tale.checkpoint])
     assert report.bad_event == tale.checkpoint.seq

@@ -10,6 +10,7 @@ import pytest
 from gates import NOON, FixedClock
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import LedgerBroken, Unavailable
+from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.ledger import Ledger, View, Work
 from toolgate.ledger.verify import verify
 from toolgate.storage.port import Filter
@@ -50,7 +51,7 @@ async def test_what_is_appended_is_read_back_exactly(name: str, database: Databa
     ledger = await opened(database)
     rows = await write(ledger, note(AWKWARD[name], persona="ada", tool="t.look"), note("after"))
     assert await ledger.backend.rows(Filter()) == rows
-    assert json.loads(rows[0].body).get("rationale", "") == AWKWARD[name]
+    assert (await whole_body(ledger.backend, rows[0])).get("rationale", "") == AWKWARD[name]
     assert (await verify(ledger.backend, KEYS)).ok
 
 
@@ -347,3 +348,20 @@ async def test_its_size_grows_with_what_it_holds(database: Database, opened: Ope
     for _ in range(3):
         await write(ledger, note(json.dumps([str(n) for n in range(30_000)])))
     assert await ledger.backend.size() > before
+
+
+async def test_the_whole_of_a_long_event_is_kept_beside_the_journal_within_a_budget(
+    sql_database: SqlDatabase, opened: Opener
+) -> None:
+    ours, theirs = await opened(sql_database), await opened(sql_database)
+    ours.allowance = ours.allowance._replace(kept=250_000)
+    rows = [(await write(ours, note(f"{n}" + "x" * 100_000, persona="ada")))[0] for n in range(12)]
+    await write(ours, note("y" * 100_000, persona="bob"))
+    kept = [row.seq for row in rows if await theirs.backend.attachment(row.seq) is not None]
+    assert kept == [11, 12]
+    assert [(one.persona, one.events) for one in await theirs.backend.attachments()] == [
+        ("ada", 2),
+        ("bob", 1),
+    ]
+    assert (await whole_body(theirs.backend, rows[-1]))["rationale"].startswith("11x")
+    assert (await verify(theirs.backend, KEYS)).ok

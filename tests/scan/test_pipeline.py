@@ -194,8 +194,6 @@ async def test_our_own_secrets_are_found_by_the_vault_that_holds_them(root: Path
         assert rules(asked) == ["vault"]
         assert asked.data["findings"][0]["excerpt"] == "the value of db"
         assert "horse" not in await everything(gate)
-        (question,) = await gate.approvals()
-        assert "horse" not in str(question)
 
 
 def planned(root: Path) -> list[toolgate.Tool]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import getpass
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolgate.consent.works import AnswerWork, AskWork, RevokeWork, Scope, close_due
 from toolgate.core.clock import SECOND
 from toolgate.core.effects import Effects
-from toolgate.core.errors import Denied, Expired, NotFound
+from toolgate.core.errors import CallError, Denied, Expired, NotFound, Unavailable
 from toolgate.core.event import Paused, Resumed
 from toolgate.core.ports import Channel, Notice, Question
+from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.ledger import Ledger, View, Work, all_questions
 from toolgate.ledger.state import Grant, Open, State, parsed
 from toolgate.storage.port import Filter, Row
@@ -147,18 +148,23 @@ class Desk:
     # --- for humans ---------------------------------------------------------------------------------------
 
     async def questions(self, include_approved: bool = False) -> list[Question]:
-        """Oldest first."""
+        """Oldest first. Of long ones only the beginning: `question` has all of one."""
         return (await self.page(0, include_approved=include_approved)).questions
 
     async def waiting(self) -> list[Question]:
-        """Open questions, oldest first."""
-        return await self.questions()
+        """Open questions, oldest first, each with every byte of it."""
+        return (await self.page(0, whole=True)).questions
 
     async def page(
-        self, limit: int, after: int = 0, include_approved: bool = False, persona: str = ""
+        self,
+        limit: int,
+        after: int = 0,
+        include_approved: bool = False,
+        persona: str = "",
+        whole: bool = False,
     ) -> Page:
         """So many questions that were asked after the event `after`, oldest first; 0 means all of them. Only those on
-        the page are read, unless one persona's are wanted."""
+        the page are read, unless one persona's are wanted; of long ones only the beginning, unless `whole`."""
         states = ("open", "approved") if include_approved else ("open",)
 
         def there(state: State, now: int) -> list[Open]:
@@ -169,15 +175,17 @@ class Desk:
             found = [one for one in there(state, now) if one.seq > after]
             return found[:limit] if limit else found
 
-        def read(state: State, now: int) -> Page:
+        def read(state: State, now: int) -> tuple[list[Open], int, int | None]:
             found, shown = there(state, now), on_page(state, now)
             more = bool(shown) and shown[-1].seq < found[-1].seq
-            return Page([as_question(one) for one in shown], len(found), shown[-1].seq if more else None)
+            return shown, len(found), shown[-1].seq if more else None
 
         def refs(state: State, now: int) -> Iterable[str]:
             return all_questions(state, now) if persona else [one.id for one in on_page(state, now)]
 
-        return await self.ledger.look(read, refs)
+        shown, total, following = await self.ledger.look(read, refs)
+        questions = [await self._whole(one) if whole else as_question(one) for one in shown]
+        return Page(questions, total, following)
 
     async def open_ids(self) -> list[str]:
         """Oldest first."""
@@ -188,15 +196,30 @@ class Desk:
         )
 
     async def question(self, ident: str) -> Question | None:
+        """One question with every byte of it, or with the `problem` that keeps it from being approved."""
         found = await self.ledger.look(
             lambda state, now: state.questions.get(ident), refs=lambda state, now: (ident,)
         )
-        return as_question(found) if found else None
+        return await self._whole(found) if found else None
+
+    async def _whole(self, found: Open) -> Question:
+        if "cut" not in found.body:
+            return as_question(found)
+        try:
+            return as_question(found, await whole_body(self.ledger.backend, found.row))
+        except CallError as error:
+            return replace(as_question(found), problem=error.message)
 
     async def answer(
         self, ident: str, approve: bool, *, by: str = "", channel: str = "library", reason: str = "",
         scope: Scope | None = None,
     ) -> str:  # fmt: skip
+        asked = await self.question(ident) if approve else None
+        if asked is not None and asked.problem:
+            raise Unavailable(
+                f"question {ident} cannot be approved, because it cannot be shown: {asked.problem}",
+                "refuse it, and let the call be made again",
+            )
         return await self.ledger.do(
             AnswerWork(ident, approve, by or whoami(), channel, reason, scope, self.settings.expires_s)
         )
@@ -241,8 +264,8 @@ def refusal(row: Row) -> Denied:
     )  # fmt: skip
 
 
-def as_question(item: Open) -> Question:
-    body: Any = item.body
+def as_question(item: Open, whole: Mapping[str, Any] | None = None) -> Question:
+    body: Any = item.body if whole is None else whole
     shown = body.get("shown") or body
     return Question(
         id=item.id,
@@ -251,7 +274,7 @@ def as_question(item: Open) -> Question:
         args=shown.get("args", {}),
         persona=item.row.persona,
         preview=shown.get("preview", ""),
-        effects=Effects(tuple(body["effects"]["reads"]), tuple(body["effects"]["writes"])),
+        effects=Effects(tuple(body["effects"].get("reads", ())), tuple(body["effects"].get("writes", ()))),
         reason=body["reason"],
         rule=body["rule"],
         asked_at=item.row.at,
@@ -266,6 +289,7 @@ def as_question(item: Open) -> Question:
         findings=tuple(body.get("findings", ())),
         secrets=body.get("secrets", {}),
         unkept=body.get("unkept", ""),
+        cut=body["cut"]["bytes"] if "cut" in body else 0,
     )
 
 

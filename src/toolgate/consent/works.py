@@ -12,10 +12,12 @@ from toolgate.core.canonical import canonical
 from toolgate.core.clock import SECOND
 from toolgate.core.decision import Decision
 from toolgate.core.effects import Effects
-from toolgate.core.errors import Conflict, InvalidArgs, NotAllowed, NotFound, RateLimited
+from toolgate.core.errors import Conflict, InvalidArgs, NotAllowed, NotFound, RateLimited, TooLarge
 from toolgate.core.event import Approved, Asked, Expired, Granted, Refused, Revoked
 from toolgate.core.finding import recorded
+from toolgate.ledger.attachments import ROW_BYTES
 from toolgate.ledger.ledger import DUE, View, Work, all_questions
+from toolgate.ledger.limits import USUAL, Allowance
 from toolgate.ledger.state import Grant, Open, State
 
 LONGEST = 366 * 24 * 3600
@@ -52,15 +54,16 @@ class AskWork(Work[str]):
     def __init__(
         self, call: Call, args: Mapping[str, Any], effects: Effects, decision: Decision, rights: str,
         preview: str, undoable: bool, expires_s: float, max_open: int, again: str = "",
-        repeats: Sequence[str] = (), secrets: Mapping[str, str] | None = None, shown: Mapping[str, Any] | None = None,
+        repeats: Sequence[str] = (), allowance: Allowance = USUAL, secrets: Mapping[str, str] | None = None,
+        shown: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.call, self.args, self.effects, self.decision = call, args, effects, decision
         self.rights, self.preview, self.undoable = rights, preview, undoable
         self.expires_s, self.max_open, self.again = expires_s, max_open, again
-        self.repeats, self.secrets = list(repeats), dict(secrets or {})
+        self.repeats, self.allowance, self.secrets = list(repeats), allowance, dict(secrets or {})
         self.whole = True
-        self.shown = shown
+        self.shown = dict(shown or {})
         """Arguments and preview as a human sees them, where the journal keeps less of them."""
 
     def refs(self, state: State, now: int) -> Iterable[str]:
@@ -81,6 +84,9 @@ class AskWork(Work[str]):
                 f"{call.persona} has {waiting} open questions, the most it may have",
                 "wait until a human has answered some: `toolgate approvals`",
             )
+        full = self.allowance.refusal(view.state, call.persona, view.now) or self._no_room(mine)
+        if full is not None:
+            raise full
         ident = new_id("q")
         view.emit(
             Asked(
@@ -90,12 +96,29 @@ class AskWork(Work[str]):
                 rule=self.decision.rule, rights=self.rights, reason=self.decision.reason,
                 expires=view.now + round(self.expires_s * SECOND), preview=self.preview,
                 undoable=self.undoable, channels=list(self.decision.channels), again=self.again or self._moved(mine),
-                trail=call.trail.words(), repeats=self.repeats, secrets=self.secrets, whole=self.whole, shown=dict(self.shown or {}),
+                trail=call.trail.words(), repeats=self.repeats, secrets=self.secrets, whole=self.whole, shown=self.shown,
+                request=call.request if self._long() else "",
                 findings=recorded(call.change.findings) if call.change else [],
                 unkept=call.change.unkept if call.change else "",
             )
         )  # fmt: skip
         return ident
+
+    def _long(self) -> bool:
+        return len(self.call.args_json) > ROW_BYTES // 8
+
+    def _no_room(self, mine: Sequence[Open]) -> RateLimited | None:
+        """All of an open question is kept until it is answered, so one persona may not have too much of it."""
+        kept = sum(question.body["cut"]["bytes"] for question in mine if "cut" in question.body)
+        size = len(self.call.args_json) + len(self.preview)
+        if kept + size <= self.allowance.kept or (not kept and size <= ROW_BYTES):
+            return None
+        return RateLimited(
+            f"the open questions of {self.call.persona} hold {kept:,} bytes, and this one has {size:,} more; "
+            f"limits.journal_bytes.kept allows {self.allowance.kept:,}",
+            "wait until a human has answered some (`toolgate approvals`), or send less",
+            data={"limit": "limits.journal_bytes.kept"},
+        )
 
     def _same(self, question: Open) -> bool:
         return bool(question.body["rule"] == self.decision.rule and question.body["rights"] == self.rights)
@@ -105,7 +128,9 @@ class AskWork(Work[str]):
         answered, or has the older question before them."""
         call, args = self.call, dict(self.args)
         for question in reversed(mine[-LOOK_BACK:]):
-            if question.row.tool != call.tool or question.body.get("args") != args:
+            body = question.body
+            alike = body["request"] == call.request if "request" in body else body.get("args") == args
+            if question.row.tool != call.tool or not alike:
                 continue
             since = "approved" if question.state == "approved" else "asked about"
             if question.body["definition"] != call.definition:
@@ -178,6 +203,12 @@ class AnswerWork(Work[str]):
         assert scope is not None
         _check(scope)
         check_scope(scope.args, scope.paths)
+        size = len(canonical([dict(scope.args), list(scope.paths)]).encode())
+        if size > ROW_BYTES // 2:
+            raise TooLarge(
+                f"the grant's conditions have {size:,} bytes, {ROW_BYTES // 2:,} are allowed",
+                "name fewer values, or use a glob",
+            )
         return Granted(
             persona=question.row.persona, tool=question.row.tool, ref=new_id("g"), by=self.by,
             channel=self.channel, expires=now + round(scope.seconds * SECOND),

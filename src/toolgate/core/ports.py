@@ -203,6 +203,10 @@ class Question:
     """Secrets of the vault that are named where their values stand, each with its fingerprint."""
     unkept: str = ""
     """Why it cannot be undone, where it otherwise could."""
+    cut: int = 0
+    """Where this holds only the beginning: bytes of the whole, which `Desk.question` loads."""
+    problem: str = ""
+    """Why the whole cannot be shown; then it cannot be approved."""
 
 
 class Channel(Protocol):

@@ -71,6 +71,13 @@ def loads_object(text: str | bytes, *, limit: int = MAX_BYTES) -> dict[str, Any]
     return value
 
 
+def in_ascii(text: str) -> str:
+    """The same JSON in ASCII: what is not can only stand in its strings."""
+    if text.isascii():
+        return text
+    return "".join(char if char.isascii() else json.dumps(char)[1:-1] for char in text)
+
+
 def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):

@@ -41,6 +41,20 @@ def by_whom(by: str, channel: str) -> str:
     return who if who.endswith(f" in {channel}") else f"{who} in {channel}"
 
 
+def cut_in_words(cut: Any) -> str:
+    """What a row leaves out of its long fields, and where that is."""
+    try:
+        fields = ", ".join(f"{name} ({size:,} bytes)" for name, size in cut["fields"].items())
+        kept = f"all of it is kept until {iso(cut['until'])}" if "until" in cut else "the rest is not kept"
+        if not fields:
+            return (
+                f"what a human was shown has more than this, {cut['bytes']:,} bytes, {cut['sha256']}; {kept}"
+            )
+        return f"only the beginning of {fields} is here; the whole had {cut['bytes']:,} bytes, {cut['sha256']}; {kept}"
+    except (KeyError, TypeError, AttributeError):
+        return json.dumps(cut, ensure_ascii=False, default=str)
+
+
 def grant_in_words(persona: str, tool: str, body: Mapping[str, Any], expires: int) -> str:
     """What a grant covers; `body` has the fields of a `granted` event."""
     limits = []

@@ -91,6 +91,8 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         full = blocked(view.state, rules.windows(flow.persona, flow.call.tool), view.now)
         if full is not None:
             return self._limit(*full)
+        if view.state.written and (much := self._too_much(view)) is not None:
+            return Stopped(much)
         if view.state.policy != rules.fingerprint:
             # the journal says which policy was in force before the first call that started under it
             view.emit(Configured(policy=rules.fingerprint, by=self.services.owners.me))
@@ -150,6 +152,9 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
             data={"retry_after_s": seconds, "limit": window.name},
         )
         return Stopped(error)
+
+    def _too_much(self, view: View) -> CallError | None:
+        return self.services.ledger.allowance.refusal(view.state, self.flow.persona, view.now)
 
     def _start(self, view: View, decision: Decision, ref: str) -> None:
         flow = self.flow

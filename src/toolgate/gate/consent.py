@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
@@ -75,8 +76,9 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
         AskWork(
             call, args, facts.effects, decision, rights, preview,
             tool.undoable and not (call.change and call.change.unkept), desk.settings.expires_s, desk.settings.max_open, flow.asked_again,
-            _repeats(flow), services.redactor.named(canonical(shown)),
-            None if shown == {"args": args, "preview": preview} else shown,
+            _repeats(flow), services.ledger.allowance, services.redactor.named(canonical(shown)),
+            # the number keeps a short secret from being guessed by the hash of what is kept of it
+            None if shown == {"args": args, "preview": preview} else shown | {"salt": secrets.token_hex(16)},
         )
     )  # fmt: skip
     flow.asked_again = ""

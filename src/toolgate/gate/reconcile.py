@@ -11,11 +11,12 @@ from typing import Any
 from pydantic import BaseModel
 
 from toolgate.core.context import Context
-from toolgate.core.errors import CallError
+from toolgate.core.errors import CallError, NotFound
 from toolgate.core.event import Committed, Failed, Unknown
 from toolgate.core.tool import Tool
 from toolgate.gate.deadline import Deadline
 from toolgate.gate.flow import Services
+from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.state import Live
 from toolgate.ledger.undone import undone_rows
@@ -34,15 +35,25 @@ async def what_happened(
         if body.get("change") and services.files is not None:
             return await services.files.settle(body["change"])
         if tool is not None and tool.reconcile is not None:
-            if args is None and MASK in str(body["args"]):
+            recorded = {} if args is not None else await _recorded_args(services, started)
+            if recorded is None:
+                return "unknown", "its arguments are no longer kept, so the tool cannot be asked"
+            if MASK in str(recorded):
                 return "unknown", "its secret arguments are not kept, so the tool cannot be asked"
-            return await _ask_tool(tool, args or tool.validate(body["args"]), started)
+            return await _ask_tool(tool, args or tool.validate(recorded), started)
     except Exception as error:
         log.exception("could not reconcile %s", started.call)
         return "unknown", f"reconciliation failed: {error}"
     if not body.get("effectful"):
         return "not", "it had no effects to lose"
     return "unknown", "the tool cannot tell"
+
+
+async def _recorded_args(services: Services, started: Row) -> dict[str, Any] | None:
+    try:
+        return dict((await whole_body(services.ledger.backend, started))["args"])
+    except NotFound:  # too long for the row, and too old
+        return None
 
 
 async def _ask_tool(tool: Tool, args: BaseModel, started: Row) -> tuple[str, str]:

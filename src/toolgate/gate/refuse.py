@@ -58,10 +58,18 @@ class Refusals:
         """Store one refusal, or only count it if too many came; also what a face refused before it was a call."""
         tally = self._tallies.setdefault(persona if self._known(persona) else "", Tally())
         if not tally.room():
-            tally.since = tally.since or self._services.ledger.clock.now()
-            tally.skipped += 1
+            self._count(tally)
             return None
-        return await self._write([*self._drain(persona, tally), make()])
+        before, since = tally.skipped, tally.since
+        event = await self._write([*self._drain(persona, tally), make()], persona)
+        if event is None:
+            tally.skipped, tally.since = tally.skipped + before, since or tally.since
+            self._count(tally)
+        return event
+
+    def _count(self, tally: Tally) -> None:
+        tally.since = tally.since or self._services.ledger.clock.now()
+        tally.skipped += 1
 
     def _known(self, persona: str) -> bool:
         """Made-up names share one tally: a flood of names is a flood."""
@@ -72,7 +80,7 @@ class Refusals:
 
     async def close(self) -> None:
         for persona, tally in self._tallies.items():
-            await self._write(self._drain(persona, tally))
+            await self._write(self._drain(persona, tally), None)
 
     def _drain(self, persona: str, tally: Tally) -> list[Event]:
         if not tally.skipped:
@@ -83,12 +91,15 @@ class Refusals:
         tally.skipped = tally.since = 0
         return [event]
 
-    async def _write(self, events: list[Event]) -> int | None:
+    async def _write(self, events: list[Event], persona: str | None) -> int | None:
+        """The number of the last one. Of a persona that has used up its bytes nothing is stored; it is counted."""
         if not events:
             return None
+        allowance = self._services.ledger.allowance
 
         def decide(view: View) -> None:
-            view.events.extend(events)
+            if persona is None or allowance.refusal(view.state, persona, view.now) is None:
+                view.events.extend(events)
 
         work = Work(decide, durable=False)
         try:
@@ -96,7 +107,7 @@ class Refusals:
         except CallError as error:
             log.warning("a refusal could not be recorded: %s", error.message)
             return None
-        return work.rows[-1].seq
+        return work.rows[-1].seq if work.rows else None
 
     def _event(self, flow: Flow, persona: str, error: CallError) -> Event:
         common: dict[str, Any] = {

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from toolgate.core.errors import CallError, Conflict, LedgerBroken, UnknownOutcome
+from toolgate.core.errors import CallError, Conflict, LedgerBroken, NotFound, UnknownOutcome
 from toolgate.core.result import Meta, Result
 from toolgate.gate.flow import Flow, Services
+from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.chain import fault_of
 from toolgate.ledger.ledger import View, Work
-from toolgate.storage.port import Filter
+from toolgate.storage.port import Filter, Row
 
 
 class ClaimWork(Work[tuple[Any, ...] | None]):
@@ -66,6 +68,16 @@ async def stored_result(services: Services, flow: Flow) -> bool:
     return True
 
 
+async def _answered(services: Services, flow: Flow, row: Row) -> Mapping[str, Any]:
+    try:
+        return await whole_body(services.ledger.backend, row)
+    except NotFound as error:
+        raise NotFound(
+            f"the call with the key {flow.key!r} has run ({row.call}), and its result is no longer kept: {error.message}",
+            "do not repeat it; look at what it did",
+        ) from None
+
+
 async def replay(services: Services, flow: Flow, claim: tuple[Any, ...]) -> Result:
     rows = await services.ledger.backend.rows(Filter(after=claim[4] - 1, before=claim[4] + 1))
     ledger = services.ledger
@@ -74,7 +86,7 @@ async def replay(services: Services, flow: Flow, claim: tuple[Any, ...]) -> Resu
             f"the stored result under the key {flow.key!r} is not what the journal says",
             "run `toolgate ledger verify`; somebody changed the database",
         )
-    body = json.loads(rows[0].body)
+    body = await _answered(services, flow, rows[0])
     assert flow.tool is not None
     meta = Meta(
         claim[1],

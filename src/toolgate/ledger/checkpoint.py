@@ -6,15 +6,17 @@ no longer contains a checkpoint's event was cut, rewritten or replaced by an old
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from toolgate.core import wire
 from toolgate.core.canonical import canonical
 from toolgate.core.clock import iso
-from toolgate.core.errors import InvalidArgs, LedgerBroken
+from toolgate.core.errors import CallError, InvalidArgs, LedgerBroken
 from toolgate.ledger.keys import Keys
 from toolgate.storage.port import Head
+
+FORMAT = "toolgate-checkpoint-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Checkpoint:
     project: str
     public_key: str
     signature: str = ""
-    format: str = "toolgate-checkpoint-1"
+    format: str = FORMAT
 
     @property
     def when(self) -> str:
@@ -46,21 +48,31 @@ def sign(head: Head, project: str, keys: Keys) -> Checkpoint:
     return Checkpoint(head.seq, head.hash, head.at, project, keys.public, signature)
 
 
+def _check_types(checkpoint: Checkpoint, data: dict[str, Any]) -> None:
+    """Exactly the fields, each of its type: what could be read in two ways proves nothing."""
+    for name, value in asdict(checkpoint).items():
+        if name not in data or type(value) is not (int if name in ("seq", "at") else str):
+            raise ValueError(f"{name} is missing or of the wrong type")
+    if checkpoint.format != FORMAT:
+        raise ValueError(f"its format is {checkpoint.format!r}, not {FORMAT!r}")
+
+
 def read(text: str, public_key: str = "") -> Checkpoint:
     """Parse and check the signature; with `public_key`, also that it is the right signer."""
     from cryptography.exceptions import InvalidSignature  # checkpoints are rare, starts are not
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        data: dict[str, Any] = json.loads(text)
+        data: dict[str, Any] = wire.loads_object(text)
         checkpoint = Checkpoint(**data)
+        _check_types(checkpoint, data)
         signer = Ed25519PublicKey.from_public_bytes(bytes.fromhex(checkpoint.public_key))
         signer.verify(bytes.fromhex(checkpoint.signature), checkpoint._signed())
     except InvalidSignature:
         raise LedgerBroken(
             "the checkpoint's signature is wrong", "get the checkpoint again from where it is kept"
         ) from None
-    except (ValueError, TypeError, KeyError) as error:
+    except (CallError, ValueError, TypeError, KeyError) as error:
         raise InvalidArgs(
             f"this is not a checkpoint: {error}", "give a file that `ledger checkpoint` wrote"
         ) from None

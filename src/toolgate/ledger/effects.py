@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import Conflict, LedgerBroken, NotFound, TooLarge
+from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.chain import fault_of
 from toolgate.ledger.ledger import Ledger
 from toolgate.storage.port import Filter, Row
@@ -29,6 +31,8 @@ class Effect:
 
     started: Row
     settled: Row
+    whole: Mapping[str, Any] | None = None
+    """All of what the first row recorded, where the row has only the beginning and the rest is kept."""
 
     @property
     def event(self) -> int:
@@ -36,7 +40,7 @@ class Effect:
 
     @cached_property
     def body(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = json.loads(self.started.body)
+        found: Mapping[str, Any] = self.whole or json.loads(self.started.body)
         return found
 
     @cached_property
@@ -80,7 +84,15 @@ class Effects:
         if started is None or settled is None:
             last = next((row.kind for row in reversed(rows) if row.kind != "expired"), "unknown")
             raise Conflict(f"event {ident} had no effect: its call is {last}", "there is nothing to undo")
-        return Effect(started, settled)
+        return await self.with_args(Effect(started, settled))
+
+    async def with_args(self, effect: Effect) -> Effect:
+        """A tool that is asked to take something back gets all of its arguments, or is not asked."""
+        if "cut" not in effect.body or effect.manifest:
+            return effect
+        with suppress(NotFound):
+            return replace(effect, whole=await whole_body(self._ledger.backend, effect.started))
+        return effect
 
     async def first(self, ident: str) -> int:
         """The event with which a call began, given by its id or by any of its events."""

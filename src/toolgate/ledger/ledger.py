@@ -14,14 +14,18 @@ from typing import Any, Generic, TypeVar
 
 from toolgate.core.clock import SECOND, Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, Unavailable
-from toolgate.core.event import Event, Rotated
+from toolgate.core.event import Archived, Asked, Event, Rotated
+from toolgate.ledger import attachments
 from toolgate.ledger.chain import check_head, check_key, fault_of, make_head, running_of, seal
 from toolgate.ledger.keys import Keys
-from toolgate.ledger.state import HORIZON, State, Windows
+from toolgate.ledger.limits import USUAL
+from toolgate.ledger.state import HORIZON, MINUTE, State, Windows
+from toolgate.storage.attachments import Attachment
 from toolgate.storage.port import (
     Backend,
     ClaimsOf,
     Head,
+    Heavy,
     Job,
     LoadTables,
     Query,
@@ -37,6 +41,8 @@ from toolgate.storage.port import (
 
 T = TypeVar("T")
 _text = methodcaller("text")
+_MAYBE = attachments.ROW_BYTES // 4
+"""Characters that a row always has room for: most are far shorter, and nothing more is asked about them."""
 SKEW = 60 * SECOND
 """How far the clock may stand behind the last event before nothing runs any more."""
 
@@ -73,6 +79,8 @@ class Work(Job, Generic[T]):
     rows: list[Row]
     """What it wrote, once it is committed."""
     _refs: Refs | None = None
+    attached: Sequence[Attachment] = ()
+    """The whole bodies of those rows that hold only their beginning."""
 
     def __init__(
         self, decide: Callable[[View], T] | None = None, *, durable: bool = True, refs: Refs | None = None
@@ -102,9 +110,13 @@ class Ledger:
         self.windows = windows or (lambda persona, tool: ())
         self.callers = 0
         """Calls under way in this process: a lone one need not wait to share a commit."""
+        self.allowance = USUAL
+        """What one persona may bring into the database."""
         self.reload_keys: Callable[[], Keys] | None = None
         self._state: State | None = None
         self._sealing = keys.current
+        self._archived = 0
+        """The last row that the transaction under way takes out."""
         self._floor = 0
         """The last event that is known to be written, also where the state is not: the journal never ends before it."""
         self.committed: list[Callable[[Sequence[Row]], None]] = []
@@ -152,6 +164,8 @@ class Ledger:
 
     def _transaction(self, works: Sequence[Work[Any]], head: Head) -> Transaction:
         rows: list[Row] = []
+        attached: list[Attachment] = []
+        self._archived = 0
         try:
             state = self._state
             if state is None or state.hash != head.hash or state.seq != head.seq:
@@ -169,13 +183,14 @@ class Ledger:
                     yield from self._read_questions(work, state, now)
                 if self._decide(work, state, now, claims):
                     rows += work.rows
+                    attached += work.attached
                     durable = durable or work.durable
             if rows:
                 changes, state.changes = state.changes, {}
                 live = state.running() if state.live else ""
                 standing = state.stands.sealed(self.keys, rows[-1][9])
                 head = make_head(rows[-1], self.keys, live, standing)
-                yield Write(rows, changes, head, durable)
+                yield Write(rows, changes, head, durable, attached, self.allowance.kept, self._archived)
         except BaseException:
             self._state = None  # it may hold what was never written
             raise
@@ -196,14 +211,25 @@ class Ledger:
         view = View(state, now, claims)
         try:
             work.value = work.decide(view)
-            texts = list(map(_text, view.events))
+            texts: list[Any] = list(map(_text, view.events))
+            for index, text in enumerate(texts):
+                event = view.events[index]
+                if (len(text) > _MAYBE or type(event) is Asked) and attachments.is_attached(event, text):
+                    texts[index] = attachments.shortened(view.events[index], text, now)
         except Exception as error:  # its caller's, not the batch's
             work.value, work.error = None, error
             return False
         work.rows = rows = []
+        if work.attached:
+            work.attached = ()  # of a guess that was wrong
         for event, text in zip(view.events, texts, strict=True):
+            known: Event | None = event
+            if type(text) is not str:  # then the state knows what others can know of it: what the row says
+                text, known = self._attach(work, state.seq + 1, event, text), None
             if type(event) is Rotated:  # sealed with the new key: the head always names the key in use
                 self._sealing = event.version
+            elif type(event) is Archived:
+                self._archived = event.last
             row = seal(
                 (
                     state.seq + 1, now, event.kind, event.call, event.persona, event.tool, event.conversation,
@@ -211,13 +237,23 @@ class Ledger:
                 ),
                 self.keys,
             )  # fmt: skip
-            state.apply(row, event)
+            state.apply(row, known)
             rows.append(row)
         for scope in work.scopes:  # a twin in the same batch must see the claim
             claim = state.changes.get(("claims", scope))
             if claim is not None:
                 claims[scope] = claim
         return bool(rows)
+
+    @staticmethod
+    def _attach(work: Work[Any], seq: int, event: Event, made: attachments.Shortened) -> str:
+        if made.expires:
+            size = len(made.whole.encode())
+            work.attached = [
+                *work.attached,
+                Attachment(seq, event.persona, made.expires, size, made.whole),
+            ]
+        return made.text
 
     # --- following the journal ---------------------------------------------------------------------------
 
@@ -279,6 +315,8 @@ class Ledger:
             _compare(state, table, tables[table])
         for at, persona, tool in (yield Recent(head.at - HORIZON)):
             state.count(at, persona, tool)
+        for at, persona, body in (yield Heavy(head.at - MINUTE)):
+            state.weigh(at, persona, body)
         yield Sweep(head.at)
         state.changes.clear()
         state.seq, state.at, state.hash = head.seq, head.at, head.hash

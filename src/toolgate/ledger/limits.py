@@ -1,15 +1,54 @@
-"""Sliding windows over the calls that really started, exact because they are counted inside the transaction."""
+"""Sliding windows over the calls that really started, and over the bytes of long rows; exact because they are counted
+inside the transaction."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from toolgate.core.clock import SECOND
+from toolgate.core.errors import RateLimited
 from toolgate.core.ports import Window
-from toolgate.ledger.state import State
+from toolgate.ledger.state import MINUTE, State
 
 _NONE: deque[int] = deque()
+
+
+class Allowance(NamedTuple):
+    """What one persona may bring into the database."""
+
+    per_minute: int
+    """Bytes of long rows, and of what is kept beside them, in a minute."""
+    kept: int
+    """Bytes of its open questions beside the journal."""
+
+    def refusal(self, state: State, persona: str, now: int) -> RateLimited | None:
+        wait = self.wait(state, persona, now) if persona in state.written else 0
+        if not wait:
+            return None
+        seconds = math.ceil(wait * 1000 / SECOND) / 1000
+        return RateLimited(
+            f"the calls of {persona} brought {state.written_by(persona, now):,} bytes into the ledger in the last "
+            f"minute; limits.journal_bytes.per_minute allows {self.per_minute:,}",
+            f"come back in {math.ceil(seconds * 10) / 10:.1f} s, and send less",
+            data={"retry_after_s": seconds, "limit": "limits.journal_bytes.per_minute"},
+        )
+
+    def wait(self, state: State, persona: str, now: int) -> int:
+        """Microseconds until there is room again; 0 if there is."""
+        used = state.written_by(persona, now)
+        if used < self.per_minute:
+            return 0
+        for at, size in state.written[persona]:
+            used -= size
+            if used < self.per_minute:
+                return at + MINUTE - now
+        return MINUTE
+
+
+USUAL = Allowance(8 * 1024 * 1024, 64 * 1024 * 1024)
 
 
 def blocked(state: State, windows: Sequence[Window], now: int) -> tuple[Window, int] | None:

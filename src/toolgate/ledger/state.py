@@ -16,12 +16,14 @@ from typing import Any
 from toolgate.core.clock import SECOND
 from toolgate.core.event import Event, Started
 from toolgate.core.ports import Window
+from toolgate.ledger.attachments import weight
 from toolgate.ledger.standing import Standing
-from toolgate.storage.port import Row, Tables
+from toolgate.storage.port import CUT, FREE, Row, Tables
 from toolgate.storage.schema import EMPTY_HASH, IN_MEMORY
 
 HORIZON = 3600 * SECOND
 """No limit looks back further."""
+MINUTE = 60 * SECOND
 KEY_LIFETIME = 48 * 3600 * SECOND
 Windows = Callable[[str, str], tuple[Window, ...]]
 
@@ -96,6 +98,8 @@ class State:
     doubts: dict[str, int] = field(default_factory=dict)
     """Calls whose outcome is unknown, until somebody who knows resolves them."""
     recent: dict[str, deque[int]] = field(default_factory=dict)
+    written: dict[str, deque[tuple[int, int]]] = field(default_factory=dict)
+    """What each persona's long rows brought into the database in the last minute: (at, bytes)."""
     claims: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     policy: str = ""
     changes: dict[tuple[str, Any], tuple[Any, ...] | None] = field(default_factory=dict)
@@ -116,6 +120,8 @@ class State:
     def apply(self, row: Row, event: Event | None = None) -> None:
         """Take one row in. `event` saves parsing where the caller has just made it."""
         self.seq, self.at, self.hash = row[0], row[1], row[12]
+        if self.windows is not None and (len(row[10]) > FREE or CUT in row[10]):
+            self.weigh(row[1], row[4], row[10])
         handler = _HANDLERS.get(row[2])
         if handler is not None:
             handler(self, row, event)
@@ -152,6 +158,20 @@ class State:
             times.append(at)
             while times[0] <= old:
                 times.popleft()
+
+    def weigh(self, at: int, persona: str, body: str) -> None:
+        """Remember what a long row brought into the database."""
+        self.written.setdefault(persona, deque()).append((at, weight(body)))
+        self.written_by(persona, at)
+
+    def written_by(self, persona: str, now: int) -> int:
+        """Bytes of the persona's long rows in the last minute."""
+        rows = self.written.get(persona)
+        if not rows:
+            return 0
+        while rows and rows[0][0] <= now - MINUTE:
+            rows.popleft()
+        return sum(size for _, size in rows)
 
     def tables(self) -> dict[str, dict[Any, tuple[Any, ...]]]:
         """The projections as the database should hold them."""

@@ -17,7 +17,7 @@ from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.state import State, parsed
 from toolgate.storage.port import Backend, Head, Row
-from toolgate.storage.schema import PROJECTIONS
+from toolgate.storage.schema import EMPTY_HASH, PROJECTIONS
 
 Progress = Callable[[int, int], None]
 
@@ -32,8 +32,20 @@ class Report:
     fault: str = ""
     fix: str = ""
     checkpoints: int = 0
+    first: int = 1
+    """The first event that was checked; those before it are in an archive."""
+    signed_to: int = 0
+    """The last event that a checkpoint covers: with all before it, it was there when it was signed."""
+    archived_to: int = 0
+    """The last event that is in an archive which was not given."""
+    in_archive: int = 0
+    """Checkpoints of events in there, which therefore were not checked."""
     keyed: bool = True
     counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def last(self) -> int:
+        return self.first + self.events - 1
 
     @property
     def ok(self) -> bool:
@@ -48,6 +60,11 @@ class Report:
             "fault": self.fault,
             "fix": self.fix,
             "checkpoints": self.checkpoints,
+            "first": self.first,
+            "signed_to": self.signed_to,
+            "unsigned": max(self.last - max(self.signed_to, self.first - 1), 0),
+            "archived_to": self.archived_to,
+            "checkpoints_in_archive": self.in_archive,
             "keyed": self.keyed,
         }
 
@@ -55,11 +72,23 @@ class Report:
 class Chain:
     """Follows rows from the first on; the same for a database and for an export."""
 
-    def __init__(self, keys: Keys | None, checkpoints: Iterable[Checkpoint] = ()) -> None:
+    def __init__(
+        self,
+        keys: Keys | None,
+        checkpoints: Iterable[Checkpoint] = (),
+        begin: tuple[int, str] = (0, EMPTY_HASH),
+    ) -> None:
         self.keys = keys
         self.state = State(keep_claims=True)
         self.report = Report(keyed=keys is not None)
         self._key = 0
+        self.state.seq, self.state.hash = begin
+        self.report.first = begin[0] + 1
+        self.archived: list[Mapping[str, Any]] = []
+        """What the rows say of archives."""
+        self.begun = begin[1]
+        self._open = begin[0] == 0
+        """Whether the first row may be a later one, after an archive that a row must name then."""
         self._awaited: dict[int, list[Checkpoint]] = {}
         for checkpoint in checkpoints:
             self._awaited.setdefault(checkpoint.seq, []).append(checkpoint)
@@ -67,6 +96,8 @@ class Chain:
     def take(self, rows: Iterable[Row]) -> bool:
         state, keys, awaited = self.state, self.keys, self._awaited
         for row in rows:
+            if self._open:
+                self._begin_at(row)
             seq = state.seq + 1
             fault = "" if sound(row, seq, state.hash, keys) else fault_of(row, seq, state.hash, keys)
             if not fault and (
@@ -78,9 +109,19 @@ class Chain:
             if fault:
                 return self.fail(seq, fault)
             state.apply(row)
+            if row[2] == "archived":
+                self.archived.append(parsed(row))
         state.changes.clear()
-        self.report.events, self.report.head = state.seq, state.hash
+        self.report.events, self.report.head = state.seq - self.report.first + 1, state.hash
         return True
+
+    def _begin_at(self, row: Row) -> None:
+        """The rows before it may be in an archive; then one of those that follow says so, and `finish` asks for it."""
+        self._open = False
+        if isinstance(row.seq, int) and row.seq > 1:
+            self.state.seq, self.state.hash = row.seq - 1, row.prev
+            self.begun = row.prev
+            self.report.first, self.report.archived_to = row.seq, row.seq - 1
 
     def _unusual(self, row: Row) -> str:
         if row.at < self.state.at:
@@ -98,6 +139,7 @@ class Chain:
             if checkpoint.hash != row.hash:
                 return f"it is not the event that the checkpoint of {checkpoint.when} signed"
             self.report.checkpoints += 1
+            self.report.signed_to = max(self.report.signed_to, row.seq)
         return ""
 
     def _claimed_twice(self, row: Row) -> str:
@@ -108,13 +150,31 @@ class Chain:
         return f"it runs again what its key had claimed for {claim[1]}"
 
     def finish(self) -> bool:
+        base = self.report.archived_to
+        if base and not self._continues(base):
+            return self.fail(
+                1,
+                f"event 1 is missing: the first one is event {base + 1}, and no event says that an archive ends before it",
+                "somebody cut the beginning off; restore a backup",
+            )
         for seq, waiting in sorted(self._awaited.items()):
+            if seq <= base:
+                if seq == base and not all(self._signed(one) for one in waiting):
+                    return self.fail(seq, f"the checkpoint of {waiting[0].when} signed another event {seq}")
+                self.report.in_archive += len(waiting)
+                continue
             return self.fail(
                 seq,
                 f"the ledger ends at event {self.state.seq}, but the checkpoint of {waiting[0].when} saw event {seq}",
                 "an older copy was restored, or the end was cut off",
             )
         return True
+
+    def _continues(self, base: int) -> bool:
+        return any(one["last"] == base and one["hash"] == self.begun for one in self.archived)
+
+    def _signed(self, checkpoint: Checkpoint) -> bool:
+        return checkpoint.hash == self.begun
 
     def fail(self, seq: int | None, fault: str, fix: str = "") -> bool:
         self.report.bad_event, self.report.fault = seq, fault
@@ -128,8 +188,12 @@ async def verify(
     checkpoints: Iterable[Checkpoint] = (),
     progress: Progress | None = None,
     now: int = 0,
+    archives: Iterable[Iterable[Row]] = (),
 ) -> Report:
+    """With the rows of `archives`, in order, the whole chain from event 1 on."""
     chain = Chain(keys, checkpoints)
+    if not all(chain.take(rows) for rows in archives):
+        return chain.report
     async with backend.snapshot() as snapshot:
         head = await snapshot.head()
         if await _take_all(chain, snapshot.scan(), head, progress) and chain.finish():

@@ -162,6 +162,16 @@ class RateSpec(Strict):
     """At most this many calls at once, then as fast as `per_minute`. Absent: no shaping."""
 
 
+class BytesSpec(Strict):
+    """What the calls of one persona may bring into the ledger. A row's first 4 KiB count for nothing here: how many of
+    those there are is what the other limits say."""
+
+    per_minute: Annotated[int, Field(ge=1, le=1 << 40, strict=True)] = 8 * 1024 * 1024
+    """Bytes of rows, and of what is kept beside them, in any minute."""
+    kept: Annotated[int, Field(ge=1, le=1 << 40, strict=True)] = 64 * 1024 * 1024
+    """Bytes beside the journal: for open questions, and once more for all else."""
+
+
 class LimitsSpec(Strict):
     """Whose calls are counted. Absent altogether: the profile `roomy`, as `init` writes it."""
 
@@ -170,6 +180,7 @@ class LimitsSpec(Strict):
     persona: RateSpec = RateSpec()
     tool: dict[Annotated[str, _one(tool_glob)], RateSpec] = Field(default_factory=dict)
     """Per persona and tool glob; the tools that one glob matches share its window."""
+    journal_bytes: BytesSpec = BytesSpec()
 
 
 class ScanSpec(Strict):

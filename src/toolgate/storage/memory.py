@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from toolgate.storage import executions, schema
+from toolgate.storage.attachments import Attachment, Grown, Held
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.port import (
     ClaimsOf,
     Filter,
     Fold,
     Head,
+    Heavy,
     Job,
     LoadTables,
     Query,
@@ -27,6 +29,7 @@ from toolgate.storage.port import (
     Sweep,
     Tables,
     Write,
+    is_heavy,
 )
 
 
@@ -42,6 +45,7 @@ class MemoryBackend:
         self._head = Head(0, 0, 0, schema.EMPTY_HASH, "")
         self._executions: list[ExecutionRow] = []
         self._sums: dict[int, Sum] = {}
+        self.attached: dict[int, Attachment] = {}
         self._tables: dict[str, dict[Any, tuple[Any, ...]]] = {name: {} for name in schema.PROJECTIONS}
 
     async def begun(self) -> bool:
@@ -76,31 +80,59 @@ class MemoryBackend:
             case ClaimsOf(scopes):
                 return [row for row in self.journal if row.claim and row.claim in scopes]
             case RowsAfter(seq):
-                return self.journal[seq:]
+                return self._after(seq)
             case RowsOf(refs):
                 wanted = frozenset(refs)
                 return [row for row in self.journal if row.ref and row.ref in wanted]
             case RowAt(seq):
-                return self.journal[seq - 1] if 0 < seq <= len(self.journal) else None
+                return next((row for row in self._after(seq - 1)[:1] if row.seq == seq), None)
             case Recent(since):
                 return [
                     (r.at, r.persona, r.tool) for r in self.journal if r.at > since and r.kind == "started"
                 ]
+            case Heavy(since):
+                return [(r.at, r.persona, r.body) for r in self.journal if r.at > since and is_heavy(r.body)]
             case Sweep(at):
+                self._let_go(at)
                 claims = self._tables["claims"]
                 self._tables["claims"] = {scope: row for scope, row in claims.items() if row[5] > at}
                 return None
             case LoadTables():
                 return {name: dict(self._tables[name]) for name in schema.IN_MEMORY}
 
+    def _after(self, seq: int) -> list[Row]:
+        before = self.journal[0].seq - 1 if self.journal else 0
+        return self.journal[max(seq - before, 0) :]
+
     def _write(self, write: Write) -> None:
         self.journal.extend(write.rows)
+        if write.archived:
+            self.journal[:] = self._after(write.archived)
+            self.attached = {seq: one for seq, one in self.attached.items() if seq > write.archived}
+            self._answer(Sweep(write.head.at))
         self._head = write.head
         for (table, key), row in write.changes.items():
             if row is None:
                 self._tables[table].pop(key, None)
             else:
                 self._tables[table][key] = row
+        if write.attached:
+            self.attached |= {one.seq: one for one in write.attached}
+            self._let_go(write.head.at)
+            for persona in {one.persona for one in write.attached}:
+                self._fit(persona, write.budget)
+
+    def _let_go(self, now: int) -> None:
+        asked = {row[1] for row in self._tables["questions"].values()}
+        self.attached = {seq: one for seq, one in self.attached.items() if one.expires > now or seq in asked}
+
+    def _fit(self, persona: str, budget: int) -> None:
+        asked = {row[1] for row in self._tables["questions"].values()}
+        for seq, one in sorted(self.attached.items(), reverse=True):
+            if one.persona == persona and seq not in asked:
+                budget -= one.bytes
+                if budget < 0:
+                    del self.attached[seq]
 
     async def head(self) -> Head:
         return self._head
@@ -117,7 +149,7 @@ class MemoryBackend:
         yield copy
 
     async def scan(self, after: int = 0, batch: int = 5000) -> AsyncIterator[list[Row]]:
-        rows = self.journal[after:]
+        rows = self._after(after)
         for start in range(0, len(rows), batch):
             yield rows[start : start + batch]
 
@@ -135,6 +167,23 @@ class MemoryBackend:
 
     async def keep_sums(self, sums: Sequence[Sum]) -> None:
         self._sums.update({one.number: one for one in sums})
+
+    async def attachment(self, seq: int) -> str | None:
+        found = self.attached.get(seq)
+        return found.body if found else None
+
+    async def grown(self, since: int) -> list[Grown]:
+        by: dict[str, list[int]] = {}
+        for row in self.journal:
+            if row.at >= since:
+                by.setdefault(row.persona, []).append(len(row.body) + 192)
+        return [Grown(persona, len(sizes), sum(sizes)) for persona, sizes in sorted(by.items())]
+
+    async def attachments(self) -> list[Held]:
+        by: dict[str, list[int]] = {}
+        for one in self.attached.values():
+            by.setdefault(one.persona, []).append(one.bytes)
+        return [Held(persona, len(sizes), sum(sizes)) for persona, sizes in sorted(by.items())]
 
     async def add_execution(self, row: ExecutionRow, keep: Keep) -> None:
         last = self._executions[-1].seq if self._executions else 0

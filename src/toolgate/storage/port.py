@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from toolgate.storage.attachments import Attachment, Grown, Held
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 
 
@@ -59,6 +60,16 @@ class Sum(NamedTuple):
     body: str
 
 
+FREE = 4096
+"""Characters of a row's body that count for no limit of bytes: as many rows of that size may be as calls may."""
+CUT = '"cut":{"bytes":'
+"""How the body of a row begins to say that it holds only the beginning of what was recorded."""
+
+
+def is_heavy(body: str) -> bool:
+    return len(body) > FREE or CUT in body
+
+
 Tables = Mapping[str, Mapping[Any, tuple[Any, ...]]]
 """Projections: table → key → row. The key is the row's first column."""
 
@@ -90,6 +101,13 @@ class Recent:
 
 
 @dataclass(frozen=True, slots=True)
+class Heavy:
+    """(at, persona, body) of the long rows since then, in order: what `limits.journal_bytes` counts."""
+
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimsOf:
     """The rows that claim these idempotency scopes; answered with a list of Row, in order."""
 
@@ -105,7 +123,8 @@ class RowAt:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Drop idempotency claims that ended before `at`; answered with None. The journal keeps their history."""
+    """Drop idempotency claims that ended before `at`, and attachments; answered with None. The journal keeps their
+    history."""
 
     at: int
 
@@ -118,9 +137,15 @@ class Write:
     changes: Mapping[tuple[str, Any], tuple[Any, ...] | None]
     head: Head
     durable: bool
+    attached: Sequence[Attachment] = ()
+    """Whole bodies of rows that hold only their beginning, in the same transaction."""
+    budget: int = 0
+    """Bytes of them that one persona may have, open questions aside."""
+    archived: int = 0
+    """The last row that goes, because it is in an archive; with expired claims, which only it could explain."""
 
 
-Query = RowsAfter | RowsOf | LoadTables | Recent | ClaimsOf | RowAt | Sweep | Write
+Query = RowsAfter | RowsOf | LoadTables | Recent | Heavy | ClaimsOf | RowAt | Sweep | Write
 Transaction = Generator[Query, Any, None]
 
 
@@ -251,6 +276,20 @@ class Backend(Protocol):
 
     async def keep_sums(self, sums: Sequence[Sum]) -> None:
         """Keep them, in place of others of these blocks. May be lost."""
+        ...
+
+    # --- attachments: beside the journal, under no chain, trimmed --------------------------------------------
+
+    async def attachment(self, seq: int) -> str | None:
+        """The whole body of this event, if it is still kept."""
+        ...
+
+    async def grown(self, since: int) -> list[Grown]:
+        """Events and bytes that each persona brought since then."""
+        ...
+
+    async def attachments(self) -> list[Held]:
+        """How much is kept for whom."""
         ...
 
     # --- code_executions: beside the journal, under no chain, trimmed ----------------------------------------

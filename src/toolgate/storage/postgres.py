@@ -13,7 +13,8 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from toolgate.core.errors import CallError, Unavailable
-from toolgate.storage import executions, postgres_sql, schema
+from toolgate.storage import attachments, executions, postgres_sql, schema
+from toolgate.storage.attachments import Grown, Held
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.faults import from_postgres, is_lost
 from toolgate.storage.port import Filter, Fold, Head, Job, Row, Sum, Tables
@@ -138,7 +139,7 @@ class PostgresBackend:
         return await self._select(read)
 
     async def size(self) -> int:
-        names = ["journal", "head", "code_executions", *schema.PROJECTIONS]
+        names = ["journal", "head", "code_executions", "attachments", *schema.PROJECTIONS]
         return int(await self._select(lambda db: db.fetchval(postgres_sql.SIZE, names)) or 0)
 
     @asynccontextmanager
@@ -183,6 +184,20 @@ class PostgresBackend:
 
     async def keep_sums(self, sums: Sequence[Sum]) -> None:
         await self._select(lambda db: db.executemany(schema.KEEP_SUM.format("$1", "$2", "$3"), sums))
+
+    # --- attachments -------------------------------------------------------------------------------------
+
+    async def attachment(self, seq: int) -> str | None:
+        sql = attachments.SELECT.format("$1")
+        found = await self._select(lambda db: db.fetchval(sql, seq))
+        return None if found is None else str(found)
+
+    async def grown(self, since: int) -> list[Grown]:
+        sql = attachments.GROWN.format("at >= $1")
+        return [Grown(*row) for row in await self._select(lambda db: db.fetch(sql, since))]
+
+    async def attachments(self) -> list[Held]:
+        return [Held(*row) for row in await self._select(lambda db: db.fetch(attachments.KEPT))]
 
     # --- code_executions ---------------------------------------------------------------------------------
 

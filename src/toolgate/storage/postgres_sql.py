@@ -11,10 +11,13 @@ from functools import cache
 from typing import Any
 
 from toolgate.core.errors import LedgerBroken
-from toolgate.storage import schema
+from toolgate.storage import attachments, schema
 from toolgate.storage.port import (
+    CUT,
+    FREE,
     ClaimsOf,
     Head,
+    Heavy,
     LoadTables,
     Query,
     Recent,
@@ -68,7 +71,11 @@ async def answer(db: Any, query: Query) -> Any:
         case Recent(since):
             sql = "SELECT at, persona, tool FROM journal WHERE at > $1 AND kind = 'started' ORDER BY seq"
             return [tuple(row) for row in await db.fetch(sql, since)]
+        case Heavy(since):
+            sql = "SELECT at, persona, body FROM journal WHERE at > $1 AND (length(body) > $2 OR strpos(body, $3) > 0) ORDER BY seq"
+            return [tuple(row) for row in await db.fetch(sql, since, FREE, CUT)]
         case Sweep(at):
+            await db.execute(attachments.DUE.format("$1"), at)
             await db.execute("DELETE FROM claims WHERE expires <= $1", at)
             return None
         case LoadTables():
@@ -113,6 +120,20 @@ def write_statement(write: Write, head: Head) -> tuple[str, list[Any]]:
         values += zip(*rows, strict=True)
     values += drops.values()
     return _statement(tuple(puts), tuple(drops)), values
+
+
+async def write_beside(db: Any, write: Write) -> None:
+    """What one statement does not do; only under the lock."""
+    if write.archived:  # the trigger is there again when anybody else can write
+        await db.execute("ALTER TABLE journal DISABLE TRIGGER journal_no_change")
+        await db.execute("DELETE FROM journal WHERE seq <= $1", write.archived)
+        await db.execute("ALTER TABLE journal ENABLE ALWAYS TRIGGER journal_no_change")
+        await db.execute("DELETE FROM attachments WHERE seq <= $1", write.archived)
+        await db.execute("DELETE FROM claims WHERE expires <= $1", write.head.at)
+    if write.attached:
+        await db.executemany(attachments.insert("$"), write.attached)
+        for sql, values in attachments.trims(write.attached, write.head.at, write.budget, "$"):
+            await db.execute(sql, *values)
 
 
 def _notice(rows: Sequence[Row]) -> str:

@@ -128,6 +128,7 @@ class Writer:
             written = await db.fetchrow(sql, *values)
             if written is None:
                 raise LedgerBroken("the head moved while it was locked", "run `toolgate ledger verify`")
+            await postgres_sql.write_beside(db, write)
             if await db.execute("COMMIT") != "COMMIT":
                 raise Unavailable("PostgreSQL rolled the transaction back", "try again")
         except ERRORS as error:
@@ -167,6 +168,8 @@ class Writer:
         raise Elsewhere  # the ledger reads the journal: only the lock makes many answers one picture
 
     async def _write_alone(self, db: Any, write: Write, head: Head) -> Head:
+        if write.attached or write.archived:
+            raise Elsewhere  # more than one statement
         sql, values = postgres_sql.write_statement(write, head)
         try:
             written = await db.fetchrow(sql, *values)

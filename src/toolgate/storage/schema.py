@@ -1,7 +1,7 @@
 """The tables, once, for every dialect.
 
-`journal` is append-only; the projections of it are recomputed by `verify`; `code_executions` (executions.py) is under
-no chain and is trimmed. The first column of each projection is its key.
+`journal` is append-only; the projections of it are recomputed by `verify`; `code_executions` (executions.py) and
+`attachments` are under no chain and are trimmed. The first column of each projection is its key.
 """
 
 from __future__ import annotations

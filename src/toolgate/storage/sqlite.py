@@ -19,13 +19,15 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from toolgate.core.errors import Unavailable
-from toolgate.storage import executions, schema
+from toolgate.storage import attachments, executions, schema
+from toolgate.storage.attachments import Grown, Held
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.faults import from_sqlite
 from toolgate.storage.port import Filter, Fold, Head, Job, Row, Sum, Transaction
+from toolgate.storage.sqlite_place import Place
 from toolgate.storage.sqlite_schema import connect, migrate
 from toolgate.storage.sqlite_snapshot import SqliteSnapshot
-from toolgate.storage.sqlite_sql import Writer, read_head, rows_of
+from toolgate.storage.sqlite_sql import Writer, first_since, read_head, rows_of
 
 BUSY_MS = 10_000
 MAX_BATCH = 256
@@ -73,12 +75,16 @@ class SqliteBackend:
         try:
             await asyncio.to_thread(self._prepare)
             self._reader, here, there = await self._read(self._connect)
+            place = Place(self.path)
         except sqlite3.Error as error:
             self._readers.shutdown()
             raise from_sqlite(error, str(self.path)) from error
-        self._here = Writer(here)
+        except OSError as error:  # its files were taken away at once
+            self._readers.shutdown()
+            raise Unavailable(f"{error.filename}: {error.strerror}", "open the gate again") from error
+        self._here = Writer(here, place)
         self._thread = threading.Thread(
-            target=self._write_forever, args=(Writer(there),), name="toolgate-write", daemon=True
+            target=self._write_forever, args=(Writer(there, place),), name="toolgate-write", daemon=True
         )
         self._thread.start()
 
@@ -106,6 +112,9 @@ class SqliteBackend:
                 return False
             try:
                 head = here.begin(job.durable)
+            except Unavailable:
+                here.leave()
+                raise
             except sqlite3.Error:
                 here.leave()
                 return False  # another process is writing: wait for it on the thread, which also says what else is wrong
@@ -223,6 +232,21 @@ class SqliteBackend:
 
     async def keep_sums(self, sums: Sequence[Sum]) -> None:
         await self._select(lambda db: _keep_sums(db, sums))
+
+    # --- attachments -------------------------------------------------------------------------------------
+
+    async def attachment(self, seq: int) -> str | None:
+        found = await self._select(lambda db: db.execute(attachments.SELECT.format("?"), (seq,)).fetchone())
+        return found[0] if found else None
+
+    async def grown(self, since: int) -> list[Grown]:
+        sql = attachments.GROWN.format("seq >= ?")
+        return await self._select(
+            lambda db: [Grown(*row) for row in db.execute(sql, (first_since(db, since),))]
+        )
+
+    async def attachments(self) -> list[Held]:
+        return await self._select(lambda db: [Held(*row) for row in db.execute(attachments.KEPT)])
 
     # --- code_executions ---------------------------------------------------------------------------------
 

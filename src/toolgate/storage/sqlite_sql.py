@@ -8,11 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from toolgate.core.errors import LedgerBroken
-from toolgate.storage import schema
+from toolgate.storage import attachments, schema
 from toolgate.storage.port import (
+    CUT,
+    FREE,
     ClaimsOf,
     Filter,
     Head,
+    Heavy,
     LoadTables,
     Query,
     Recent,
@@ -25,6 +28,7 @@ from toolgate.storage.port import (
     Write,
 )
 from toolgate.storage.select import select_rows
+from toolgate.storage.sqlite_place import Place
 
 _NORMAL, _FULL = 1, 2
 COLUMNS = ", ".join(schema.JOURNAL)
@@ -49,8 +53,9 @@ class Writer:
     While nobody else writes, nothing is asked before a write: the ledger decides on the head we left, and the write
     moves the head only from there. After a wrong guess, which costs the ledger its state, we ask for twice as long."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, place: Place) -> None:
         self.db = db
+        self._place = place
         self._run = db.cursor().execute
         """One cursor for all statements: a new one for each takes as long as a short statement."""
         self._synchronous = _FULL
@@ -71,6 +76,7 @@ class Writer:
             self._run(f"PRAGMA synchronous = {wanted}")
             self._synchronous = wanted
         self._run("BEGIN IMMEDIATE")
+        self._place.check(self.db)
         head, self._left = self._left, None
         if head is not None and self._calm >= self._patience:
             self._guessed = True
@@ -125,6 +131,12 @@ class Writer:
             self.db.executemany(_INSERT, write.rows)
         if write.changes:
             _project(self.db, write.changes)
+        if write.archived:
+            _take_out(self.db, write.archived, write.head.at)
+        if write.attached:
+            self.db.executemany(attachments.insert("?"), write.attached)
+            for sql, values in attachments.trims(write.attached, write.head.at, write.budget, "?"):
+                run(sql, values)
         if run(_SET_HEAD, write.head + (head[0], head[3])).rowcount != 1:  # noqa: RUF005 - half the steps
             if self._guessed:
                 raise Elsewhere
@@ -139,6 +151,18 @@ class Writer:
         (version,) = self._run("PRAGMA data_version").fetchone()
         before, self._version = self._version, version
         return bool(version != before)
+
+
+def _take_out(db: sqlite3.Connection, last: int, now: int) -> None:
+    """Rows that are in an archive. The trigger is there again when anybody else can write."""
+    db.execute("DROP TRIGGER IF EXISTS journal_no_delete")
+    db.execute("DELETE FROM journal WHERE seq <= ?", (last,))
+    db.execute(
+        "CREATE TRIGGER journal_no_delete BEFORE DELETE ON journal "
+        "BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END"
+    )
+    db.execute("DELETE FROM attachments WHERE seq <= ?", (last,))
+    db.execute("DELETE FROM claims WHERE expires <= ?", (now,))
 
 
 def _answer(db: sqlite3.Connection, query: Query) -> Any:
@@ -160,7 +184,11 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
         case Recent(since):
             sql = "SELECT at, persona, tool FROM journal WHERE seq >= ? AND kind = 'started' ORDER BY seq"
             return db.execute(sql, (first_since(db, since + 1),)).fetchall()
+        case Heavy(since):
+            sql = "SELECT at, persona, body FROM journal WHERE seq >= ? AND (length(body) > ? OR instr(body, ?) > 0) ORDER BY seq"
+            return db.execute(sql, (first_since(db, since + 1), FREE, CUT)).fetchall()
         case Sweep(at):
+            db.execute(attachments.DUE.format("?"), (at,))
             db.execute("DELETE FROM claims WHERE expires <= ?", (at,))
             return None
         case LoadTables():
@@ -171,7 +199,8 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
 
 def first_since(db: sqlite3.Connection, at: int) -> int:
     """The number of the first event dated `at` or later, by halving: an index would cost every commit a page."""
-    low, high = 1, read_head(db).seq + 1
+    (first,) = db.execute("SELECT min(seq) FROM journal").fetchone()
+    low, high = first or 1, read_head(db).seq + 1
     while low < high:
         middle = (low + high) // 2
         row = db.execute("SELECT at FROM journal WHERE seq = ?", (middle,)).fetchone()

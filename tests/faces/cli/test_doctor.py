@@ -22,7 +22,7 @@ def test_a_healthy_project_has_nothing_but_ticks(cli: Cli) -> None:
     cli("call", "system.ping")
     done = cli("doctor", "--json")
     assert (done.code, set(states(done).values())) == (0, {"ok"})
-    assert {"python", "sqlite", "toolgate.yaml", "trust", "key", "database", "head", "clock", "journal mode", "disk",
+    assert {"python", "sqlite", "toolgate.yaml", "trust", "key", "database", "growth", "head", "clock", "journal mode", "disk",
             "permissions", "gate", "running calls", "unknown calls", "images", "open questions", "policy tests",
             "sandbox"} == set(states(done))  # fmt: skip
     shown = cli("doctor").out

@@ -37,6 +37,8 @@ class Asked(Event):
     """Arguments and preview as a human sees them, where that is more than is recorded."""
     whole: bool = False
     """Whether a human is shown all of it. A question of a version that masked by guesses does not say so."""
+    request: str = ""
+    """With long arguments: the digest without the Change, by which the same request is known again."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -63,6 +63,21 @@ class Rotated(Event):
 
 
 @dataclass(slots=True, kw_only=True)
+class Archived(Event):
+    """The oldest rows were moved into a file, in the transaction that wrote this. The journal goes on after `last`."""
+
+    kind: ClassVar[str] = "archived"
+    first: int
+    last: int
+    hash: str
+    """Of the row `last`: the first one that is left links to it."""
+    file: str
+    sha256: str
+    """Of the file."""
+    by: str
+
+
+@dataclass(slots=True, kw_only=True)
 class Vaulted(Event):
     """A human put a secret into the vault or took one out. Its name, never its value."""
 

@@ -147,7 +147,7 @@ async def _whole(desk: Desk, ident: str) -> str:
 
 async def _list(root: Path | None, limit: int, after: int) -> None:
     async with project.desk(root) as desk:
-        page = await desk.page(limit, after)
+        page = await desk.page(limit, after, whole=speech.mode.json)
         _print(page.questions)
     if page.next is not None:
         speech.note(f"{page.total:,} are open; the next ones: toolgate approvals --after {page.next}")

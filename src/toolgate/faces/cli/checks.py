@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from toolgate import app, config
+from toolgate import app, config, places
 from toolgate.app import Setup
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import ConfigError
@@ -34,6 +34,7 @@ from toolgate.record import Record
 from toolgate.sandboxspec import SandboxSpec
 from toolgate.storage.port import Filter
 
+MUCH_A_DAY = 1024 * 1024 * 1024
 LOW_DISK = 200 * 1024 * 1024
 SKEW = 60 * SECOND
 SERVER_SECONDS = 15.0
@@ -134,6 +135,11 @@ async def database(patient: Patient) -> AsyncIterator[Finding]:
     yield Finding(
         "ok", "database", f"{record.backend.name}, {head.seq} events, {await record.backend.size():,} bytes"
     )
+    gone = await places.compare(record)
+    if gone:
+        yield Finding("bad", "ledger", gone, places.FIX)
+    async for finding in _growth(record):
+        yield finding
     if record.keys is None:
         assert record.key_problem is not None
         yield Finding("bad", "head", record.key_problem.message, record.key_problem.fix)
@@ -152,6 +158,20 @@ async def database(patient: Patient) -> AsyncIterator[Finding]:
         )
     else:
         yield Finding("ok", "clock", "not behind the last event")
+
+
+async def _growth(record: Record) -> AsyncIterator[Finding]:
+    found = await record.growth("1day")
+    most = max(found["personas"], key=lambda one: one["bytes"], default=None)
+    if most is None:
+        return
+    told = f"{found['bytes']:,} bytes in a day, most of them by {most['persona'] or 'nobody'} ({most['bytes']:,})"
+    kept = sum(one["bytes"] for one in found["kept"])
+    told += f"; {kept:,} kept beside it" if kept else ""
+    much = found["bytes"] > MUCH_A_DAY
+    yield Finding(
+        "warn" if much else "ok", "growth", told, "`toolgate ledger archive DIR` moves old events into a file"
+    )
 
 
 async def journal_mode(patient: Patient) -> AsyncIterator[Finding]:

@@ -43,11 +43,14 @@ def show(
     ident: Annotated[
         str, typer.Argument(metavar="EVENT_OR_CALL", help="An event's number, a call's or a question's id.")
     ],
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Also what is kept beside the journal of long events.")
+    ] = False,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
     """Show the life of a call: every row, decision, who approved, hashes, links."""
-    project.run(ledger_pages.show(ident, root))
+    project.run(ledger_pages.show(ident, root, whole))
 
 
 @app.command(epilog="Example: toolgate ledger verify --checkpoint kept-elsewhere.json")
@@ -61,14 +64,43 @@ def verify(
     export: Annotated[
         Path | None, typer.Option("--export", help="Verify this export instead; needs no key.")
     ] = None,
+    archive: Annotated[
+        list[Path] | None,
+        typer.Option("--archive", help="An archive that comes before; oldest first. Repeatable."),
+    ] = None,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
     """Check every event, every seal and every projection. Exit 1 naming the first bad event."""
     files = checkpoint or []
     project.run(
-        proof.verify_file(export, files, public_key) if export else proof.verify(files, public_key, root)
+        proof.verify_file(export, files, public_key, archive or [])
+        if export
+        else proof.verify(files, public_key, archive or [], root)
     )
+
+
+@app.command(epilog="Example: toolgate ledger archive ~/backup/shop --keep 90")
+def archive(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the file goes.", file_okay=False)],
+    keep: Annotated[int, typer.Option("--keep", help="Days whose events stay in the ledger.", min=3)] = 30,
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """Move old events into a signed file and let the ledger go on after them. What is still needed stays."""
+    project.run(_archive(directory, keep, root))
+
+
+async def _archive(directory: Path, keep: int, root: Path | None) -> None:
+    async with project.gate(root) as gate:
+        made = await gate.archive(directory, keep)
+    data = made._asdict() | {"file": str(made.file), "checkpoint": str(made.checkpoint)}
+    if not speech.finish(data):
+        speech.say(f"events {made.first} to {made.last} are in {made.file}; event {made.event} says so")
+        speech.note(
+            f"keep it, and {made.checkpoint.name}: `ledger verify --archive {made.file}` proves the whole",
+            "dim",
+        )
 
 
 @app.command(epilog="Example: toolgate ledger export > ledger.jsonl")

@@ -15,7 +15,7 @@ from toolgate.core.errors import InvalidArgs
 from toolgate.core.event import BY_KIND
 from toolgate.faces.cli import idents, project, speech
 from toolgate.faces.cli.columns import Columns
-from toolgate.faces.words import by_whom
+from toolgate.faces.words import by_whom, cut_in_words
 from toolgate.record import Record
 from toolgate.storage.port import Filter, Row
 
@@ -132,9 +132,11 @@ def plain(row: Row) -> dict[str, Any]:
     return row._asdict() | {"at": iso(row.at), "body": body_of(row)}
 
 
-async def show(ident: str, root: Path | None) -> None:
+async def show(ident: str, root: Path | None, whole: bool = False) -> None:
     async with project.record(root) as record:
         rows = await record.life(await idents.whole(record.events, ident))
+        if whole:
+            rows = [row._replace(body=json.dumps(await record.whole(row))) for row in rows]
     if speech.finish([plain(row) for row in rows]):
         return
     speech.say(life_line(rows))
@@ -162,6 +164,8 @@ def _facts(row: Row) -> Iterator[tuple[str, object]]:
             yield name, speech.safe(value, lines=True)
         elif name == "expires":
             yield name, iso(value)
+        elif name == "cut":
+            yield name, cut_in_words(value)
         else:
             yield name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     yield "links to", row.prev

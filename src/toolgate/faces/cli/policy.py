@@ -17,7 +17,6 @@ from toolgate.core.decision import Verdict
 from toolgate.core.errors import InvalidArgs, NotFound, UnknownTool
 from toolgate.facade import Gate
 from toolgate.faces.cli import arguments, failures, idents, options, project, speech
-from toolgate.ledger.state import parsed
 from toolgate.policy.examples import run_examples
 from toolgate.policy.facts import facts_from
 from toolgate.policy.globs import tool_glob
@@ -114,7 +113,7 @@ async def _made(gate: Gate, ident: str) -> tuple[str, dict[str, Any], str]:
     if ident.isdigit():
         ident = next((row.call for row in await gate.events(Filter(after=int(ident) - 1, limit=1))), ident)
     for row in await gate.events(Filter(call=ident, kinds=_FIRST, limit=1)):
-        return row.tool, dict(parsed(row).get("args", {})), row.persona
+        return row.tool, dict((await gate.whole(row)).get("args", {})), row.persona
     raise NotFound(f"no call {ident} is recorded", "give the tool and its arguments as they were")
 
 
@@ -180,8 +179,14 @@ async def _recorded(gate: Gate, since: int) -> Any:
     after = 0
     while rows := await gate.events(Filter(after=after, since=since, kinds=_FIRST, limit=_BATCH)):
         for row in rows:
-            body = parsed(row)
-            if row.call in seen or "args" not in body:
+            if row.call in seen:
+                continue
+            try:
+                body = await gate.whole(row)
+            except NotFound as error:  # on a piece of the arguments nothing is decided
+                speech.note(f"left out: {error.message}", "yellow")
+                continue
+            if "args" not in body:
                 continue
             seen.add(row.call)
             verdict = {"asked": "ask", "denied": "deny"}.get(row.kind) or body["decision"]

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from toolgate import config
+from toolgate import config, places
 from toolgate.core.errors import InvalidArgs, LedgerBroken
 from toolgate.faces.cli import project, speech
 from toolgate.ledger import checkpoint as checkpoints
+from toolgate.ledger.archive import sha256_of
 from toolgate.ledger.checkpoint import Checkpoint
-from toolgate.ledger.export import verify_export
+from toolgate.ledger.export import rows_in, verify_export
+from toolgate.ledger.state import parsed
 from toolgate.ledger.verify import Progress as Told
 from toolgate.ledger.verify import Report
 from toolgate.record import Record
+from toolgate.storage.port import Filter, Row
 
 
-async def verify(files: list[Path], public_key: str, root: Path | None) -> int:
+async def verify(files: list[Path], public_key: str, archives: list[Path], root: Path | None) -> int:
     async with project.record(root) as record:
         signer = public_key or (record.keys.public if record.keys else "")
         known = [*_remembered(record, signer), *_read_all(files, signer)]
@@ -29,8 +33,16 @@ async def verify(files: list[Path], public_key: str, root: Path | None) -> int:
                     f"the checkpoint of event {item.seq} belongs to another project ({item.project[:8]}…)",
                     "give a checkpoint of this project",
                 )
-        with _bar() as told:
-            report = await record.verify(known, told)
+        with _bar() as told, ExitStack() as stack:
+            report = await record.verify(known, told, [_lines(file, stack) for file in archives])
+        if report.ok and archives:
+            _check_files(report, archives, await record.events(Filter(kinds=("archived",), limit=100_000)))
+        if report.ok:
+            found = await places.compare(record)
+            if found:
+                report.fault, report.fix = found, places.FIX
+            else:
+                await places.remember(record)
         if report.ok and record.key_problem is not None:
             report.fault = (
                 f"the chain is whole, but its seals cannot be checked: {record.key_problem.message}"
@@ -39,11 +51,34 @@ async def verify(files: list[Path], public_key: str, root: Path | None) -> int:
     return _tell(report)
 
 
-async def verify_file(export: Path, files: list[Path], public_key: str) -> int:
+def _lines(file: Path, stack: ExitStack) -> Iterator[Row]:
+    try:
+        lines = stack.enter_context(file.open(encoding="utf-8", errors="surrogateescape", newline="\n"))
+    except OSError as error:
+        raise InvalidArgs(f"{str(file)!r} cannot be read: {error.strerror}", "give an archive") from None
+    return rows_in(lines, str(file))
+
+
+def _check_files(report: Report, archives: list[Path], rows: list[Row]) -> None:
+    """Each is the very file that a row of the ledger names by its hash."""
+    with ExitStack() as stack:  # the row that names an archive may be in a later one
+        older = [row for file in archives for row in _lines(file, stack) if row.kind == "archived"]
+    named = {parsed(row)["sha256"] for row in (*rows, *older)}
+    for file in archives:
+        if f"sha256:{sha256_of(file)}" not in named:
+            report.fault = f"no event of the ledger names {file} by its hash"
+            report.fix = "get the archive again from where it is kept"
+
+
+async def verify_file(export: Path, files: list[Path], public_key: str, archives: list[Path]) -> int:
     """Without project, key or trust: the plain chain, against what the checkpoints signed."""
     known = _read_all(files, public_key)
-    with export.open(encoding="utf-8", errors="surrogateescape") as lines:
-        report = verify_export(lines, known)
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(file.open(encoding="utf-8", errors="surrogateescape", newline="\n"))
+            for file in (*archives, export)
+        ]
+        report = verify_export(chain.from_iterable(opened), known)
     if not known and report.ok:
         speech.note(
             "no checkpoint given: the chain is whole in itself, but nobody vouches for where it ends",
@@ -58,6 +93,7 @@ async def verify_file(export: Path, files: list[Path], public_key: str) -> int:
 async def checkpoint(out: Path | None, root: Path | None) -> None:
     async with project.record(root) as record:
         signed = await record.checkpoint()
+        await places.remember(record)
     text = signed.as_json() + "\n"
     _remember(record.project, text)
     if out is not None:
@@ -120,6 +156,20 @@ def _bar() -> Iterator[Told | None]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
+def _coverage(report: Report) -> Iterator[str]:
+    """Which events somebody vouches for, and which only follow them."""
+    last, signed = report.last, report.signed_to
+    if report.archived_to:
+        yield f"  events 1 to {report.archived_to} are in an archive: `--archive FILE` checks them too"
+    if report.in_archive:
+        yield f"  {report.in_archive} checkpoint(s) signed events in there, and were not checked"
+    if signed:
+        yield f"  events {report.first} to {signed} are covered by a checkpoint"
+    if last > signed and (signed or not report.keyed):
+        after = f"events {max(signed + 1, report.first)} to {last}"
+        yield f"  {after} are not signed: they follow {'the checkpoint' if signed else 'nothing that is signed'}"
+
+
 def _tell(report: Report) -> int:
     if not speech.finish(report.as_dict(), ok=report.ok):
         if report.ok:
@@ -128,6 +178,8 @@ def _tell(report: Report) -> int:
             speech.say(
                 speech.safe("✓ ", "green") + speech.safe(f"{report.events} events: {seals} are right{also}")
             )
+            for line in _coverage(report):
+                speech.say(line)
         else:
             where = f"event {report.bad_event} is bad: " if report.bad_event is not None else ""
             speech.err().print(speech.safe("✗ ", "bold red") + speech.safe(where + report.fault))

@@ -38,6 +38,10 @@ def sentence(question: Question) -> str:
     shown = ", ".join(f"{name}={_short(value)}" for name, value in given.items())
     files = change_in_words(question.preview)
     asked = _who(question) + (f" with {shown}" if shown else "") + (f", to {files}" if files else "")
+    if question.cut:
+        asked += (
+            f"; this is its beginning, `toolgate approvals {question.id}` shows all {question.cut:,} bytes"
+        )
     return asked + (f"; asked again: {question.again}" if question.again else "")
 
 
@@ -72,6 +76,11 @@ def page(question: Question) -> Group:
         parts += [preview(_arguments(question)), Text()]
     if question.preview:
         parts += [safe("which would do", "bold"), Text(), _preview(question), Text()]
+    if question.problem:
+        parts += [
+            safe(f"only the beginning is shown, so it cannot be approved: {question.problem}", "bold red"),
+            Text(),
+        ]
     if question.findings:
         parts += [safe("in which was found", "bold red"), Text(), found(question.findings), Text()]
     if alike := lookalikes(question):

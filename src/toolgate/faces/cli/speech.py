@@ -13,6 +13,7 @@ from rich.highlighter import JSONHighlighter
 from rich.text import Text
 
 from toolgate.core.display import harmless, legible, visible
+from toolgate.core.wire import in_ascii
 from toolgate.faces.cli.columns import ENDLESS, Columns
 
 
@@ -74,9 +75,7 @@ def write_json(value: Any) -> None:
 
 def ascii_json(text: str) -> str:
     """The same JSON in ASCII: what is not can only stand in its strings."""
-    if text.isascii():
-        return text
-    return "".join(char if char.isascii() else json.dumps(char)[1:-1] for char in text)
+    return in_ascii(text)
 
 
 def finish(data: Any, *, ok: bool = True) -> bool:

@@ -52,10 +52,18 @@ async def _code(period: str, persona: str, root: Any) -> None:
 async def _stats(period: str, persona: str, root: Any) -> None:
     async with project.record(root) as record:
         usage = await record.stats(period, persona)
+        usage["growth"] = grown = await record.growth(period, persona)
     if speech.finish(usage):
         return
     since = f" since {usage['since']}" if usage["since"] else ""
     speech.say(f"{usage['period']}{since}", "dim")
+    speech.say(
+        f"the ledger grew by {grown['bytes']:,} bytes; the database has {grown['database_bytes']:,}", "dim"
+    )
+    for one in grown["personas"] if len(grown["personas"]) > 1 else ():
+        speech.say(
+            f"  {one['persona'] or '(nobody)'}: {one['bytes']:,} bytes in {one['events']:,} events", "dim"
+        )
     if not usage["personas"]:
         speech.say("nothing was called")
     for one in usage["personas"]:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from toolgate import config as configuration
+from toolgate import places
 from toolgate import trust as trusted
 from toolgate.config import Config
 from toolgate.faces.cli import failures, options, project, speech
@@ -45,9 +46,14 @@ def trust(
         if not yes and options.channel() == "terminal" and not _confirmed():
             speech.say(f"\n{place} is not trusted; nothing was recorded")
             raise typer.Exit(failures.REFUSED)
+    before = places.another(place, configuration.state_dir(), trusted.project_id(place))
+    if before:
+        speech.note(f"{before}; what it recorded is not in this one", "yellow")
     ident = trusted.trust(place, configuration.state_dir())
     project.make_key(place)
-    if speech.finish({"root": str(place), "trusted": True, "project": ident, "powers": found}):
+    if speech.finish(
+        {"root": str(place), "trusted": True, "project": ident, "powers": found, "before": before}
+    ):
         return
     speech.say(f"\n{place} is now trusted by this user; `toolgate trust --remove` takes it back")
 

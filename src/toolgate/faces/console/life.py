@@ -27,7 +27,7 @@ from toolgate.faces.console.question import (
     drawn,
     first,
 )
-from toolgate.faces.words import by_whom
+from toolgate.faces.words import by_whom, cut_in_words
 from toolgate.gate.redact import shown_diff
 from toolgate.ledger.chain import fault_of
 from toolgate.record import Record
@@ -228,6 +228,8 @@ def _step(gate: Gate, row: Row, body: dict[str, Any], last: bool) -> Step:
 def _fact(name: str, value: Any) -> str:
     if name == "expires" and isinstance(value, int):
         return iso(value)
+    if name == "cut":
+        return cut_in_words(value)
     return value[:FACT] if isinstance(value, str) else pieces.beginning(value, FACT)
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from toolgate.core.apart import apart
-from toolgate.core.errors import CallError, InvalidArgs, NotFound
+from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable
 from toolgate.core.ports import Question
 from toolgate.faces import pieces
 from toolgate.faces.console import granting
@@ -136,6 +136,10 @@ async def shown(
     asked = await console.gate.services.desk.question(ident)
     if asked is None or asked.state != "open" or asked.expires_at <= console.now:
         return {"view": None, "life": await life(console.gate, ident, console.painter), "trouble": trouble}
+    if asked.problem and trouble is None:
+        trouble = Unavailable(
+            f"this cannot be approved, because only its beginning can be shown: {asked.problem}", "refuse it"
+        )
     made = await view(asked, console.painter, whole=whole)
     made.read = made.too_large and who is not None and await apart(console.reading.read, reader(who), asked)
     before = await console.gate.events(Filter(persona=asked.persona, newest_first=True, limit=60))

@@ -69,7 +69,8 @@ async def _sorted(planner: Planner, effects: Sequence[Effect], *, named: bool) -
     choice = Choice()
     going = {effect.started.call for effect in effects} if named else set()
     undone = await planner.effects.undone(without=going)
-    for effect in sorted(effects, key=lambda effect: -effect.event):
+    for bare in sorted(effects, key=lambda effect: -effect.event):
+        effect = await planner.effects.with_args(bare)
         why = planner.hopeless(effect)
         if effect.event in undone:
             choice.skipped.append((effect, f"undone already, by event {undone[effect.event]}"))

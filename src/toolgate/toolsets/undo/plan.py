@@ -72,6 +72,8 @@ class Planner:
             if not tool.effects.writes:
                 return "it only read"
             return "it changed no files" if tool.plan else f"{name} has no way to take back what it did"
+        if "args" in effect.body.get("cut", {}).get("fields", ()):
+            return f"its arguments were too long to be kept for ever, so {name} cannot be asked"
         if MASK in canonical(effect.body["args"]):
             return f"its arguments were masked, so {name} cannot be asked"
         return ""

@@ -69,7 +69,7 @@ async def approvals(
 ) -> Json:
     """`next` is the cursor of the next page, null on the last one; `total` counts all that are open. What is longer than
     some pages is cut here, and has `cut`; the question by itself is whole."""
-    page = await here.gate.services.desk.page(limit, cursor)
+    page = await here.gate.services.desk.page(limit, cursor, whole=True)
     shown = await apart(list, map(shapes.listed, page.questions))
     return Json({"approvals": shown, "total": page.total, "next": page.next})
 
