@@ -20,8 +20,9 @@ _SHARE = 8
 _SEEN = 2048
 _IN_VAIN = float("-inf")
 
-Key = tuple[str, str]
-"""The digest of the call (tool, definition, arguments, persona), and the fingerprint of the policy."""
+Key = tuple[str | int, ...]
+"""The digest of the call (tool, definition, arguments, persona), the fingerprint of the policy, and which secrets there
+were: what was read before a value was set was not concealed."""
 
 
 @dataclass(frozen=True, slots=True)
