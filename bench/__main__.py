@@ -30,6 +30,7 @@ from bench.hostile import stalls
 from bench.javascript import javascript_program
 from bench.mcp import mcp
 from bench.measure import Line
+from bench.mix import mix
 from bench.opening import opening
 from bench.overhead import overhead
 from bench.parts import parts
@@ -39,7 +40,7 @@ from bench.search import search
 from bench.server import Postgres
 
 BENCHMARKS: dict[str, Benchmark] = {
-    "gate": overhead, "durable": durable, "crowd": crowd, "verify": proof, "growth": growth, "parts": parts,
+    "gate": overhead, "durable": durable, "crowd": crowd, "mix": mix, "verify": proof, "growth": growth, "parts": parts,
     "git": git, "search": search, "open": opening, "mcp": mcp,
     "stalls": stalls, "exec": exec_python, "javascript": javascript_program,
 }  # fmt: skip

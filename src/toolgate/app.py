@@ -113,7 +113,7 @@ async def _assemble(
     )
     stack.push_async_callback(desk.close)
     services = Services(
-        Registry(), live.current, ledger, desk, owners, redactor, _files(setup, stack, live, ledger),
+        Registry(), live.current, ledger, desk, owners, redactor, _files(setup, stack, live, ledger, vault),
         Budget(setup.config.budget.tokens, setup.config.budget.bytes),
         Timeouts(setup.config.timeouts.default_s, setup.config.timeouts.max_s, setup.config.timeouts.tool),
         Cache(setup.config.cache.bytes),
@@ -184,7 +184,9 @@ def _owners(setup: Setup, backend: Backend) -> Owners:
     return SoleOwner()
 
 
-def _files(setup: Setup, stack: AsyncExitStack, live: LivePolicy, ledger: Ledger) -> WorkspaceFiles | None:
+def _files(
+    setup: Setup, stack: AsyncExitStack, live: LivePolicy, ledger: Ledger, vault: Vault | None
+) -> WorkspaceFiles | None:
     if not setup.trusted:
         return None
     roots = mount_roots(setup.root, setup.config.mounts)
@@ -195,7 +197,14 @@ def _files(setup: Setup, stack: AsyncExitStack, live: LivePolicy, ledger: Ledger
             roots[name].mkdir(parents=True, exist_ok=True)
     there = {name: path for name, path in roots.items() if path.is_dir()}
     watch = setup.config.cache.watch
-    mounts = stack.enter_context(Mounts(there, rules=lambda: live.current().mounts, watch=watch))
+    mounts = stack.enter_context(
+        Mounts(
+            there,
+            rules=lambda: live.current().mounts,
+            watch=watch,
+            secrets=lambda: vault.finder if vault is not None else None,
+        )
+    )
     budget = setup.config.images
     images = Images(
         setup.local / "images", budget.total_bytes, budget.change_bytes, days=budget.keep_days,

@@ -117,6 +117,11 @@ class Redactor(Protocol):
         """Whether it looks for values in whole texts, which takes its time."""
         ...
 
+    @property
+    def version(self) -> int:
+        """Another one whenever the values are others."""
+        ...
+
     def refresh(self) -> None:
         """Learn of secrets that were set meanwhile. Raises where that cannot be known: then nothing may run."""
         ...

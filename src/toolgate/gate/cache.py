@@ -20,8 +20,9 @@ _SHARE = 8
 _SEEN = 2048
 _IN_VAIN = float("-inf")
 
-Key = tuple[str, str]
-"""The digest of the call (tool, definition, arguments, persona), and the fingerprint of the policy."""
+Key = tuple[str | int, ...]
+"""The digest of the call (tool, definition, arguments, persona), the fingerprint of the policy, and which secrets there
+were: what was read before a value was set was not concealed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Cache:
         self._most_bytes, self._most_entries = most_bytes, most_entries
         self._entries: OrderedDict[Key, Kept] = OrderedDict()
         self._asked: OrderedDict[Key, float] = OrderedDict()
+        self._unproven: set[Key] = set()
+        """Of the entries, those that every effect ends."""
         self.bytes = 0
 
     @property
@@ -67,6 +70,8 @@ class Cache:
             return
         self._drop(key, self._entries.get(key))
         self._entries[key] = kept
+        if not kept.proofs:
+            self._unproven.add(key)
         self.bytes += kept.size
         while self.bytes > self._most_bytes or len(self._entries) > self._most_entries:
             self._drop(*next(iter(self._entries.items())))
@@ -86,13 +91,14 @@ class Cache:
 
     def forget_unproven(self) -> None:
         """After any effect: what nothing proves may have changed with it."""
-        for key, kept in [pair for pair in self._entries.items() if not pair[1].proofs]:
-            self._drop(key, kept)
+        for key in list(self._unproven):
+            self._drop(key, self._entries.get(key))
 
     def _drop(self, key: Key, kept: Kept | None) -> None:
         """Only this very entry: another call may have put a newer one in its place meanwhile."""
         if kept is not None and self._entries.get(key) is kept:
             del self._entries[key]
+            self._unproven.discard(key)
             self.bytes -= kept.size
 
 

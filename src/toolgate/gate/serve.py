@@ -31,7 +31,7 @@ class Serving:
     def of(cls, services: Services, flow: Flow) -> Serving:
         assert flow.call is not None
         # With the policy in the key, what was read under other rules is never looked at again.
-        return cls(services, flow, (flow.call.digest, services.rules().fingerprint))
+        return cls(services, flow, (flow.call.digest, *_standing(services)))
 
     async def served(self, seconds: float) -> bool:
         """Proving takes its time too, and has no more of it than the tool."""
@@ -40,7 +40,7 @@ class Serving:
                 kept = await self.services.cache.get(self.key)
         except Late:
             return False
-        if kept is None or self.services.rules().fingerprint != self.key[1]:
+        if kept is None or _standing(self.services) != self.key[1:]:
             return False
         self.flow.outcome = Done(orjson.loads(kept), cached=True)
         return True
@@ -67,9 +67,13 @@ class Serving:
         facts = self.flow.facts
         if facts is not None and not evidence.proofs and not _FILES.isdisjoint(facts.effects.reads):
             return  # from files, and nothing says which
-        if self.services.rules().fingerprint != self.key[1]:
+        if _standing(self.services) != self.key[1:]:
             return  # read under the old rules or the new ones: nobody knows
         try:
             self.services.cache.put(self.key, orjson.dumps(value), tool.cache_s, evidence.proofs)
         except orjson.JSONEncodeError:
             log.debug("a result is not cached, because JSON cannot hold it")
+
+
+def _standing(services: Services) -> tuple[str, int]:
+    return services.rules().fingerprint, services.redactor.version

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
+from toolgate.core.conceal import Span
 from toolgate.secrets.forms import Needle, needles
 from toolgate.secrets.views import View, is_plain, squeeze, views
 
@@ -18,14 +18,8 @@ _FAR = 2 * _GROUP
 _CODED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
 
 
-class Span(NamedTuple):
-    start: int
-    end: int
-    name: str
-
-
 class Finder:
-    """Made anew whenever the values change; keeps nothing of what it searched."""
+    """Made anew whenever the values change; keeps nothing of what it searched. Implements `core.conceal.Secrets`."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._needles = [(needle, name) for name, value in values.items() for needle in needles(value)]

@@ -47,6 +47,10 @@ class SchemaMask:
     def searches(self) -> bool:
         return False
 
+    @property
+    def version(self) -> int:
+        return 0
+
     def __init__(self, key: bytes = b"") -> None:
         self._key = key or os.urandom(32)
         self._walkers: dict[str, _Walker | None] = {}

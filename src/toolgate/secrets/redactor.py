@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from toolgate.core.conceal import Span, marker, reach
 from toolgate.core.tool import Tool
-from toolgate.secrets.finder import Finder, Span
+from toolgate.secrets.finder import Finder
 from toolgate.secrets.mask import SchemaMask, distinct, too_deep
 from toolgate.secrets.vault import Vault
 
@@ -20,11 +21,6 @@ _NAME = re.compile(r"\[secret:([A-Z][A-Z0-9_]{0,63})\]")
 TOO_DEEP = "[left out: nested too deeply to be searched for secrets]"
 _BIG = 10_000_000
 """A smaller number has too few digits to be a secret."""
-_SLACK = 4096
-
-
-def marker(name: str) -> str:
-    return f"[secret:{name}]"
 
 
 class VaultRedactor(SchemaMask):
@@ -37,6 +33,10 @@ class VaultRedactor(SchemaMask):
     @property
     def searches(self) -> bool:
         return self.vault is not None and self.vault.finder is not None
+
+    @property
+    def version(self) -> int:
+        return self.vault.version if self.vault is not None else 0
 
     def refresh(self) -> None:
         if self.vault is not None:
@@ -184,7 +184,7 @@ class Stream:
         self._held += data
         if finder is None:
             return self._give(len(self._held), [])
-        keep = finder.longest * 12 + _SLACK
+        keep = reach(finder)
         if len(self._held) < 2 * keep:  # so that many small pieces do not mean many searches
             return b""
         spans = finder.spans(self._held)

@@ -58,6 +58,8 @@ class Vault:
         """What keeps them; empty before the first."""
         self.finder: Finder | None = None
         """Finds the values; None where there are none."""
+        self.version = 0
+        """Goes up whenever they change."""
 
     # --- what there is ------------------------------------------------------------------------------------
 
@@ -141,6 +143,7 @@ class Vault:
             known = self.store(str(data.get("kind"))).load(data)
             self.kind = str(data["kind"])
         self._known = known
+        self.version += 1
         self.finder = Finder({name: each.value for name, each in known.items()}) if known else None
 
     def _parsed(self, raw: bytes) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def toolset(files: WorkspaceFiles) -> list[Tool]:
         paths = dict.fromkeys(found for patch in patches for found in patch.paths)
         found = {each: await files.take(each) for each in paths}
         contents = {each: None if file is None else file.content for each, file in found.items()}
-        applied = await asyncio.to_thread(apply, patches, contents.__getitem__)
+        applied = await asyncio.to_thread(apply, patches, contents.__getitem__, files.mounts.secrets())
         _one.cache_clear()
         parents = await files.to_make([file.path for file in applied.files if file.after is not None])
         changed = (*parents, *with_modes(applied, found))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from toolgate.core.conceal import Secrets, conceal, reach
 from toolgate.core.errors import TooLarge
 
 Range = tuple[int, int]
@@ -12,12 +13,22 @@ Range = tuple[int, int]
 _CHUNK = 1 << 20
 
 
-def lines_of(handle: int, ranges: Sequence[Range], shown: str, *, keep: int, scan: int) -> list[bytes]:
+def lines_of(
+    handle: int,
+    ranges: Sequence[Range],
+    shown: str,
+    *,
+    keep: int,
+    scan: int,
+    secrets: Secrets | None = None,
+) -> list[bytes]:
     """The bytes of each range. At most `keep` bytes are held and `scan` bytes looked at."""
     first, last = min(start for start, _ in ranges), max(end for _, end in ranges)
     kept: dict[int, bytearray] = {}
     at, held, seen = 1, 0, 0
-    while at <= last and (chunk := os.read(handle, _CHUNK)):
+    for chunk in _plain(handle) if secrets is None else _concealed(handle, first, secrets):
+        if at > last:
+            break
         seen += len(chunk)
         if seen > scan:
             raise TooLarge(
@@ -32,6 +43,37 @@ def lines_of(handle: int, ranges: Sequence[Range], shown: str, *, keep: int, sca
                 )
         at += breaks
     return [b"".join(kept.get(number, b"") for number in _numbers(one, kept)) for one in ranges]
+
+
+def _plain(handle: int) -> Iterator[bytes]:
+    while chunk := os.read(handle, _CHUNK):
+        yield chunk
+
+
+def _concealed(handle: int, first: int, secrets: Secrets) -> Iterator[bytes]:
+    """The same without secrets, from a little before the first line that is wanted: what is far above it is only
+    counted. As much is held back as a secret may take, in case it goes on in the next chunk."""
+    margin = reach(secrets)
+    kept, at = b"", 1
+    for chunk in _plain(handle):
+        kept += chunk
+        if len(kept) <= 2 * margin:
+            continue
+        breaks = kept.count(b"\n")
+        if at + breaks < first:
+            cut, given = len(kept) - margin, kept[: len(kept) - margin]
+        else:
+            cut = _outside(kept, len(kept) - margin, secrets)
+            given = conceal(kept[:cut], secrets).text
+        at += given.count(b"\n")
+        yield given
+        kept = kept[cut:]
+    yield conceal(kept, secrets).text
+
+
+def _outside(data: bytes, cut: int, secrets: Secrets) -> int:
+    """The place, or if a secret stands there its end."""
+    return next((span.end for span in secrets.spans(data) if span.start < cut < span.end), cut)
 
 
 def _collect(chunk: bytes, at: int, ranges: Sequence[Range], kept: dict[int, bytearray]) -> int:

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
+from toolgate.core.conceal import Secrets
 from toolgate.core.errors import OutsideMount, SetupError
 from toolgate.core.paths import MOUNT, MountPath
 from toolgate.policy.hard import MountRules
@@ -36,8 +37,11 @@ class Mounts:
         rules: Callable[[], Mapping[str, MountRules]] | None = None,
         *,
         watch: bool = True,
+        secrets: Callable[[], Secrets | None] = lambda: None,
     ) -> None:
-        """`rules` are asked at every use, because they change with the configuration; absent: the strict ones."""
+        """`rules` are asked at every use, because they change with the configuration; absent: the strict ones.
+        `secrets` likewise: what finds the vault's values, None where it is empty."""
+        self.secrets = secrets
         self.watches = Watches(MAX_TREES if watch else 0)
         self._mounts: dict[str, Mount] = {}
         self._rules = rules or cache(lambda: {name: _strict(name) for name in directories})

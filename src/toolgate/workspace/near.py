@@ -48,4 +48,6 @@ def _names(mounts: Mounts, path: MountPath, directory: str) -> list[str]:
         held(open_directory(mount.root, directory, directory, follow=False)) as handle,
         os.scandir(handle) as items,
     ):
-        return [item.name for item in islice(items, MOST_NAMES)]
+        names = [item.name for item in islice(items, MOST_NAMES)]
+    secrets = mounts.secrets()  # how near a guess is to a name would tell of a secret in it
+    return [name for name in names if secrets is None or not secrets.spans(os.fsencode(name))]

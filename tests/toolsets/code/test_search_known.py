@@ -21,6 +21,7 @@ from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import known, names
 from toolgate.workspace.search.query import EXCLUDED, Query
 from toolgate.workspace.search.search import search
+from toolgate.workspace.staged import TEMPORARY
 from toolgate.workspace.watch import MAX_TREES
 
 from .planted import FILES, Script, Told, ask, ask_until_known, patterns, plant
@@ -319,3 +320,19 @@ def test_learning_ends_with_its_gate(project: Path, monkeypatch: pytest.MonkeyPa
 
 def _handles() -> int:
     return len(os.listdir("/proc/self/fd"))
+
+
+def test_writes_of_ours_do_not_end_what_is_known(project: Path, mounts: Mounts, told: Told) -> None:
+    """Each makes a file of a name that is shut, beside its goal: more of them than rg can be told of."""
+    plant(project)
+    ask_until_known(mounts)
+    for number in range(names.MAX_SHUT + 10):
+        temporary = project / f"b/{TEMPORARY}{number:012x}"
+        temporary.write_text("hit\n")
+        temporary.replace(project / "b/y.txt")
+    (project / f"b/{TEMPORARY}left").write_text("hit\n")
+    found = ask(mounts)
+    assert not patterns(told[-1])
+    assert sorted(match.file for match in found.matches) == [
+        ".github/w.yml", ".gitignore", "a.py", "a/.editorconfig", "a/b/c.py", "b/x.txt", "b/y.txt",
+    ]  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
 
+from toolgate.core.conceal import Secrets, conceal_text
 from toolgate.core.context import Context
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
@@ -66,7 +67,8 @@ def tools(mounts: Mounts) -> list[Tool]:
             chosen = Selection(mounts.rules(real), "", EXCLUDED, dotfiles=include_hidden)
             note_tree(mounts, directory, handle, real, chosen.enters)
             walk = Walk(chosen, MAX_NAMES, max_depth, directories=True)
-            seen, complete = _seen(walk, handle, real, pattern, ctx)
+            secrets = mounts.secrets()
+            seen, complete = _seen(walk, handle, real, pattern, ctx, secrets)
         if not complete or any(status.st_nlink > 1 and not is_dir for _, _, status, is_dir in seen):
             spoil()  # where it stopped was a matter of time; a file with other names changes unseen
         seen.sort(key=_ORDERS[sort_by])
@@ -86,16 +88,20 @@ def tools(mounts: Mounts) -> list[Tool]:
     return [list_files]
 
 
-def _seen(walk: Walk, handle: int, real: MountPath, pattern: str, ctx: Context) -> tuple[list[_Seen], bool]:
+def _seen(
+    walk: Walk, handle: int, real: MountPath, pattern: str, ctx: Context, secrets: Secrets | None
+) -> tuple[list[_Seen], bool]:
     wanted = name_globs((pattern,), real.mount)
     start = len(real.relative) + 1 if real.relative != "." else 0
     seen: list[_Seen] = []
     begun = told = time.monotonic()
     try:
         for entry in walk.entries(handle, real.relative):
-            if wanted.match(real.mount, entry.relative[start:], entry.name):
+            known = conceal_text(entry.relative, secrets)  # its place in the order is part of the answer, too
+            name = known.rpartition("/")[2]
+            if wanted.match(real.mount, known[start:], name):
                 try:
-                    seen.append((entry.relative, entry.name, entry.status(), entry.directory))
+                    seen.append((known, name, entry.status(), entry.directory))
                 except OSError:
                     continue  # gone meanwhile
             now = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from toolgate.core.conceal import conceal_text
 from toolgate.core.errors import TooLarge
 from toolgate.core.paths import MountPath
 from toolgate.workspace.confine import held
@@ -37,7 +38,9 @@ def load(mounts: Mounts, path: MountPath) -> Loaded:
         data, status = read_steady(handle, path.shown, MAX_BYTES)
         note_file(mounts, path, status, data)
     text = decode(data, path.shown)
-    return Loaded(split_lines(text.text), status, text.encoding, text.text.endswith(("\n", "\r")))
+    # before it is cut into lines and outlined: half a secret is not known as one
+    lines = split_lines(conceal_text(text.text, mounts.secrets()))
+    return Loaded(lines, status, text.encoding, text.text.endswith(("\n", "\r")))
 
 
 def split_lines(content: str) -> list[str]:

@@ -30,6 +30,7 @@ from toolgate.toolsets.code.effects import reads_of
 from toolgate.toolsets.code.fits import fit_search
 from toolgate.toolsets.code.shapes import group, search_summary
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.search.concealed import MAX_BYTES
 from toolgate.workspace.search.query import EXCLUDED, Found, Match, Query, Tell
 from toolgate.workspace.search.search import ROOT, search, search_at_once
 
@@ -69,6 +70,7 @@ class SearchResult(TypedDict):
     files_matched: int
     files_searched: int
     truncated: bool
+    note: NotRequired[str]
     next: NotRequired[str]
 
 
@@ -183,9 +185,21 @@ def _result(pattern: str, found: Found, numbers: bool) -> SearchResult:
         "truncated": found.truncated,
     }
     result["summary"] = search_summary(result)
+    if found.hidden != 0:
+        result["note"] = _hidden(found.hidden)
     if found.truncated:
         result["next"] = _next(found)
     return result
+
+
+def _hidden(count: int | None) -> str:
+    if count is None:
+        return f"matches that overlap a secret, and files over {MAX_BYTES >> 20} MB, are not shown"
+    return (
+        "1 match overlaps a secret and is not shown"
+        if count == 1
+        else f"{count:,} matches overlap a secret and are not shown"
+    )
 
 
 def _next(found: Found) -> str:

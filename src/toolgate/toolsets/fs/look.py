@@ -11,6 +11,7 @@ from typing import NotRequired  # pydantic reads those of `typing` only from 3.1
 
 from typing_extensions import TypedDict
 
+from toolgate.core.conceal import Secrets, conceal_text
 from toolgate.core.context import Context
 from toolgate.core.errors import ConfigError, InvalidArgs
 from toolgate.core.evidence import spoil
@@ -65,11 +66,12 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
         details: Detailed = False,
     ) -> Listing:
         """List a directory, sorted; directories end with `/`. `glob` selects names, with `/` or `**` also below."""
-        wanted, deep = (_matcher(glob), "/" in glob or "**" in glob) if glob else (None, False)
+        secrets = files.mounts.secrets()
+        wanted, deep = (_matcher(glob, secrets), "/" in glob or "**" in glob) if glob else (None, False)
 
         def work() -> Listing:
             walk = walk_tree(files.mounts, path) if deep else walk_tree(files.mounts, path, depth=1)
-            picked = _first(_telling(walk, ctx), wanted, limit, details=details)
+            picked = _first(_telling(walk, ctx), wanted, limit, secrets, details=details)
             found = Listing(
                 path=path.shown, entries=[one.name for one in picked.rows], count=len(picked.rows),
                 truncated=picked.truncated,
@@ -85,11 +87,12 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
     @tool("fs.find", reads=["project"], effects_of=by_mount("base", writes=False), cache_s=60, fit=fit_find)
     async def find(ctx: Context, base: MountPath, pattern: Pattern, limit: Limit = 1000) -> Finds:
         """Find files below `base`. A pattern without `/` is about names (`*.ts`), one with it about paths (`src/**/*.ts`)."""
-        wanted = _matcher(pattern)
+        secrets = files.mounts.secrets()
+        wanted = _matcher(pattern, secrets)
 
         def work() -> Finds:
             walk = walk_tree(files.mounts, base)
-            picked = _first(_telling(walk, ctx), wanted, limit, files_only=True)
+            picked = _first(_telling(walk, ctx), wanted, limit, secrets, files_only=True)
             names = [one.details["path"] for one in picked.rows]
             found = Finds(
                 base=base.shown, pattern=pattern, files=names, count=len(names), truncated=picked.truncated
@@ -122,15 +125,15 @@ class _Picked:
         return f"raise `limit` (at most 10,000), or {narrower}"
 
 
-def _matcher(pattern: str) -> Callable[[Entry], bool]:
+def _matcher(pattern: str, secrets: Secrets | None) -> Callable[[Entry], bool]:
     try:
         if "/" not in pattern:
             name = text_glob(pattern)
-            return lambda entry: name.matches(entry.item.name)
+            return lambda entry: name.matches(conceal_text(entry.item.name, secrets))
         path = path_glob(pattern.removeprefix("./"))
     except ConfigError as error:
         raise InvalidArgs(error.message, error.fix) from None
-    return lambda entry: path.exact.fullmatch(entry.relative + "/") is not None
+    return lambda entry: path.exact.fullmatch(conceal_text(entry.relative, secrets) + "/") is not None
 
 
 def _telling(walk: Iterator[Entry], ctx: Context) -> Iterator[Entry]:
@@ -144,11 +147,13 @@ def _first(
     walk: Iterator[Entry],
     wanted: Callable[[Entry], bool] | None,
     limit: int,
+    secrets: Secrets | None,
     *,
     files_only: bool = False,
     details: bool = False,
 ) -> _Picked:
-    """The first by name. However many there are, no more than asked for are held."""
+    """The first by name. However many there are, no more than asked for are held. A secret in a name is left out of
+    the order, too: where it stands among names that somebody chose would tell what it is."""
     cut = False
     until = time.monotonic() + TIME_LIMIT
 
@@ -163,7 +168,7 @@ def _first(
             if wanted is None or wanted(entry):
                 yield _row(entry, details)
 
-    found = heapq.nsmallest(limit + 1, rows(), key=lambda row: row.name)
+    found = heapq.nsmallest(limit + 1, rows(), key=lambda row: conceal_text(row.name, secrets))
     return _Picked(found[:limit], cut or len(found) > limit, cut)
 
 

@@ -13,6 +13,7 @@ from typing import (
 from typing_extensions import TypedDict
 
 from toolgate.core.change import content_hash
+from toolgate.core.conceal import Secrets, conceal_text
 from toolgate.core.errors import InvalidArgs, NotFound, NotText, TimedOut, TooLarge
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
@@ -27,7 +28,7 @@ from toolgate.workspace.lines import Range, lines_of
 from toolgate.workspace.look import Steady, read_steady, unsteady
 from toolgate.workspace.proof import note_file
 from toolgate.workspace.reading import open_to_read
-from toolgate.workspace.text import Text, decode
+from toolgate.workspace.text import decode
 
 KEEP = 4 << 20
 """Bytes of lines that one call may ask for."""
@@ -103,7 +104,7 @@ def _read(files: WorkspaceFiles, path: MountPath, ranges: list[Range]) -> Conten
         size = os.fstat(handle).st_size
         if size > limit and ranges:
             spoil()  # proving it would take as long as reading it
-            return _far(handle, path, ranges, size)
+            return _far(handle, path, ranges, size, files.mounts.secrets())
         try:
             raw, status = read_steady(handle, path.shown, limit)
             note_file(files.mounts, path, status, raw)
@@ -112,18 +113,19 @@ def _read(files: WorkspaceFiles, path: MountPath, ranges: list[Range]) -> Conten
     text = decode(raw, path.shown)
     found = Content(path=path.shown, encoding=text.encoding, size=len(raw), lines=_count(text.text))
     found["hash"] = content_hash(raw) or ""
+    known = conceal_text(text.text, files.mounts.secrets())  # a range may begin within a secret
     if ranges:
-        found["range_slices"] = _slices(text, ranges, path.shown)
+        found["range_slices"] = _slices(known, ranges, path.shown)
     else:
-        found["content"] = text.text
+        found["content"] = known
     return found
 
 
-def _slices(text: Text, ranges: list[Range], shown: str) -> list[Slice]:
+def _slices(text: str, ranges: list[Range], shown: str) -> list[Slice]:
     """Lines end at `\\n` only, as every tool here counts them."""
-    lines = [part + "\n" for part in text.text.split("\n")]
+    lines = [part + "\n" for part in text.split("\n")]
     lines[-1] = lines[-1][:-1]
-    total = _count(text.text)
+    total = _count(text)
     first = min(start for start, _ in ranges)
     if first > max(total, 1):
         counted = f"{total:,} line{'s' * (total != 1)}"
@@ -134,10 +136,10 @@ def _slices(text: Text, ranges: list[Range], shown: str) -> list[Slice]:
     ]
 
 
-def _far(handle: int, path: MountPath, ranges: list[Range], size: int) -> Content:
+def _far(handle: int, path: MountPath, ranges: list[Range], size: int, secrets: Secrets | None) -> Content:
     """Lines of a file that is too large to be read whole; how many lines it has is not known then."""
     with Steady(handle) as steady:
-        parts = lines_of(handle, ranges, path.shown, keep=KEEP, scan=SCAN)
+        parts = lines_of(handle, ranges, path.shown, keep=KEEP, scan=SCAN, secrets=secrets)
     if steady.moved and os.fstat(handle).st_size <= size:  # a log that grows keeps the lines it has
         raise unsteady(path.shown)
     encoding = decode(b"".join(parts), path.shown).encoding

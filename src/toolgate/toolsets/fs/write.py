@@ -11,6 +11,7 @@ from typing import (
 from typing_extensions import TypedDict
 
 from toolgate.core.change import Change, FileChange, content_hash
+from toolgate.core.conceal import blank, encodes
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound, TooLarge
 from toolgate.core.paths import MountPath, ScratchPath
 from toolgate.core.text import line_end, with_line_end
@@ -63,10 +64,12 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
         now = _decoded(before, path)
         ending = line_end(now.text)
         wanted = with_line_end(find, ending)
-        count = _matches(now.text, wanted, path, all)
+        # what stands in a secret is not looked for: whether it was found would tell what it is made of
+        known = blank(now.text, files.mounts.secrets())
+        count = _matches(now.text, known, wanted, path, all)
         put = with_line_end(replace, ending)
         _check_size(files, path, len(now.text) + count * (len(put) - len(wanted)))  # before it is made
-        after = now.encode(now.text.replace(wanted, put), path.shown)
+        after = now.encode(_replaced(now.text, known, wanted, put), path.shown)
         return await _planned(files, path, before, after, "edit", {"match_count": count})
 
     async def carry_out(change: Change) -> Written:
@@ -156,23 +159,37 @@ def _utf8(text: str, path: MountPath) -> bytes:
     return Text("", "utf-8").encode(text, path.shown)
 
 
-def _matches(text: str, find: str, path: MountPath, every: bool) -> int:
-    """How often it is replaced. Overlapping matches make it ambiguous too, though they count once."""
-    at = [position] if (position := text.find(find)) >= 0 else []
-    while at and len(at) <= _SHOWN_LINES and (more := text.find(find, at[-1] + 1)) >= 0:
+def _replaced(text: str, known: str, find: str, put: str) -> str:
+    if known is text:
+        return text.replace(find, put)
+    made: list[str] = []
+    at = 0
+    while (position := known.find(find, at)) >= 0:
+        made += (text[at:position], put)
+        at = position + len(find)
+    return "".join((*made, text[at:]))
+
+
+def _matches(text: str, known: str, find: str, path: MountPath, every: bool) -> int:
+    """How often it is replaced. Overlapping matches make it ambiguous too, though they count once. `known` is the text
+    without its secrets, of the same length."""
+    hides = known is not text
+    at = [position] if (position := known.find(find)) >= 0 and encodes(find) else []
+    while at and len(at) <= _SHOWN_LINES and (more := known.find(find, at[-1] + 1)) >= 0:
         at.append(more)
     if not at:
         raise NotFound(
-            f"{path.shown!r} does not contain the text to find", "read it again and copy it exactly"
+            f"{path.shown!r} does not contain the text to find" + "; a secret in it is not searched" * hides,
+            "find a text beside the secret" if hides else "read it again and copy it exactly",
         )
     if len(at) > 1 and not every:
         lines = dict.fromkeys(text.count("\n", 0, position) + 1 for position in at[:_SHOWN_LINES])
         where = ", ".join(map(str, lines)) + (", …" if len(at) > _SHOWN_LINES else "")
-        count = text.count(find)
+        count = known.count(find)
         often = f"{count:,} times" if count > 1 else "more than once"
         raise InvalidArgs(
             f"the text to find is in {path.shown!r} {often}, at line{'s' * (len(lines) > 1)} {where}",
             "find a longer text that is there once, or say `all`",
             data={"match_count": count},
         )
-    return text.count(find)
+    return known.count(find)

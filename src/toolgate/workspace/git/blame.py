@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from toolgate.core.conceal import Secrets, conceal
 from toolgate.core.errors import NotFound, NotText, TooLarge
 from toolgate.core.evidence import spoil
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.git.aside import aside
 from toolgate.workspace.git.batch import OBJECT_CAP, Batch
-from toolgate.workspace.git.commits import LONGEST, moment
+from toolgate.workspace.git.commits import COMMIT_KEPT, LONGEST, moment
+from toolgate.workspace.git.concealed import known_commit
 from toolgate.workspace.git.history import LOG_SECONDS
 from toolgate.workspace.git.locate import Place
 from toolgate.workspace.git.view import View
@@ -107,7 +109,25 @@ async def blame(view: View, batch: Batch, path: str, first: int, last: int | Non
         raise TooLarge(
             f"the blame of {path!r} is larger than {OUTPUT_CAP:,} bytes", "ask for a range of lines"
         )
-    return await aside(len(output.data), lambda: _parse(output.data, total))
+    found = await aside(len(output.data), lambda: _parse(output.data, total))
+    return found if (secrets := view.secrets()) is None else await _known(found, content, batch, secrets)
+
+
+async def _known(found: Blame, content: bytes, batch: Batch, secrets: Secrets) -> Blame:
+    """The lines from the whole file, in which a secret is found that goes over several; titles from whole messages."""
+    known = conceal(content, secrets)
+    if known.marks:
+        lines = known.text.split(b"\n")
+        found.lines = [replace(line, content=lines[line.number - 1]) for line in found.lines]
+    committed = [origin for origin in found.origins if origin.committed]
+    for origin, commit in zip(
+        committed, await batch.ask(*(one.hash for one in committed), keep=COMMIT_KEPT), strict=True
+    ):
+        if commit is not None and conceal(commit.content, secrets).marks:
+            made = known_commit(origin.hash, commit.content, secrets)
+            origin.summary = made.message.partition("\n")[0]
+            origin.author, origin.email = made.author.name, made.author.email
+    return found
 
 
 def _blob_id(content: bytes, hash_name: str) -> str:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from toolgate.core.conceal import Secrets
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.workspace.git.aside import aside
 from toolgate.workspace.git.batch import Batch
-from toolgate.workspace.git.commits import COMMIT_KEPT, Commit, read_commit
+from toolgate.workspace.git.commits import COMMIT_KEPT, Commit
+from toolgate.workspace.git.concealed import conceal_hunks, known_commit, said_by
 from toolgate.workspace.git.patch import Changed, Visible, parse
 from toolgate.workspace.git.program import Output
 from toolgate.workspace.git.view import View
@@ -26,6 +28,7 @@ _COMPARE = (
 _MERGES = ("--diff-merges=first-parent",)
 _START = b"commit "
 _FORMAT = "--format=commit %H"
+_AT_ONCE = 200
 
 
 @dataclass(slots=True)
@@ -79,7 +82,7 @@ async def verify(batch: Batch, revision: str) -> Commit:
         raise NotFound(
             f"there is no commit {revision!r}", "code.log lists commits; a range is given as two revisions"
         )
-    return read_commit(found.id, found.content)
+    return known_commit(found.id, found.content, batch.view.secrets())
 
 
 async def compare(
@@ -94,7 +97,9 @@ async def compare(
         "diff-tree", "-r", *_COMPARE, "-p", f"-U{context}", *space, old, new, "--", *paths,
         seconds=DIFF_SECONDS, cap=OUTPUT_CAP, env=fresh,
     )  # fmt: skip
-    return await _parsed(output, visible)
+    changed = await _parsed(output, visible)
+    await conceal_hunks(view, [changed], fresh)
+    return changed
 
 
 async def _parsed(output: Output, visible: Visible) -> Changed:
@@ -123,18 +128,47 @@ async def log(
     as finding them. For a diff git is asked for whole commits, because half of a rename would show what a blocked name
     held; of those, what touches the path is kept.
     """
-    output = await _printed(view, tip, wanted)
-    parts = list(_parts(output))
-    more = len(parts) > wanted.limit or not output.whole
-    parts = await _with_merges(view, wanted, parts[: wanted.limit])
+    secrets = view.secrets()
+    if secrets is not None and (wanted.author or wanted.grep):
+        parts, more = await _said(view, batch, tip, wanted, secrets)
+    else:
+        output = await _printed(view, tip, wanted)
+        parts = list(_parts(output))
+        more = len(parts) > wanted.limit or not output.whole
+        parts = await _with_merges(view, wanted, parts[: wanted.limit])
     found = await batch.ask(*(part.id for part in parts), keep=COMMIT_KEPT)
 
     def entries() -> Iterator[Entry]:
         for part, commit in zip(parts, found, strict=True):
             changed = parse(part.data, visible, whole=part.whole, below=wanted.path or "")
-            yield Entry(read_commit(part.id, commit.content if commit else b""), changed)
+            yield Entry(known_commit(part.id, commit.content if commit else b"", secrets), changed)
 
-    return await aside(sum(len(part.data) for part in parts), lambda: list(entries())), more
+    made = await aside(sum(len(part.data) for part in parts), lambda: list(entries()))
+    await conceal_hunks(view, [entry.changed for entry in made])
+    return made, more
+
+
+async def _said(
+    view: View, batch: Batch, tip: str, wanted: Wanted, secrets: Secrets
+) -> tuple[list[Part], bool]:
+    """Of the commits whose words git finds, those that have them beside secrets: git would find guesses, too."""
+    filters = [f"--{name}={value}" for name, value in _filters(wanted)]
+    output = await view.git(
+        "log", _FORMAT, "-F", "-i", *filters, tip, "--", *([wanted.path] if wanted.path else []),
+        seconds=LOG_SECONDS, cap=OUTPUT_CAP,
+    )  # fmt: skip
+    ids = [part.id for part in _parts(output)]
+    kept: list[str] = []
+    end = wanted.skip + wanted.limit + 1
+    for at in range(0, len(ids), _AT_ONCE):
+        some = ids[at : at + _AT_ONCE]
+        for oid, found in zip(some, await batch.ask(*some, keep=COMMIT_KEPT), strict=True):
+            if found is not None and said_by(found.content, oid, wanted.author, wanted.grep, secrets):
+                kept.append(oid)
+        if len(kept) >= end:
+            break
+    parts = await _compared(view, wanted, kept[wanted.skip : end - 1])
+    return parts, len(kept) >= end or not output.whole
 
 
 async def _printed(view: View, tip: str, wanted: Wanted) -> Output:
@@ -155,14 +189,21 @@ async def _with_merges(view: View, wanted: Wanted, parts: list[Part]) -> list[Pa
     bare = [part.id for part in parts if not part.data.strip()] if wanted.path else []
     if not bare:
         return parts
-    below = () if wanted.patch else (wanted.path or "",)
+    compared = {part.id: part for part in await _compared(view, wanted, bare)}
+    return [compared.get(part.id, part) for part in parts]
+
+
+async def _compared(view: View, wanted: Wanted, ids: Sequence[str]) -> list[Part]:
+    if not ids:
+        return []
+    below = () if wanted.patch or not wanted.path else (wanted.path,)
     output = await view.recall(
         "diff-tree", "--stdin", "--always", "-r", _FORMAT, "--root", *_MERGES, *_COMPARE, *_whole(wanted), "--", *below,
-        seconds=LOG_SECONDS, cap=OUTPUT_CAP, stdin="".join(f"{oid}\n" for oid in bare).encode(),
+        seconds=LOG_SECONDS, cap=OUTPUT_CAP, stdin="".join(f"{oid}\n" for oid in ids).encode(),
     )  # fmt: skip
-    compared = {oid: Part(oid, b"", False) for oid in bare}  # what does not fit in there is cut
+    compared = {oid: Part(oid, b"", False) for oid in ids}  # what does not fit in there is cut
     compared |= {part.id: part for part in _parts(output)}
-    return [compared.get(part.id, part) for part in parts]
+    return list(compared.values())
 
 
 def _whole(wanted: Wanted) -> tuple[str, ...]:
@@ -174,7 +215,9 @@ async def show(view: View, commit: Commit, visible: Visible) -> Changed:
         "diff-tree", "--format=", "-r", "--root", *_MERGES, *_COMPARE, "-p", commit.hash, "--",
         seconds=DIFF_SECONDS, cap=OUTPUT_CAP,
     )  # fmt: skip
-    return await _parsed(output, visible)
+    changed = await _parsed(output, visible)
+    await conceal_hunks(view, [changed])
+    return changed
 
 
 def _filters(wanted: Wanted) -> Iterator[tuple[str, str]]:

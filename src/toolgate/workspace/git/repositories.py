@@ -82,6 +82,7 @@ class Repositories:
             if found is None:
                 name = hashlib.sha256(f"{place.mount.directory}\0{place.git_dir}".encode()).hexdigest()[:16]
                 view = await asyncio.to_thread(View.make, place, self.cache / name)
+                view.secrets = self.mounts.secrets
                 found = Repository(view, Batch(view), Graph(view), self.rules)
             self._open[key] = found  # last again: the one used longest ago comes first
             if len(self._open) > MOST_OPEN:

@@ -8,11 +8,12 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from toolgate.core.conceal import Secrets
 from toolgate.workspace.git import settings
 from toolgate.workspace.git.locate import Place
 from toolgate.workspace.git.memo import Memo
@@ -40,6 +41,8 @@ class View:
     """Differs when an object came or went; None where that cannot be told."""
     turns: int = 0
     """How often the refs were found changed."""
+    secrets: Callable[[], Secrets | None] = lambda: None
+    """What finds the vault's values; None where it is empty."""
     tracked: Tracked = field(init=False)
     _config: bytes = b""
     _settled: bool = False

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from toolgate.core.change import FileChange
+from toolgate.core.conceal import Secrets, conceal
 from toolgate.core.errors import Conflict
 from toolgate.core.paths import MountPath
 from toolgate.workspace.patch.find import Region, Work, expected_line, find
@@ -55,6 +56,7 @@ class _Tree:
     seen: dict[MountPath, bytes | None] = field(default_factory=dict)
     edited: set[MountPath] = field(default_factory=set)
     removed: set[MountPath] = field(default_factory=set)
+    secrets: Secrets | None = None
     work: Work = field(default_factory=Work)
 
     def original(self, path: MountPath) -> bytes | None:
@@ -63,9 +65,10 @@ class _Tree:
         return self.seen[path]
 
 
-def apply(patches: Sequence[FilePatch], read: Read) -> Applied:
+def apply(patches: Sequence[FilePatch], read: Read, secrets: Secrets | None = None) -> Applied:
+    """Lines that hold a secret are compared as they are read, with its marker."""
     gone = {patch.old for patch in patches if patch.op in ("rename", "delete")}
-    tree = _Tree(read, gone)
+    tree = _Tree(read, gone, secrets=secrets)
     patched = tuple(_apply_file(tree, patch) for patch in patches)
     touched = dict.fromkeys(path for patch in patches for path in _touched(patch))
     files = tuple(FileChange(path, tree.original(path), tree.written.get(path)) for path in touched)
@@ -78,7 +81,7 @@ def _touched(patch: FilePatch) -> tuple[MountPath, ...]:
 
 def _apply_file(tree: _Tree, patch: FilePatch) -> Patched:
     before = _start(tree, patch)
-    after, offsets = _apply_hunks(patch, before, tree.work)
+    after, offsets = _apply_hunks(patch, before, tree.work, tree.secrets)
     if patch.op == "delete" and after:
         raise rejected(patch, None, "it deletes the file, but some of its content is not in the diff")
     if patch.op in ("delete", "rename"):
@@ -121,10 +124,14 @@ def _check_free(tree: _Tree, patch: FilePatch) -> None:
         raise rejected(patch, None, f"{patch.new.shown!r} exists already")
 
 
-def _apply_hunks(patch: FilePatch, before: bytes, work: Work) -> tuple[bytes, tuple[int, ...]]:
+def _apply_hunks(
+    patch: FilePatch, before: bytes, work: Work, secrets: Secrets | None
+) -> tuple[bytes, tuple[int, ...]]:
     if not patch.hunks:
         return before, ()
-    image = io.BytesIO(before).readlines()
+    known = conceal(before, secrets)
+    image = io.BytesIO(known.text).readlines()
+    real = io.BytesIO(before).readlines() if known.marks else image
     taken: list[Region] = []
     offsets: list[int] = []
     for hunk in patch.hunks:
@@ -135,10 +142,23 @@ def _apply_hunks(patch: FilePatch, before: bytes, work: Work) -> tuple[bytes, tu
             raise rejected(patch, hunk, f"its lines are at line {at + 1}, before those of the hunk above it")
         if len(hunk.old) != len(hunk.new):
             work.move(len(image) - at)
-        image[at : at + len(hunk.old)] = hunk.new
+        end = at + len(hunk.old)
+        if real is not image:
+            real[at:end] = _with_secrets(hunk.new, image[at:end], real[at:end])
+        image[at:end] = hunk.new
         taken.append((at, at + len(hunk.new)))
         offsets.append(at - expected_line(hunk))
-    return b"".join(image), tuple(offsets)
+    return b"".join(real), tuple(offsets)
+
+
+def _with_secrets(new: list[bytes], known: list[bytes], real: list[bytes]) -> list[bytes]:
+    """The new lines, with what the old ones hold where they show a marker. Each secret stands in for one line only: a
+    marker that is left is refused later, as in any other write."""
+    held: dict[bytes, list[bytes]] = {}
+    for shown_line, line in zip(known, real, strict=True):
+        if line != shown_line:
+            held.setdefault(shown_line, []).append(line)
+    return [held[line].pop(0) if held.get(line) else line for line in new]
 
 
 def _why(image: list[bytes], hunk: Hunk) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
+from toolgate.core.conceal import Concealed
 from toolgate.workspace.search.query import Hit, Match, Query, make_match
 from toolgate.workspace.search.subset import Plan, plan
 
@@ -15,7 +16,7 @@ try:
 except ImportError:  # without the extra `code`, rg does all of it
     re2 = None
 
-_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
 class Unequal(Exception):
@@ -53,6 +54,19 @@ class Matcher:
         except UnicodeDecodeError:
             return False
         return True
+
+    def visible(self, known: Concealed) -> Iterator[tuple[Hit | None, int, int]]:
+        """Every matching line with its first match beside secrets; None where all of them touch one."""
+        for hit, first, last in self.hits(known.text):
+            found: Hit | None = hit
+            while found is not None and known.hides(first + found.start, first + found.end):
+                found = self._next(known.text, found, first, last)
+            yield found, first, last
+
+    def _next(self, data: bytes, hit: Hit, first: int, last: int) -> Hit | None:
+        at = first + hit.end + (hit.start == hit.end)
+        found = self._regex.search(data, at, last) if at <= last else None
+        return None if found is None else Hit(hit.line, found.start() - first, found.end() - first)
 
     def hits(self, data: bytes) -> Iterator[tuple[Hit, int, int]]:
         """Every matching line, with where it begins and ends."""
@@ -100,7 +114,7 @@ def search_content(
     `told` is how many rg has counted: what comes after so many, or has no room, is not looked at. More than `most` are
     too much.
     """
-    if data.startswith(_MARKS):
+    if data.startswith(MARKS):
         raise Unequal  # before looking for NUL: UTF-16 is full of them, and rg reads it
     if b"\0" in data:
         return [], 0  # binary
@@ -135,6 +149,33 @@ def _take(
         if total == told or (whole and told >= 0 and len(found) == room):
             break
     return found, total
+
+
+class Seen(NamedTuple):
+    matches: list[Match]
+    total: int
+    hidden: int
+    """Lines that match only where a secret stands."""
+
+
+def search_concealed(
+    matched: Matcher, known: Concealed, file: str, query: Query, room: int, most: int = sys.maxsize
+) -> Seen:
+    """The same for a file that holds a secret."""
+    found: list[Match] = []
+    total = hidden = 0
+    for hit, first, last in matched.visible(known):
+        if total + hidden >= most:
+            raise TooMuch
+        if hit is None:
+            hidden += 1
+            continue
+        total += 1
+        if len(found) < room:
+            data, count = known.text, query.context_lines
+            around = _before(data, first, count), _after(data, last, count)
+            found.append(make_match(file, hit, data[first:last], *around))
+    return Seen(found, total, hidden)
 
 
 def _before(data: bytes, first: int, count: int) -> list[bytes]:

@@ -8,9 +8,17 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from toolgate.core.conceal import Secrets, conceal
 from toolgate.core.errors import CallError
 from toolgate.workspace.confine import open_with_status
-from toolgate.workspace.search.content import Matcher, TooMuch, search_content
+from toolgate.workspace.search.content import (
+    MARKS,
+    Matcher,
+    TooMuch,
+    Unequal,
+    search_concealed,
+    search_content,
+)
 from toolgate.workspace.search.query import Found, Match, Query, Tell, top
 from toolgate.workspace.search.starts import Start
 from toolgate.workspace.search.tree import Memory, TooMany, Walk
@@ -36,6 +44,8 @@ class Local:
     work: int = MAX_WORK
     tell: Tell | None = None
     memory: Memory | None = None
+    secrets: Secrets | None = None
+    hidden: int = 0
     matches: list[Match] = field(default_factory=list)
     total: int = 0
     searched: int = 0
@@ -52,7 +62,7 @@ class Local:
                 )
         return Found(
             self.matches, self.total, self.searched, self.total > len(self.matches),
-            len(self.counts), top(self.counts.items()),
+            len(self.counts), top(self.counts.items()), self.hidden,
         )  # fmt: skip
 
     def _tree(self, start: Start) -> None:
@@ -60,7 +70,8 @@ class Local:
         found: list[str] = []
         try:
             for entry in walk.entries(start.handle, start.relative):
-                found.append(entry.relative)
+                if self.secrets is None or not self.secrets.spans(os.fsencode(entry.relative)):
+                    found.append(entry.relative)
                 if len(found) > self.files:  # before any of them is read
                     raise TooMuch
         except TooMany:
@@ -90,7 +101,7 @@ class Local:
         self.work -= len(data) * self.matcher.weight
         self.searched += 1
         room = self.query.max_matches - len(self.matches)
-        found, total = search_content(self.matcher, data, shown, self.query, room, most=self.hits)
+        found, total = self._found(data, shown, room)
         self.hits -= total
         self.matches += found
         if found and self.tell is not None:
@@ -98,6 +109,18 @@ class Local:
         self.total += total
         if total:
             self.counts[shown] = total
+
+    def _found(self, data: bytes, shown: str, room: int) -> tuple[list[Match], int]:
+        known = conceal(data, self.secrets)
+        if not known.marks:
+            return search_content(self.matcher, data, shown, self.query, room, most=self.hits)
+        if data.startswith(MARKS) or not self.matcher.agrees(known.text):
+            raise Unequal
+        if b"\0" in data:
+            return [], 0  # binary
+        seen = search_concealed(self.matcher, known, shown, self.query, room, self.hits)
+        self.hidden += seen.hidden
+        return seen.matches, seen.total
 
 
 def may_search(status: os.stat_result, hard_links: bool) -> bool:
@@ -126,6 +149,7 @@ def join(parts: Iterable[Found], most: int) -> Found:
     truncated = False
     counts: list[tuple[str, int]] = []
     files = 0
+    hidden: int | None = 0
     for part in parts:
         matches += part.matches
         total += part.total_matches
@@ -133,4 +157,6 @@ def join(parts: Iterable[Found], most: int) -> Found:
         truncated = truncated or part.truncated
         counts += part.top
         files += part.files_matched
-    return Found(matches[:most], total, searched, truncated or total > most, files, top(counts))
+        hidden = None if hidden is None or part.hidden is None else hidden + part.hidden
+    cut = truncated or total > most
+    return Found(matches[:most], total, searched, cut, files, top(counts), hidden)

@@ -17,6 +17,7 @@ from toolgate.workspace import inotify
 from toolgate.workspace.confine import held
 from toolgate.workspace.search.query import EXCLUDED
 from toolgate.workspace.search.selection import Selection
+from toolgate.workspace.staged import TEMPORARY
 from toolgate.workspace.watch import Watch
 
 MAX_DIRECTORIES = 16_384
@@ -71,6 +72,8 @@ class Names:
             if event.watch < 0:
                 raise Unknown("more has happened than the queue could hold")
             return
+        if event.name.startswith(TEMPORARY) and not event.directory:
+            return  # every write of ours has one; rg may come to it, and what it says of it is dropped
         relative = self._directories[event.watch] + event.name
         if relative + "/" in self._prefixes:
             raise Unknown("something has come in the place of a directory")

@@ -50,6 +50,8 @@ class Found:
     files_matched: int = 0
     top: tuple[tuple[str, int], ...] = ()
     """The files with most matching lines, and how many: also of files that are not shown."""
+    hidden: int | None = 0
+    """Lines that match only where a secret stands; None where there may be some: counting them would tell of it."""
 
 
 def top(counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:

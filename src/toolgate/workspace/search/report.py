@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import orjson
 
+from toolgate.core.conceal import Concealed
 from toolgate.workspace.search.query import Hit, Match, Query, make_match
 
 MAX_BYTES = 128 << 20
 """A line with millions of matches could fill any memory; such a file's lines are left out, its count stays."""
 
+_PLAIN = Concealed(b"")
 _LONG = 1 << 16
 _FIRST = re.compile(
     rb',"submatches":\[\{"match":\{"(?:text|bytes)":"(?:[^"\\]|\\.){0,20000}"\},"start":\d+,"end":\d+\}'
@@ -24,9 +28,11 @@ _FIRST = re.compile(
 @dataclass(slots=True)
 class Report:
     query: Query
+    concealed: bool = False
+    """Whether secrets were taken out of the files: a match that touches a marker is none."""
     handles: list[int] = field(default_factory=list)
     matches: dict[str, list[Match]] = field(default_factory=dict)
-    _files: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _files: dict[str, tuple[str, str, Concealed]] = field(default_factory=dict)
     _rest: bytearray = field(default_factory=bytearray)
     """Of the message that has begun."""
     _looked: int = 0
@@ -35,9 +41,9 @@ class Report:
     _lines: dict[int, bytes] = field(default_factory=dict)
     _hits: list[Hit] = field(default_factory=list)
 
-    def expect(self, handle: int, name: str, shown: str) -> None:
+    def expect(self, handle: int, name: str, shown: str, known: Concealed = _PLAIN) -> None:
         self.handles.append(handle)
-        self._files[f"/proc/self/fd/{handle}"] = (name, shown)
+        self._files[f"/proc/self/fd/{handle}"] = (name, shown, known)
 
     @property
     def paths(self) -> list[str]:
@@ -45,10 +51,8 @@ class Report:
 
     @property
     def options(self) -> list[str]:
-        return [
-            "--json", "--threads=1", f"--context={self.query.context_lines}",
-            f"--max-count={self.query.max_matches}",
-        ]  # fmt: skip
+        made = ["--json", "--threads=1", f"--context={self.query.context_lines}"]
+        return made if self.concealed else [*made, f"--max-count={self.query.max_matches}"]
 
     def take(self, chunk: bytes) -> bool:
         self._size += len(chunk)
@@ -85,12 +89,22 @@ class Report:
             if message["type"] == "match":
                 # of a match at the very end of a file without a last newline rg does not say where it is
                 found = data["submatches"] or [{"start": len(line), "end": len(line)}]
-                self._hits.append(Hit(number, found[0]["start"], found[0]["end"]))
+                places = ((one["start"], one["end"]) for one in found)
+                if self.concealed:
+                    places = self._beside_secrets(data, places)
+                self._hits += [Hit(number, *place) for place in islice(places, 1)]
         elif message["type"] == "end":
-            name, shown = self._files[_bytes(data["path"]).decode()]
+            name, shown, _ = self._files[_bytes(data["path"]).decode()]
             if data["binary_offset"] is None:
                 self.matches[name] = [self._match(shown, hit) for hit in self._hits]
             self._lines, self._hits = {}, []
+
+    def _beside_secrets(
+        self, data: dict[str, Any], places: Iterable[tuple[int, int]]
+    ) -> Generator[tuple[int, int], None, None]:
+        _, _, known = self._files[_bytes(data["path"]).decode()]
+        at = data["absolute_offset"]
+        return ((start, end) for start, end in places if not known.hides(at + start, at + end))
 
     def _match(self, shown: str, hit: Hit) -> Match:
         lines, context = self._lines, self.query.context_lines

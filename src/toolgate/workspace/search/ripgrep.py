@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+from toolgate.core.conceal import Secrets
 from toolgate.core.errors import CallError, InvalidArgs, TimedOut
 from toolgate.workspace.confine import open_with_status
+from toolgate.workspace.search.concealed import Judge, unasserted
 from toolgate.workspace.search.content import Matcher, TooMuch, Unequal, search_content
 from toolgate.workspace.search.counts import Counts
 from toolgate.workspace.search.local import MAX_WORK, may_search, read_up_to
@@ -37,6 +39,7 @@ _COMMON = (
     "--encoding=auto",
 )
 _WALK = ("--no-ignore", "--hidden", "--no-follow", "--count", "--null", "--stats")
+_LIST = ("--no-ignore", "--hidden", "--no-follow", "--files", "--null")
 MAX_BYTES = 64 << 20
 """The largest file that is read here; a larger one is left to rg."""
 Progress = Callable[[str], None]
@@ -57,9 +60,12 @@ class Ripgrep:
     names: Names | None = None
     """Of the mount that all starts are in."""
     tell: Tell | None = None
+    secrets: Secrets | None = None
     _ahead: dict[str, list[Match]] = field(default_factory=dict)
     """Read while rg goes on: as long as all that is found can be shown, it will be."""
     _counted: int = 0
+    _asked: str | None = None
+    """What rg looks for instead of the pattern, where that would miss files that have to be looked at."""
 
     def search(self, starts: Sequence[Start]) -> Found:
         """All starts are of one mount."""
@@ -69,7 +75,7 @@ class Ripgrep:
         searched, complete = 0, True
         for group in (trees, files):
             if group:
-                counted = self._count(group)
+                counted = self._count(group) if self.secrets is None else self._judged(group, self.secrets)
                 counts |= counted.files
                 searched += counted.searched
                 complete = complete and counted.complete
@@ -79,6 +85,39 @@ class Ripgrep:
                 "name fewer paths, or give a file_pattern",
             )
         return self._show(starts[0], counts, searched, complete)
+
+    def _judged(self, starts: list[Start], secrets: Secrets) -> _Counted:
+        """What rg counts in files without secrets; the others are searched without what is hidden in them."""
+        pattern = self.query.pattern
+        counted = self._count(starts)
+        names, complete = dict.fromkeys(counted.files), counted.complete
+        self._asked = unasserted(pattern, self.query.case_sensitive)
+        if self._asked != pattern:
+            more = self._count(starts)
+            names |= dict.fromkeys(more.files)
+            complete = complete and more.complete
+        self._asked = pattern
+        tick = partial(self._say, "looking for secrets")
+        judge = Judge(secrets, self.query, self.matcher, self.deadline, partial(self._read, starts[0]), tick)
+        judged = judge.judge(starts[0], sorted(names, key=path_order))
+        self._ahead |= judged.matches
+        files = {name: counted.files[name] for name in judged.clean if name in counted.files}
+        searched = counted.searched if starts[0].selection.usual else self._named(starts, secrets)
+        return _Counted(files | judged.counts, searched, complete and judged.complete)
+
+    def _named(self, starts: list[Start], secrets: Secrets) -> int:
+        """How many files the caller's own globs choose, but for those with a secret in their names."""
+        said: list[bytes] = []
+        args = [*_COMMON, *_LIST, *_choice(starts), "--", *_where(starts)]
+        below = [start.handle if start.directory else start.root.handle for start in starts]
+        run_quietly(args, starts[0].root.handle, self.deadline, said.append, partial(self._say, ""), below)
+        return sum(not secrets.spans(name) for name in b"".join(said).split(b"\0") if name)
+
+    def _read(self, start: Start, report: Report) -> bool:
+        """Lets rg say which lines of open files match, and whether that is all."""
+        args = [*_COMMON, *report.options, *self._pattern(), "--", *report.paths]
+        tick = partial(self._say, "reading the lines that match")
+        return run(args, start.root.handle, report.handles, self.deadline, report.take, tick).complete
 
     def _count(self, starts: list[Start]) -> _Counted:
         names = self.names
@@ -123,7 +162,8 @@ class Ripgrep:
 
         def tick() -> None:
             spent = time.monotonic() - begun
-            self._say(f"searching for {spent:.1f} s, files that match so far: {len(counts):,}")
+            so_far = f", files that match so far: {len(counts):,}" if self.secrets is None else ""
+            self._say(f"searching for {spent:.1f} s{so_far}")
 
         args = [*_COMMON, *_WALK, *self._pattern(), *choice, "--", *_where(starts)]
         below = [start.handle if start.directory else start.root.handle for start in starts] if fence else []
@@ -132,7 +172,7 @@ class Ripgrep:
 
     def _look_ahead(self, start: Start, name: str, count: int) -> bool:
         """Whether it was read: then it is there, and may be searched."""
-        if self._counted + count > self.query.max_matches:
+        if self.secrets is not None or self._counted + count > self.query.max_matches:
             return False
         try:
             handle, status = open_with_status(start.root, name, name, follow=False)
@@ -152,7 +192,7 @@ class Ripgrep:
 
     def _pattern(self) -> list[str]:
         case = "--case-sensitive" if self.query.case_sensitive else "--ignore-case"
-        return [case, "-e", self.query.pattern]
+        return [case, "-e", self.query.pattern if self._asked is None else self._asked]
 
     def _show(self, start: Start, counts: dict[str, int], searched: int, complete: bool) -> Found:
         total = sum(counts.values())
@@ -181,7 +221,9 @@ class Ripgrep:
         matched = [(name, counts[name]) for name in ordered if counts[name]]
         most_in = tuple((start.shown(name), count) for name, count in top(matched))
         cut = not complete or total > len(matches)
-        return Found(matches, total, searched, cut, len(matched), most_in)
+        return Found(
+            matches, total, searched, cut, len(matched), most_in, None if self.secrets is not None else 0
+        )
 
     def _lines(self, start: Start, told: dict[str, int]) -> tuple[dict[str, list[Match]], bool]:
         """The matches of some files: here where RE2 may answer, else from rg, which is given the open handles.
@@ -204,11 +246,7 @@ class Ripgrep:
                     except (Unequal, TooMuch):
                         report.expect(handle, name, start.shown(name))
             if report.handles:
-                args = [*_COMMON, *report.options, *self._pattern(), "--", *report.paths]
-                tick = partial(self._say, "reading the lines that match")
-                whole = run(
-                    args, start.root.handle, report.handles, self.deadline, report.take, tick
-                ).complete
+                whole = self._read(start, report)
                 found |= report.matches
         return found, whole
 

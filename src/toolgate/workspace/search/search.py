@@ -82,7 +82,7 @@ def _search_mount(
                 raise Unequal
             if engine == "auto" and _known_large(starts):
                 raise Unequal
-            return Local(matched, query, deadline, tell=tell).search(starts)
+            return Local(matched, query, deadline, tell=tell, secrets=mounts.secrets()).search(starts)
         except Unequal:
             if engine == "local":
                 raise
@@ -90,7 +90,8 @@ def _search_mount(
             if engine == "local":
                 raise
             _remember_large(starts)
-    return Ripgrep(query, matched, deadline, progress, names_of(mounts, starts), tell).search(starts)
+    names, secrets = names_of(mounts, starts), mounts.secrets()
+    return Ripgrep(query, matched, deadline, progress, names, tell, secrets).search(starts)
 
 
 def _known_large(starts: Sequence[Start]) -> bool:

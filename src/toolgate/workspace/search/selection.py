@@ -13,6 +13,7 @@ from toolgate.core.paths import MountPath
 from toolgate.policy.dotfiles import hidden
 from toolgate.policy.globs import Glob, PathGlob, path_glob, text_glob
 from toolgate.policy.hard import MountRules
+from toolgate.workspace.search.query import EXCLUDED
 
 
 class NameGlobs:
@@ -55,6 +56,11 @@ class Selection:
         self.excluded = name_globs(tuple(excluded), rules.name)
         self._dotfiles = dotfiles
         self._directories: dict[str, bool] = {}
+
+    @property
+    def usual(self) -> bool:
+        """Whether the caller chose no files by their names."""
+        return self.files is None and self.excluded.texts == EXCLUDED
 
     def enters(self, relative: str, name: str) -> bool:
         """Whether a directory is walked into, given that the walk came to it."""

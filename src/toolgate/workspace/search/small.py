@@ -45,7 +45,7 @@ def search_small(mounts: Mounts, query: Query, where: Where) -> Found | None:
     try:
         with opened(mounts, *where) as groups:
             limits = (now + QUICK, BYTES, NAMES, FILES, HITS, WORK)
-            return Local(matched, query, *limits, memory=memory).search(groups[0])
+            return Local(matched, query, *limits, memory=memory, secrets=mounts.secrets()).search(groups[0])
     except (Unequal, TooMuch):
         known.pop(where, None)
         return None

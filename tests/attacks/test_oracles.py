@@ -1,0 +1,107 @@
+"""No answer about a text depends on the characters of a secret in it: not by match, count, position, cut or refusal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import toolgate
+from attacks.oracles import CONFIG, ONE, OTHER, Values, answer, make, pieces, ways
+from toolgate.facade import Gate
+
+
+async def _keep(gate: Gate, values: Values) -> None:
+    await gate.set_secret("TOKEN", values.token)
+    await gate.set_secret("ROWS", values.rows)
+
+
+@pytest.mark.parametrize("fillers", [0, 260], ids=["searched in process", "searched by rg"])
+async def test_two_projects_that_differ_only_in_a_secret_give_the_same_answers(
+    tmp_path: Path, fillers: int
+) -> None:
+    every = [way for way in ways() if not fillers or way.tool == "code.search"]
+    assert len(every) > 30
+    make(tmp_path / "one", ONE, fillers)
+    make(tmp_path / "other", OTHER, fillers)
+    wrong: list[str] = []
+    async with (
+        toolgate.open(tmp_path / "one", CONFIG) as one,
+        toolgate.open(tmp_path / "other", CONFIG) as other,
+    ):
+        await _keep(one, ONE)
+        await _keep(other, OTHER)
+        for way in every:
+            said, also = await answer(one, way), await answer(other, way)
+            leaked = [piece for piece in pieces(ONE) if piece in said and piece not in str(way.args)]
+            if said != also or leaked:
+                wrong.append(f"{way}\n  {said}\n  {also}")
+    assert not wrong, "\n".join(wrong)
+
+
+async def _recovered(root: Path, token: str) -> str:
+    """Six halvings for each of 32 characters, by somebody who believes what the search answers."""
+    root.mkdir()
+    (root / "config.py").write_text(f'API = "{token}"\n')
+    guess = ""
+    async with toolgate.open(root, CONFIG) as gate:
+        await gate.set_secret("TOKEN", token)
+        for place in range(len(token)):
+            left = "".join(map(chr, (45, *range(48, 58), *range(65, 91), *range(97, 123))))
+            while len(left) > 1:
+                half = left[: len(left) // 2]
+                asked = {"pattern": f'API = ".{{{place}}}[{half}]', "case_sensitive": True}
+                found = (await gate.call("fs.search", asked)).data
+                left = half if found["total_matches"] or "note" in found else left[len(left) // 2 :]
+            guess += left
+    return guess
+
+
+async def test_a_value_cannot_be_recovered_by_yes_and_no(tmp_path: Path) -> None:
+    """Whatever was in the file, the answers are those about the marker."""
+    guessed = await _recovered(tmp_path / "one", ONE.token)
+    assert guessed == await _recovered(tmp_path / "other", OTHER.token)
+    assert guessed not in (ONE.token, OTHER.token)
+
+
+async def test_the_matches_beside_a_secret_are_shown_and_the_others_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "config.py").write_text(f'API = "{ONE.token}"\nAPI_URL = 1\n')
+    async with toolgate.open(tmp_path, CONFIG) as gate:
+        await gate.set_secret("TOKEN", ONE.token)
+        found = (await gate.call("fs.search", {"pattern": 'API = ".{8}'})).data
+        assert (found["total_matches"], found["matches"]) == (0, [])
+        assert found["note"] == "1 match overlaps a secret and is not shown"
+        beside = (await gate.call("fs.search", {"pattern": "API"})).data
+        assert [match["line_text"] for match in beside["matches"]] == [
+            'API = "[secret:TOKEN]"',
+            "API_URL = 1",
+        ]
+        assert "note" not in beside
+
+
+async def test_lines_beside_a_secret_can_be_edited_and_patched(tmp_path: Path) -> None:
+    file = tmp_path / "config.py"
+    file.write_text(f'# one\nAPI = "{ONE.token}"\n# two\n')
+    async with toolgate.open(tmp_path, CONFIG) as gate:
+        await gate.set_secret("TOKEN", ONE.token)
+        done = await gate.call("fs.edit", {"path": "config.py", "find": "# one", "replace": "# 1"})
+        assert done.ok, done.error
+        diff = '@@ -1,3 +1,4 @@\n-# 1\n+# first\n API = "[secret:TOKEN]"\n # two\n+# three\n'
+        done = await gate.call("fs.patch", {"path": "config.py", "diff": diff})
+        assert done.ok, done.error
+        assert file.read_text() == f'# first\nAPI = "{ONE.token}"\n# two\n# three\n'
+        gone = '@@ -1,3 +1,2 @@\n # first\n-API = "[secret:TOKEN]"\n # two\n'
+        done = await gate.call("fs.patch", {"path": "config.py", "diff": gone})
+        assert done.ok, done.error
+    assert file.read_text() == "# first\n# two\n# three\n"
+
+
+async def test_what_was_answered_before_a_secret_was_set_is_not_served_again(tmp_path: Path) -> None:
+    (tmp_path / "config.py").write_text(f'API = "{ONE.token}"\n')
+    ask = {"path": "config.py", "ranges": [[1, 1]]}
+    async with toolgate.open(tmp_path, CONFIG) as gate:
+        for _ in range(3):
+            await gate.call("fs.read", ask)
+        assert (await gate.call("fs.read", ask)).meta.cached
+        await gate.set_secret("TOKEN", ONE.token)
+        assert not (await gate.call("fs.read", ask)).meta.cached
