@@ -32,9 +32,10 @@ def _more(**limits: Any) -> dict[str, Any]:
 async def test_a_question_with_long_arguments_is_whole_when_it_is_opened(opened: Open) -> None:
     async with opened("ask") as gate:
         await gate.call("t.act", {"x": LONG}, wait=False)
-        (listed,) = await gate.approvals()
+        (listed,) = (await gate.services.desk.page(10)).questions
         assert listed.cut > len(LONG)
         assert LONG.startswith(listed.args["x"].removesuffix("…"))
+        assert [each.args["x"] for each in await gate.approvals()] == [LONG]
         one = await gate.services.desk.question(listed.id)
         assert one is not None
         assert one.args == {"x": LONG}

@@ -293,5 +293,5 @@ async def test_a_secret_that_goes_away_is_shown_in_the_question_and_kept_in_no_e
     async with opened(root, policy={"rules": [rule]}) as gate:
         assert code(await ask(gate, tool, args)) == "pending"
         (question,) = await gate.approvals()
-        assert tool == "fs.move" or f"-{SECRET_LINE}" in question.preview
+        assert tool == "fs.move" or f"-{SECRET_LINE}" in question.preview + "\n"
         assert GITHUB not in await everything(gate)
