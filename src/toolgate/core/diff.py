@@ -107,6 +107,14 @@ def _body(file: FileChange, old_path: MountPath | None, effort: _Effort) -> Iter
         yield "(empty file)" if not (before or after) else "(the text is the same, its bytes are not)"
 
 
+def unread(change: Change) -> list[bytes]:
+    """Contents that are too long to be shown as bytes: a human looks at them by themselves."""
+    texts = (
+        (file.after or b"", _text(file.after, "after")[0]) for file in change.files if file.kind == "file"
+    )
+    return [content for content, text in texts if text is None and len(content) > MAX_HEX]
+
+
 def _hexadecimal(file: FileChange) -> Iterator[str]:
     """The bytes that a binary file would have, as `hexdump -C` shows them: what is approved has been shown."""
     content = file.after or b""

@@ -90,6 +90,10 @@ class Files(Protocol):
         """Store before- and after-images durably, so that the change can be rolled either way."""
         ...
 
+    async def lay_out(self, contents: Sequence[bytes], holder: Holder) -> None:
+        """Keep contents that a question only names by their hash, so that a human can look at them."""
+        ...
+
     async def release(self, call: str) -> None:
         """Nothing came of this call: its images are not needed."""
         ...

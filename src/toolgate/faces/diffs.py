@@ -25,6 +25,7 @@ _NOTES = (
     "(content unchanged",
     HEX,
 )
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _NO_END = "\\ No newline at end of file"
 
 
@@ -61,6 +62,14 @@ class FileDiff:
     def remarks(self) -> list[str]:
         """What is noted about it, without its bytes."""
         return [note for note in self.notes if not note.startswith(HEX)]
+
+    @property
+    def digest(self) -> str:
+        """Of a binary file, the hash of what it would hold."""
+        found = (
+            _DIGEST.search(note) for note in self.notes if note.startswith(("binary: ", "after is binary"))
+        )
+        return next((match[0] for match in found if match), "")
 
     @property
     def bytes(self) -> list[str]:

@@ -18,7 +18,7 @@ from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotAllowed, Pending
 from toolgate.gate.authorize import refused
 from toolgate.gate.flow import Flow, Services, Stage
-from toolgate.gate.plan import plan
+from toolgate.gate.plan import holder, plan
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import stored_result
 from toolgate.ledger.ledger import all_questions
@@ -72,6 +72,8 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
         flow.preview if flow.recorded_preview is None else flow.recorded_preview,
     )
     shown = {"args": await _shown_args(services, flow), "preview": flow.preview}
+    if call.change is not None and services.files is not None and (unread := diff.unread(call.change)):
+        await services.files.lay_out(unread, holder(flow))
     flow.question = await desk.ask(
         AskWork(
             call, args, facts.effects, decision, rights, preview,

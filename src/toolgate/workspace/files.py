@@ -22,6 +22,7 @@ from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files, Holder
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.directories import missing_parents
+from toolgate.workspace.holdings import SCRATCH
 from toolgate.workspace.images import Images, contents_of, rank_of
 from toolgate.workspace.lock import only_writer
 from toolgate.workspace.look import kind_of, look, read_steady, status_of
@@ -104,6 +105,16 @@ class WorkspaceFiles(Files):
 
     def check(self, change: Change, holder: Holder = NOBODYS) -> str:
         return self.images.check(change, holder)
+
+    async def lay_out(self, contents: Sequence[bytes], holder: Holder) -> None:
+        ident = f"shown/{holder.call}"  # not the call's own: that one may come to nothing
+
+        def work() -> bool:
+            self.images.release(ident)
+            return self.images.keep(ident, holder.persona, SCRATCH, contents)
+
+        if await _in_thread(work) and self.needed is not None:
+            await self._make_room(self.needed, holder.persona)
 
     async def release(self, call: str) -> None:
         await _in_thread(lambda: self.images.release(call))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from .driving import Cli, finish, heard, start
+import toolgate
+from toolgate import Change, FileChange, MountPath
+
+from .driving import COMMAND, Cli, environment, finish, heard, start
 
 APPEND = ("call", "notes.append", "--arg", "path=hours.md", "--arg", "text=open")
 
@@ -200,3 +205,38 @@ def test_a_pause_stops_one_persona_or_everybody_until_it_is_lifted(cli: Cli) -> 
     assert cli("resume").code == 0
     assert cli("resume").code == 1
     assert cli("pause", "nobody").code == 3
+
+
+def test_a_binary_file_that_is_too_long_to_be_shown_can_be_looked_at_by_itself(
+    cli: Cli, project: Path
+) -> None:
+    content = bytes(range(256)) * 300
+
+    def plan(path: MountPath) -> Change:
+        return Change((FileChange(path, None, content),))
+
+    @toolgate.tool("notes.draw", writes=["project"], plan=plan)
+    async def draw(change: Change) -> str:
+        """Draw a logo."""
+        return "done"
+
+    async def ask() -> str:
+        async with toolgate.open(project, tools=[draw]) as gate:
+            asked = await gate.call("notes.draw", {"path": "logo.bin"}, persona="builder", wait=False)
+            return str(asked.data["question"])
+
+    ident = asyncio.run(ask())
+    page = cli("approvals", ident, "--all").out
+    assert "00000000  00 01 02 03" in page
+    assert "11,264 more bytes are not shown: `toolgate approvals QUESTION --file logo.bin`" in page
+    written = subprocess.run(
+        [*COMMAND, "approvals", ident, "--file", "logo.bin"],
+        cwd=project,
+        env=environment(),
+        capture_output=True,
+        check=True,
+    )
+    assert written.stdout == content
+    refused = cli("approvals", ident, "--file", "other.bin")
+    assert refused.code == 1
+    assert "logo.bin" in refused.err

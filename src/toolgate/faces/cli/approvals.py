@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,9 +17,10 @@ from toolgate.consent.works import Scope, covered
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.core.ports import Question
-from toolgate.faces import words
+from toolgate.faces import diffs, words
 from toolgate.faces.cli import arguments, complete, idents, options, project, speech
 from toolgate.faces.cli import question as questions
+from toolgate.workspace.images import Images
 
 app = options.family()
 
@@ -51,6 +53,9 @@ def approvals(
     only: Annotated[
         str, typer.Option("--args", metavar="NAME", help="Show only this argument, all of it.")
     ] = "",
+    file: Annotated[
+        str, typer.Option("--file", metavar="PATH", help="Write what this binary file would hold to stdout.")
+    ] = "",
     limit: Annotated[int, typer.Option("--limit", help="List at most so many.", min=1, max=1000)] = 50,
     after: Annotated[int, typer.Option("--after", help="List those asked after this event.", min=0)] = 0,
     root: options.Root = None,
@@ -59,6 +64,8 @@ def approvals(
     """List open questions, show one in full, or answer it."""
     if answer:
         project.run(_answer(ident, _word(answer), reason, _scope(grant, path, arg, uses, same), same, root))
+    elif ident and file:
+        project.run(_file(ident, root, file))
     elif ident:
         project.run(_show(ident, root, everything, only))
     else:
@@ -137,6 +144,20 @@ async def _show(ident: str, root: Path | None, whole: bool, only: str) -> None:
         speech.say(f"\ntoolgate approvals {ident} approve|refuse")
     else:
         speech.say(f"\nit is {question.state} and waits for the call to be made again")
+
+
+async def _file(ident: str, root: Path | None, path: str) -> None:
+    """Bytes that no question shows line by line, to be looked at with other programs."""
+    setup = project.recorded(root)
+    async with composition.open_desk(setup) as desk:
+        question = await desk.question(await _whole(desk, ident))
+    binary = {
+        each.path: each.digest for each in diffs.parse(question.preview if question else "") if each.digest
+    }
+    if path not in binary:
+        named = ", ".join(binary) or "none"
+        raise NotFound(f"question {ident} has no binary file {path[:80]!r}", f"it has: {named}")
+    sys.stdout.buffer.write(Images(setup.local / "images").get(binary[path]))
 
 
 async def _whole(desk: Desk, ident: str) -> str:
