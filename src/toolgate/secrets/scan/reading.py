@@ -12,7 +12,7 @@ from toolgate.secrets.scan.commands import commands
 from toolgate.secrets.scan.hidden import hidden
 from toolgate.secrets.scan.keyblocks import key_blocks, kubernetes_secrets
 from toolgate.secrets.scan.payloads import magic, payloads
-from toolgate.secrets.scan.rules import CONTROLS, MANY, Hit, Seen, Source, at_most, plain
+from toolgate.secrets.scan.rules import CONTROLS, MANY, UNJUDGED, Hit, Seen, Source, at_most, plain
 from toolgate.secrets.scan.tokens import runs, tokens
 from toolgate.secrets.scan.urls import addresses
 from toolgate.secrets.scan.wrapped import wrapped
@@ -38,18 +38,20 @@ def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
         hits += magic(content)
     long_runs = list(runs(text))
     hits += at_most(tokens(text, long_runs))
-    hits += at_most(wrapped(text, long_runs))
+    known = {hit.start for hit in hits}
+    hits += at_most(wrapped(text, long_runs, known))
     hits += at_most(key_blocks(source))
     if not binary(text):  # where words and lines mean something
-        hits += at_most(by_run(source, long_runs))
-        for find in (by_name, compared, addresses, commands, kubernetes_secrets):
+        hits += at_most(by_run(source, long_runs, known))
+        hits += at_most(by_name(source, {hit.start for hit in hits}))
+        for find in (compared, addresses, commands, kubernetes_secrets):
             hits += at_most(find(source))
         hits += hidden(source)
     if not name:
         hits += payloads(source)
     hits += _ours(text, vault)
     counts = Counter(hit.rule for hit in hits)
-    crowded = frozenset(rule for rule, count in counts.items() if count >= MANY)
+    crowded = frozenset(rule for rule, count in counts.items() if count >= MANY or rule == UNJUDGED)
     return Seen(_apart(sorted(hits, key=lambda hit: (hit.start, hit.rule in UNSURE))), crowded)
 
 
@@ -65,7 +67,7 @@ def _apart(hits: list[Hit]) -> list[Hit]:
     reached = -1
     last = -1
     for hit in hits:
-        if hit.kind != "secret" or hit.rule == "vault":
+        if hit.kind != "secret" or hit.rule in ("vault", UNJUDGED):
             kept.append(hit)
         elif hit.start >= reached:
             last, reached = len(kept), hit.end

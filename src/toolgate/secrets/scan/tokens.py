@@ -28,7 +28,6 @@ _TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-~"
 _CLASSES = bytes(97 if byte in _TOKEN else 32 for byte in range(256))
 _CHUNK = 20_000
 """Searching a text that is not longer needs no preparation, so many runs cost no more than many letters."""
-_ESCAPE = re.compile(rb"(?:\\[nrtbfv0]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2})\Z")
 _DIGIT = re.compile(rb"[0-9]")
 _DISCORD = re.compile(rb"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])")
 
@@ -51,20 +50,12 @@ class Kind:
     def match(self, text: bytes, at: int, found: bytes) -> re.Match[bytes] | None:
         if self.back >= 0:
             return compiled(self.shape).match(text, at - self.back) if at >= self.back else None
-        if len(found) < _UNMISTAKABLE and _inside_a_word(text, at):
-            return None
         return compiled(self.shape).match(text, at + len(found))
 
 
 @cache
 def compiled(shape: str) -> re.Pattern[bytes]:
     return re.compile(f"(?:{pattern_of(shape)})(?![A-Za-z0-9])".encode())
-
-
-def _inside_a_word(text: bytes, at: int) -> bool:
-    if at == 0 or not text[at - 1 : at].isalnum():
-        return False
-    return _ESCAPE.search(text, max(0, at - 6), at) is None
 
 
 def _table() -> dict[bytes, tuple[Kind, ...]]:
@@ -96,8 +87,21 @@ def _any_of(words: list[bytes]) -> bytes:
     return b"(?:" + b"|".join(sides) + b")" + (b"?" if ends else b"")
 
 
+def _alone(prefix: bytes) -> bool:
+    """It counts only where no word goes on: it is short, or the same letter over and over."""
+    return all(kind.back < 0 for kind in KINDS[prefix]) and (
+        len(prefix) < _UNMISTAKABLE or len(set(prefix)) == 1
+    )
+
+
 KINDS = _table()
-_PREFIX = re.compile(_any_of(sorted(KINDS)))
+_WORD_BEGINS = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbfv0])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2}))"
+_PREFIX = re.compile(
+    _any_of(sorted(prefix for prefix in KINDS if not _alone(prefix)))
+    + b"|"
+    + _WORD_BEGINS
+    + _any_of(sorted(filter(_alone, KINDS)))
+)
 
 
 def runs(text: bytes) -> Iterator[tuple[int, int]]:
