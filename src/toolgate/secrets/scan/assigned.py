@@ -50,8 +50,8 @@ _BEFORE_IT = re.compile(rb"[\"'`]([^\"'`\r\n]{6,200})[\"'`]\s{0,2}\Z")
 _VALUE = re.compile(rb"[A-Za-z0-9_+/=.~%-]+")
 _INNER = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-.~"
 _LONGEST = 300
-_NESTED = 2
-"""So many values are tried that lie within one another: `password=token=…`. Then it goes on behind them."""
+_NESTED = 1
+"""So many more are tried of values that lie within one another, as in `password=password=…`; then it goes on behind them."""
 _DIGIT = re.compile(rb"[0-9]")
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _NAMING = _LETTERS + b"0123456789_.-"

@@ -28,9 +28,9 @@ _ALGORITHM = re.compile(
     rb"(?:utf-?(?:8|16|32)\w*|latin-?1|base(?:16|32|64)\w*|pbkdf2\w*|sha-?\d{1,3}\w*|md5\w*|[a-z]s\d{3}|aes-?\d*\S*|iso-?8859\S*|"
     rb"urllib\d?|bcrypt|argon2\w*|scrypt|http/?\d?|oauth-?\d\w*|ed25519|x25519|secp\w+|rsa-?\d*)\Z"
 )
-_TOKEN_STAND_INS = (b"example", b"xxxxxx", b"****", b"0000000000", b"abcdefghij", b"1234567890123")
-_SAME = 13
-_JUDGED = 300
+_TOKEN_STAND_INS = re.compile(rb"example|x{6}|\*{4}|0{10}|abcdefghij|1234567890123")
+_SAME = re.compile(rb"(.)\1{12}")
+_JUDGED = 150
 """How much of a long value is judged: what it begins with says enough."""
 _CODE = re.compile(
     rb"[\w.:>-]*[\w>][\[(]|[&*!@(\[<]|[a-z_]\w*(?:(?:\.|->|::)[a-z_]\w*)+\Z|\w+://|\.{0,2}/", re.IGNORECASE
@@ -70,16 +70,14 @@ def entropy(value: bytes) -> float:
 def real(body: bytes) -> bool:
     """The rest of a token: not a row of x nor a sequence, which is how people write "your token here"."""
     plain = body[:_JUDGED].rstrip(b"=")
-    if len(set(plain)) < min(7, len(plain) // 2) or _stand_in(plain.lower()):
+    if len(set(plain)) < min(7, len(plain) // 2):
         return False
     kinds = set(plain.translate(_KIND))
-    return not kinds <= {3, 4} and not kinds <= {2, 4} and not _named(plain)
+    return not kinds <= {3, 4} and not kinds <= {2, 4} and not _stand_in(plain.lower()) and not _named(plain)
 
 
 def _stand_in(value: bytes) -> bool:
-    if any(word in value for word in _TOKEN_STAND_INS):
-        return True
-    return len(value) >= _SAME and any(bytes((one,)) * _SAME in value for one in set(value))
+    return _TOKEN_STAND_INS.search(value) is not None or _SAME.search(value) is not None
 
 
 def _named(value: bytes) -> bool:
@@ -101,7 +99,7 @@ def wordy(value: bytes) -> bool:
 def scrambled(value: bytes) -> bool:
     """Small letters, capitals, digits and signs change places often, as in no name."""
     kinds = value.translate(_KIND)
-    changes = sum(map(ne, kinds, kinds[1:]))
+    changes: int = sum(map(ne, kinds, kinds[1:]))
     return changes * 4 > len(value)
 
 

@@ -18,8 +18,8 @@ from toolgate.core.display import visible
 from toolgate.core.finding import FindingKind
 
 _NEAR = 2000
-_GUESSES = 500
-_BYTES_A_GUESS = 64
+_GUESSES = 300
+_BYTES_A_GUESS = 80
 _GUESSED_RIGHT = 400
 UNJUDGED = "too-many-to-judge"
 MANY = 1000

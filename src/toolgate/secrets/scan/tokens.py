@@ -36,6 +36,8 @@ _JOIN = re.compile(
     rb"[\"'`][ \t]{0,4}(?:[+.&]|\.\.)?[ \t]{0,4}\\?(?:\r?\n[ \t]{0,40})?(?:[+.&][ \t]{0,4})?[rbf]?[\"'`]"
 )
 _PIECES = 400
+_JWT = b"eyJ"
+"""After its first part stands a dot: where none does, a run of nothing but this need not be read again from each."""
 _DISCORD_BOT = "discord-bot-token"
 """Told by its three parts: the first is a number in base64."""
 
@@ -46,11 +48,6 @@ class Kind:
     shape: str
     back: int = -1
     """How many characters before what was looked for it begins; -1: with it."""
-
-    def match(self, text: bytes, at: int, found: bytes) -> re.Match[bytes] | None:
-        if self.back >= 0:
-            return compiled(self.shape).match(text, at - self.back) if at >= self.back else None
-        return compiled(self.shape).match(text, at + len(found))
 
 
 @cache
@@ -126,10 +123,14 @@ def tokens(text: bytes, long_runs: list[tuple[int, int]]) -> Iterator[Hit]:
         if text[end : end + 1] == b"." and (bot := _DISCORD.match(text, start)):
             at = bot.end()
             yield Hit("secret", _DISCORD_BOT, start, at, f"…({at - start} characters)", (bot[0],))
+        dotted = text[end : end + 1] in (b".", b"=")
         while at < end:
             prefix = _PREFIX.search(text, at, end)
             if prefix is None:
                 break
+            if prefix[0] == _JWT and not dotted:
+                at = prefix.end()
+                continue
             hit = _hit(text, prefix.start(), prefix[0])
             if hit is None and not tried and text[end : end + 1] in _QUOTES:
                 tried = True
@@ -161,9 +162,17 @@ def _joined(text: bytes, at: int, end: int) -> Hit | None:
     return Hit("secret", hit.rule, at, at + stop + left, hit.excerpt, values)
 
 
+@cache
+def _tried(prefix: bytes) -> tuple[tuple[Kind, re.Pattern[bytes], int], ...]:
+    """The kinds of a prefix, what they must match, and how far from where the prefix begins."""
+    return tuple(
+        (kind, compiled(kind.shape), -kind.back if kind.back >= 0 else len(prefix)) for kind in KINDS[prefix]
+    )
+
+
 def _hit(text: bytes, at: int, prefix: bytes) -> Hit | None:
-    for kind in KINDS[prefix]:
-        match = kind.match(text, at, prefix)
+    for kind, pattern, first in _tried(prefix):
+        match = pattern.match(text, at + first) if at + first >= 0 else None
         if match is None:
             continue
         start = match.start() if kind.back >= 0 else at
