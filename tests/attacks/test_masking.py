@@ -16,12 +16,14 @@ import pytest
 from pydantic import BaseModel, RootModel, SecretStr
 
 import toolgate
+from scan.corpus import GITHUB
 from toolgate import Tool, tool
 from toolgate.core.effects import Effects
 from toolgate.storage.port import Filter
 
 PAYLOAD = "payload_that_runs()"
-TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7"
+TOKEN = GITHUB[:-2]
+GIVEN = "x1y2z3"
 CONFIG: dict[str, Any] = {
     "version": 1,
     "default_persona": "maker",
@@ -116,9 +118,9 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     "anything called api_key": ("t.named", {"api_key": [{"x": [PAYLOAD]}]}),
     "a secret that is a part of the program": ("t.login", {"secret": PAYLOAD, "code": f"a(); {PAYLOAD}"}),
     "a secret that is all of the program": ("t.login", {"secret": PAYLOAD, "code": PAYLOAD}),
-    "what stands beside a declared secret": ("t.connect", {"connection": {"password": "x1y2z3", "script": PAYLOAD}}),
+    "what stands beside a declared secret": ("t.connect", {"connection": {"password": GIVEN, "script": PAYLOAD}}),
     "a free key beside a declared secret": (
-        "t.connect", {"connection": {"password": "x1y2z3", "headers": {"token": PAYLOAD}}}),
+        "t.connect", {"connection": {"password": GIVEN, "headers": {"token": PAYLOAD}}}),
     "beside a declared secret in a list": (
         "t.connect", {"connection": {}, "hooks": [{"password": PAYLOAD, "script": PAYLOAD}]}),
     "301 tokens in the new content": ("fs.write", {"path": "new.txt", "content": tokens(301) + PAYLOAD}),

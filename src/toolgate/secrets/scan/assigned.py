@@ -7,7 +7,7 @@ may be any that has `key` or a service in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from toolgate.secrets.scan import names
 from toolgate.secrets.scan.judged import (
@@ -20,7 +20,7 @@ from toolgate.secrets.scan.judged import (
     scrambled,
 )
 from toolgate.secrets.scan.providers import service_of
-from toolgate.secrets.scan.rules import Hit, Source, following, shown
+from toolgate.secrets.scan.rules import Effort, Hit, Source, back, following, shown
 
 GENERIC = "assigned-secret"
 ENTROPY = "high-entropy-string"
@@ -50,8 +50,14 @@ _BEFORE_IT = re.compile(rb"[\"'`]([^\"'`\r\n]{6,200})[\"'`]\s{0,2}\Z")
 _VALUE = re.compile(rb"[A-Za-z0-9_+/=.~%-]+")
 _INNER = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-.~"
 _LONGEST = 300
+_NESTED = 1
+"""So many more are tried of values that lie within one another, as in `password=password=…`; then it goes on behind them."""
 _DIGIT = re.compile(rb"[0-9]")
-_NAME = re.compile(rb"(?:[A-Za-z]{1,20} )?[\w.-]{2,64}\Z")
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_NAMING = _LETTERS + b"0123456789_.-"
+_LONGEST_NAME = 64
+_LONGEST_TYPE = 11
+_LONGEST_FLAG = 43
 _TYPED = re.compile(rb"(?:\s|:)\s{0,3}&?(?:string|str|String|char|any|bytes|const|text)\Z")
 _PAIR = re.compile(
     rb"(?:name|key|id)[\"']?\s{0,3}[=:]\s{0,3}[\"']?([\w.-]{2,64})[\"']?[\s,]{1,30}[\"']?value\Z",
@@ -86,17 +92,17 @@ RUN_OF_WEAK = 16
 
 
 _NAMED = (
-    ("azure-storage-key", rb"account_?key", rb"[A-Za-z0-9+/]{86}=="),
-    ("azure-shared-access-key", rb"shared_?access_?key", rb"[A-Za-z0-9+/]{43}="),
-    ("aws-secret-key", rb"aws|secret_?access_?key", rb"[A-Za-z0-9+/]{40}"),
-    ("ibm-cos-key", rb"secret_?(?:access_?)?key", rb"[0-9a-f]{48}"),
+    ("azure-storage-key", re.compile(rb"account_?key"), re.compile(rb"[A-Za-z0-9+/]{86}==")),
+    ("azure-shared-access-key", re.compile(rb"shared_?access_?key"), re.compile(rb"[A-Za-z0-9+/]{43}=")),
+    ("aws-secret-key", re.compile(rb"aws|secret_?access_?key"), re.compile(rb"[A-Za-z0-9+/]{40}")),
+    ("ibm-cos-key", re.compile(rb"secret_?(?:access_?)?key"), re.compile(rb"[0-9a-f]{48}")),
 )
 
 
 def _rule(name: bytes, value: bytes) -> str:
     words = names.words_of(name)
     for rule, word, shape in _NAMED:
-        if re.search(word, words) and re.fullmatch(shape, value):
+        if shape.fullmatch(value) and word.search(words):
             return rule
     service = service_of(name, value)
     return f"{service}-key" if service else GENERIC
@@ -107,28 +113,41 @@ def _hit(name: bytes, value: bytes, start: int) -> Hit:
     return Hit("secret", _rule(name, value), start, start + len(value), excerpt, (value,))
 
 
-def by_name(source: Source) -> Iterator[Hit]:
+def by_name(source: Source, known: Collection[int] = ()) -> Iterator[Hit]:
+    """Values that start where one is `known` need no second look."""
     folded = source.folded
+    effort = Effort(source)
     for stem in _STEMS:
         at = folded.find(stem)
+        reached = nested = 0
         while at >= 0:
             match = _GIVEN.match(folded, at + len(stem))
-            hit = _given(source, at, match) if match is not None else None
-            if hit is not None:
-                yield hit
-            at = following(folded, stem, at + len(stem) if hit is None else hit.end)
+            onward = at + len(stem)
+            if match is not None:
+                if effort.spent():
+                    yield effort.rest(at)
+                    return
+                hit = _given(source, at, match, known)
+                if hit is not None:
+                    yield effort.right(hit)
+                    onward = hit.end
+                elif match["bare"] is not None:
+                    nested = nested + 1 if at < reached else 0
+                    reached = max(reached, match.end())
+                    onward = reached if nested == _NESTED else onward
+            at = following(folded, stem, onward)
 
 
-def _given(source: Source, at: int, match: re.Match[bytes]) -> Hit | None:
-    group = "bare" if match["bare"] is not None else "in"
-    quoted = group == "in"
+def _given(source: Source, at: int, match: re.Match[bytes], known: Collection[int]) -> Hit | None:
+    quoted = match["bare"] is None
+    start, end = match.span("in" if quoted else "bare")
+    if start in known:
+        return None
     if not quoted and (
         match["call"] or not (match["is"] or match["tag"] or match["pair"] or match["flag"] is not None)
     ):
         return None
-    begin = at
-    while begin > max(0, at - 40) and source.folded[begin - 1] in _WORD:
-        begin -= 1
+    begin = back(source.folded, at, 40, _WORD)
     content = source.content
     name = content[begin : match.end("shut")].strip(b"\"'`])\\.-")
     if match["call"] == b"(" and not name.endswith((b".assign", b".equals")):
@@ -143,7 +162,6 @@ def _given(source: Source, at: int, match: re.Match[bytes]) -> Hit | None:
         and not (content[begin : begin + 2] == b"--" or _netrc(content, begin))
     ):
         return None
-    start, end = match.span(group)
     value = content[start:end] if quoted else _alone(content[start:end])
     if not value or not worth(name, value, quoted=quoted or bool(match["tag"])):
         return None
@@ -164,29 +182,37 @@ def _netrc(content: bytes, begin: int) -> bool:
 def compared(source: Source) -> Iterator[Hit]:
     """`if ("…" == password)`: the value first."""
     folded = source.folded
+    effort = Effort(source)
     for operator in (b"==", b"!="):
         at = folded.find(operator)
         while at >= 0:
             if folded[max(0, at - 2) : at].rstrip()[-1:] in (b'"', b"'", b"`") and (
                 asked := _ASKED.match(folded, at)
             ):
+                if effort.spent():
+                    yield effort.rest(at)
+                    return
                 value = _BEFORE_IT.search(source.content, max(0, at - 210), at)
                 name = source.content[asked.start(1) : asked.end(1)]
                 if value is not None and worth(name, value[1], quoted=True):
-                    yield _hit(name, value[1], value.start(1))
+                    yield effort.right(_hit(name, value[1], value.start(1)))
             at = following(folded, operator, at + 2)
 
 
-def by_run(source: Source, long_runs: list[tuple[int, int]]) -> Iterator[Hit]:
+def by_run(source: Source, long_runs: list[tuple[int, int]], known: Collection[int] = ()) -> Iterator[Hit]:
     """Long random values, by the name that stands before them."""
     text = source.content
+    effort = Effort(source)
     reached = 0
     for start, end in long_runs:
         if start < reached or _DIGIT.search(text, start, end) is None:
             continue
-        begin = start
-        while begin > max(reached, start - 100) and text[begin - 1] in _INNER:
-            begin -= 1
+        begin = back(text, start, min(100, start - reached), _INNER)
+        if begin in known:
+            continue
+        if effort.spent():
+            yield effort.rest(start)
+            return
         match = _VALUE.match(text, begin, begin + _LONGEST)
         if match is None:
             continue
@@ -196,9 +222,10 @@ def by_run(source: Source, long_runs: list[tuple[int, int]]) -> Iterator[Hit]:
         quote = text[begin - 1 : begin] if begin else b""
         quoted = quote in _QUOTES
         if name and (_service(name, value) or worth(name, value, quoted=quoted)):
-            yield _hit(name, value, begin)
+            yield effort.right(_hit(name, value, begin))
         elif quoted and text[match.end() : match.end() + 1] == quote and _key_like(name, value):
-            yield Hit("secret", ENTROPY, begin, begin + len(value), f"…({len(value)} characters)", (value,))
+            excerpt = f"…({len(value)} characters)"
+            yield effort.right(Hit("secret", ENTROPY, begin, begin + len(value), excerpt, (value,)))
 
 
 def _key_like(name: bytes, value: bytes) -> bool:
@@ -225,7 +252,7 @@ def name_before(text: bytes, start: int) -> bytes:
     body = before.rstrip(b"=:,>(|?!+. \t")
     given = before[len(body) :]
     if not any(sign in given for sign in b"=:,>("):
-        flag = _FLAG.search(before)
+        flag = _FLAG.search(before, max(0, len(before) - _LONGEST_FLAG))
         return flag[1] if flag is not None else b""
     if b"\n" in near[len(before) :] and given[-1:] not in (b">", b"|"):
         return b""
@@ -233,6 +260,14 @@ def name_before(text: bytes, start: int) -> bytes:
     if body[-5:].lower() == b"value":
         pair = _PAIR.search(body)
         return pair[1] if pair is not None else b""
-    typed = _TYPED.search(body)
-    found = _NAME.search(body[: typed.start()] if typed is not None else body)
-    return found[0] if found is not None else b""
+    typed = _TYPED.search(body, max(0, len(body) - _LONGEST_TYPE))
+    return _last_name(body[: typed.start()] if typed is not None else body)
+
+
+def _last_name(body: bytes) -> bytes:
+    """With the word before it, if a space stands between them: `api key`."""
+    begin = back(body, len(body), _LONGEST_NAME, _NAMING)
+    if len(body) - begin < 2:
+        return b""
+    word = back(body, begin - 1, 20, _LETTERS) if body[begin - 1 : begin] == b" " and begin > 1 else begin
+    return body[begin if word == begin - 1 else word :]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from toolgate.secrets.scan.judged import code, password_like, placeholder, random_looking
-from toolgate.secrets.scan.rules import Hit, Source, following, shown
+from toolgate.secrets.scan.rules import Effort, Hit, Source, following, shown
 
 _SCHEMES = re.compile(
     rb"authorization[\"'\]]{0,2}+\s{0,3}+[:=,]{1,2}\s{0,3}+[\"'`f]{0,2}(?:(basic|bearer|(?:api-?)?(?:token|key)|bot|digest)\s{1,3}+)?([a-z0-9_=~@.+/:-]{8,2000}+)"
@@ -28,18 +28,20 @@ _REACH = 400
 
 
 def commands(source: Source) -> Iterator[Hit]:
-    yield from _headers(source)
-    yield from _users(source)
-    yield from _flags(source)
+    for find in (_headers, _users, _flags):
+        yield from find(source, Effort(source))
 
 
-def _headers(source: Source) -> Iterator[Hit]:
+def _headers(source: Source, effort: Effort) -> Iterator[Hit]:
     folded = source.folded
     for anchor, pattern in ((b"authorization", _SCHEMES), (b"bearer ", _BEARER)):
         at = folded.find(anchor)
         while at >= 0:
             match = pattern.match(folded, at)
             if match is not None:
+                if effort.spent():
+                    yield effort.rest(at)
+                    return
                 scheme = match[1] if match.lastindex == 2 and match[1] else b""
                 start, end = match.span(match.lastindex or 0)
                 value = source.content[start:end]
@@ -65,11 +67,14 @@ def _credential(scheme: bytes, value: bytes) -> bool:
     return bool(colon) and user != password and len(password) > 3 and not placeholder(password)
 
 
-def _users(source: Source) -> Iterator[Hit]:
+def _users(source: Source, effort: Effort) -> Iterator[Hit]:
     """Only after `curl`, which may stand a few lines before."""
     text = source.content
     at = text.find(b"curl")
     while at >= 0:
+        if effort.spent():
+            yield effort.rest(at)
+            return
         match = _USER.search(text, at, at + _REACH)
         if match is not None:
             start, end = match.span(match.lastindex or 0)
@@ -93,13 +98,16 @@ def _users(source: Source) -> Iterator[Hit]:
         at = following(text, b"curl", at + 4 if match is None else max(match.end(), at + 4))
 
 
-def _flags(source: Source) -> Iterator[Hit]:
+def _flags(source: Source, effort: Effort) -> Iterator[Hit]:
     """`mysql -p…`, `sshpass -p …`, `docker login -p …`, `redis-cli -a …`."""
     text = source.content
     for anchor in (b" -p", b" -a ", b" -w "):
         at = text.find(anchor)
         while at >= 0:
             match = _FLAG.match(text, at)
+            if match is not None and effort.spent():
+                yield effort.rest(at)
+                return
             line = text[max(0, at - 160) : at].rpartition(b"\n")[2] if match is not None else b""
             if match is not None and _TAKES_PASSWORD.search(line) and _chosen(match[1]):
                 start, end = match.span(1)

@@ -7,32 +7,44 @@ import binascii
 import json
 import math
 import re
-from collections import Counter
-from itertools import pairwise
+from operator import ne
 
 MIN_ENTROPY = 2.75
 _MIN_DIFFERENT = 7
-_PLACEHOLDER = re.compile(
-    rb"example|sample|placeholder|change[_-]?(?:me|it|this)|dummy|fake|your|insert|redacted|masked|[x*]{4}|todo|none|null|"
-    rb"undefined|secret|password|passwd|test|token|localhost|environ|getenv|config|setting|\.\.\.|"
-    rb"abcdefgh|hijklmn|stuvwx|12345678|01234567|qwerty|asdf|foobar|hello|s3cr3t|hunter2|default|encrypted|encoded|"
-    rb"\A<[^<>]*>\Z|\$\{?[a-z_][a-z0-9_.:-]*\}?\Z|\$\{\{|\$\(|\{\{ ?[\w.$|\" -]+ ?\}\}|\$\{[\w.:-]+\}|\A\{[\w.:]*\}\Z|(?<!\{)\{[a-z_][\w.]*(?:\([^()]*\))?\}|%\([a-z]|"
+_STAND_INS = re.compile(
+    rb"example|sample|secret|setting|stuvwx|s3cr3t|p(?:laceholder|assw(?:or)?d)|change[_-]?(?:me|it|this)|config|d(?:ummy|efault)|"
+    rb"f(?:ake|oobar)|your|insert|redacted|masked|xxxx|t(?:odo|est|oken)|n(?:one|ull)|undefined|localhost|en(?:viron|crypted|coded)|"
+    rb"getenv|a(?:bcdefgh|sdf)|h(?:ijklmn|ello|unter2)|12345678|01234567|qwerty|\.\.\."
+)
+"""Words that people write instead of a secret. Each begins with a letter, so that `re` finds quickly where none does."""
+_SIGNS = b"$<>{}[]()%#\\+*_"
+_TEMPLATE = re.compile(
+    rb"[x*]{4}|\A<[^<>]*>\Z|\$\{?[a-z_][a-z0-9_.:-]*\}?\Z|\$\{\{|\$\(|\{\{ ?[\w.$|\" -]+ ?\}\}|\$\{[\w.:-]+\}|\A\{[\w.:]*\}\Z|(?<!\{)\{[a-z_][\w.]*(?:\([^()]*\))?\}|%\([a-z]|"
     rb"\A%[a-z0-9_.]+%?\Z|\A\[[^\]]*\]\Z|\A__?[a-z_]+__?\Z|#\{|<[a-z_][\w /.-]*>|"
-    rb"\[[a0]-[z9]|\(\?|\.[+*]|\\[dws]|%[sdr]\b|"
-    rb"\A(?:utf-?(?:8|16|32)\w*|latin-?1|base(?:16|32|64)\w*|pbkdf2\w*|sha-?\d{1,3}\w*|md5\w*|[a-z]s\d{3}|aes-?\d*\S*|iso-?8859\S*|"
-    rb"urllib\d?|bcrypt|argon2\w*|scrypt|http/?\d?|oauth-?\d\w*|ed25519|x25519|secp\w+|rsa-?\d*)\Z",
-    re.IGNORECASE,
+    rb"\[[a0]-[z9]|\(\?|\.[+*]|\\[dws]|%[sdr]\b"
 )
-_TOKEN_PLACEHOLDER = re.compile(
-    rb"example|x{6}|\*{4}|0{10}|abcdefghij|1234567890123|(.)\1{12}", re.IGNORECASE
+"""What has a sign that is in no word: only looked for where there is one."""
+_ALGORITHM = re.compile(
+    rb"(?:utf-?(?:8|16|32)\w*|latin-?1|base(?:16|32|64)\w*|pbkdf2\w*|sha-?\d{1,3}\w*|md5\w*|[a-z]s\d{3}|aes-?\d*\S*|iso-?8859\S*|"
+    rb"urllib\d?|bcrypt|argon2\w*|scrypt|http/?\d?|oauth-?\d\w*|ed25519|x25519|secp\w+|rsa-?\d*)\Z"
 )
+_TOKEN_STAND_INS = re.compile(rb"example|x{6}|\*{4}|0{10}|abcdefghij|1234567890123")
+_SAME = re.compile(rb"(.)\1{12}")
+_JUDGED = 150
+"""How much of a long value is judged: what it begins with says enough."""
 _CODE = re.compile(
-    rb"\A[\w.:>-]*[\w>][\[(]|\A[&*!@(\[]|\A[a-z_]\w*(?:(?:\.|->|::)[a-z_]\w*)+\Z|\A\w+://|\A\.{0,2}/|[\]);][:,]?\Z|\A<",
-    re.IGNORECASE,
+    rb"[\w.:>-]*[\w>][\[(]|[&*!@(\[<]|[a-z_]\w*(?:(?:\.|->|::)[a-z_]\w*)+\Z|\w+://|\.{0,2}/", re.IGNORECASE
 )
-_PARTS = re.compile(rb"[-_./:+=\\ ]+")
-_WORDY = re.compile(rb"(?:[A-Z]?[a-z]+|[A-Z]+)(?:[0-9]{0,4}|[0-9]{1,2}[a-z]{3,})|[0-9]+[A-Za-z]{0,2}")
-_NAMED = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,3}")
+_CODE_END = re.compile(rb"[\]);][:,]?\Z")
+
+
+def _made_of(part: bytes) -> re.Pattern[bytes]:
+    """Nothing but such parts, with signs between them. A part is not tried twice."""
+    return re.compile(rb"(?:[-_./:+=\\ ]++|(?>(?:" + part + rb")(?=[-_./:+=\\ ]|\Z)))*+\Z")
+
+
+_WORDY = _made_of(rb"(?:[A-Z]?[a-z]+|[A-Z]+)(?:[0-9]{0,4}|[0-9]{1,2}[a-z]{3,})|[0-9]+[A-Za-z]{0,2}")
+_NAMED = _made_of(rb"[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,3}")
 _HUMPS = re.compile(rb"(?:[A-Z]|(?<![A-Za-z0-9]))(?=[a-z]{0,3}[aeiou])[a-z]{2,}")
 _HEX = re.compile(
     rb"[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128}|[0-9A-F]{32}|[0-9A-F]{40}|[0-9A-F]{64}"
@@ -44,24 +56,33 @@ _KIND = bytes(
 )
 
 
+_BITS = (0.0, *(count * math.log2(count) for count in range(1, 512)))
+
+
 def entropy(value: bytes) -> float:
     """Bits in each character, by how often each occurs."""
     size = len(value)
-    return -sum(count / size * math.log2(count / size) for count in Counter(value).values())
+    if size >= len(_BITS):
+        value, size = value[: len(_BITS) - 1], len(_BITS) - 1
+    return (_BITS[size] - sum(map(_BITS.__getitem__, map(value.count, set(value))))) / size
 
 
 def real(body: bytes) -> bool:
     """The rest of a token: not a row of x nor a sequence, which is how people write "your token here"."""
-    plain = body.rstrip(b"=")
-    if len(set(plain)) < min(7, len(plain) // 2) or _TOKEN_PLACEHOLDER.search(plain):
+    plain = body[:_JUDGED].rstrip(b"=")
+    if len(set(plain)) < min(7, len(plain) // 2):
         return False
     kinds = set(plain.translate(_KIND))
-    return not kinds <= {3, 4} and not kinds <= {2, 4} and not _named(plain)
+    return not kinds <= {3, 4} and not kinds <= {2, 4} and not _stand_in(plain.lower()) and not _named(plain)
+
+
+def _stand_in(value: bytes) -> bool:
+    return _TOKEN_STAND_INS.search(value) is not None or _SAME.search(value) is not None
 
 
 def _named(value: bytes) -> bool:
     """Made of nothing but words: where a prefix speaks for a token, only that speaks against it."""
-    return _in_humps(value, 0.85) or all(_NAMED.fullmatch(part) for part in _PARTS.split(value) if part)
+    return _NAMED.match(value) is not None or _in_humps(value, 0.85)
 
 
 def _in_humps(value: bytes, share: float) -> bool:
@@ -72,13 +93,13 @@ def _in_humps(value: bytes, share: float) -> bool:
 
 def wordy(value: bytes) -> bool:
     """Made of words and numbers, as names of things are."""
-    return _in_humps(value, 0.65) or all(_WORDY.fullmatch(part) for part in _PARTS.split(value) if part)
+    return _WORDY.match(value) is not None or _in_humps(value, 0.65)
 
 
 def scrambled(value: bytes) -> bool:
     """Small letters, capitals, digits and signs change places often, as in no name."""
     kinds = value.translate(_KIND)
-    changes = sum(left != right for left, right in pairwise(kinds))
+    changes: int = sum(map(ne, kinds, kinds[1:]))
     return changes * 4 > len(value)
 
 
@@ -87,12 +108,17 @@ def hash_like(value: bytes) -> bool:
 
 
 def placeholder(value: bytes) -> bool:
-    return _PLACEHOLDER.search(value) is not None or len(set(value)) < 4
+    if len(set(value)) < 4:
+        return True
+    folded = value[:_JUDGED].lower()
+    if _STAND_INS.search(folded) or _ALGORITHM.match(folded):
+        return True
+    return len(folded.translate(None, _SIGNS)) < len(folded) and _TEMPLATE.search(folded) is not None
 
 
 def code(value: bytes) -> bool:
     """A call, a name with dots, a path: what stands for a value, and is none."""
-    return _CODE.search(value) is not None
+    return _CODE.match(value) is not None or _CODE_END.search(value, max(0, len(value) - 2)) is not None
 
 
 def random_looking(value: bytes) -> bool:

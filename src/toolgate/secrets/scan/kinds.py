@@ -206,14 +206,14 @@ yandex-token | t1. | W{20,400}={0,2}\.W{86}={0,2}
 yandex-oauth-token | y0_ y1_ y2_ | W{50,70}
 zoho-token | 1000. | h{32}\.h{32}
 zuplo-key | zpka_ | l{32}_h{8}
-jwt | eyJ | [A-Za-z0-9_=-]{12,3000}\.[A-Za-z0-9_=-]{4,3000}(?:\.[A-Za-z0-9_=-]{0,2000}){0,3}
+jwt | eyJ | [A-Za-z0-9_-]{12,3000}+={0,2}\.[A-Za-z0-9_-]{4,3000}+={0,2}(?:\.[A-Za-z0-9_-]{0,2000}+={0,2}){0,3}
 base64-jwt | ZXlK | b{60,1000}={0,2}
 """
 
 INSIDE = r"""
 authress-access-key | .acc_ .acc- | 6 | w{1}[A-Za-z0-9_.]{5}\.acc[_-][a-z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{30,120}
 facebook-app-token | | %7C | 15 | d{15}(?:\||%7C)W{27,40}
-azure-ad-client-secret | Q~ | 4 | [A-Za-z0-9_~.]{3}d{1}Q~[A-Za-z0-9_~.-]{31,34}
+azure-ad-client-secret | 0Q~ 1Q~ 2Q~ 3Q~ 4Q~ 5Q~ 6Q~ 7Q~ 8Q~ 9Q~ | 3 | [A-Za-z0-9_~.]{3}d{1}Q~[A-Za-z0-9_~.-]{31,34}
 azure-devops-token | AZDO | 76 | \bw{76}AZDOw{4}
 azure-key | JQQJ9 | 52 | \bw{52}JQQJ9w{27}
 azure-function-key | AzFu | 44 | \bW{44}AzFuW{5}[AQgw]={0,2}

@@ -36,6 +36,7 @@ _NOT_AT_THE_END = frozenset(
 )
 
 
+@lru_cache(4096)
 def words_of(name: bytes) -> bytes:
     """A name in small letters, with _ between its words, however it was written."""
     return _APART.sub(b"_", _HUMP.sub(b"_", name)).strip(b"_").lower()

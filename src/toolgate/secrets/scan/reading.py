@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 
 from toolgate.core.ports import Vault
@@ -14,7 +14,7 @@ from toolgate.secrets.scan.commands import commands
 from toolgate.secrets.scan.hidden import hidden
 from toolgate.secrets.scan.keyblocks import key_blocks, kubernetes_secrets
 from toolgate.secrets.scan.payloads import magic, payloads
-from toolgate.secrets.scan.rules import CONTROLS, MANY, Hit, Seen, Source, at_most, plain
+from toolgate.secrets.scan.rules import CONTROLS, MANY, UNJUDGED, Hit, Seen, Source, at_most, plain
 from toolgate.secrets.scan.tokens import runs, tokens
 from toolgate.secrets.scan.urls import addresses
 from toolgate.secrets.scan.wrapped import wrapped
@@ -41,29 +41,31 @@ def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
     if not name:
         hits += magic(content)
     lines = not binary(text)
-    for found in _secrets(source, lines):
-        hits += at_most(found)
+    hits += _secrets(source, lines, at_most)
     if lines:
         hits += hidden(source)
     if not name:
         hits += payloads(source)
     hits += _ours(text, vault)
     counts = Counter(hit.rule for hit in hits)
-    crowded = frozenset(rule for rule, count in counts.items() if count >= MANY)
+    crowded = frozenset(rule for rule, count in counts.items() if count >= MANY or rule == UNJUDGED)
     return Seen(_apart(sorted(hits, key=lambda hit: (hit.start, hit.rule in UNSURE))), crowded)
 
 
-def _secrets(source: Source, lines: bool) -> Iterator[Iterator[Hit]]:
-    """What each kind of rule finds; where there are no lines, only what is told by its form."""
+def _secrets(source: Source, lines: bool, taken: Callable[[Iterable[Hit]], Iterable[Hit]]) -> list[Hit]:
+    """What the rules find; where there are no lines, only what is told by its form."""
     text = source.content
     long_runs = list(runs(text))
-    yield tokens(text, long_runs)
-    yield wrapped(text, long_runs)
-    yield key_blocks(source)
+    hits = [*taken(tokens(text, long_runs))]
+    known = {hit.start for hit in hits}
+    hits += taken(wrapped(text, long_runs, known))
+    hits += taken(key_blocks(source))
     if lines:  # words and lines mean something
-        yield by_run(source, long_runs)
-        for find in (by_name, compared, addresses, commands, kubernetes_secrets):
-            yield find(source)
+        hits += taken(by_run(source, long_runs, known))
+        hits += taken(by_name(source, {hit.start for hit in hits}))
+        for find in (compared, addresses, commands, kubernetes_secrets):
+            hits += taken(find(source))
+    return hits
 
 
 def without_secrets(content: bytes, vault: Vault | None) -> bytes:
@@ -88,12 +90,11 @@ def without_secrets(content: bytes, vault: Vault | None) -> bytes:
 
 
 def _secret_spans(content: bytes, vault: Vault | None) -> Iterator[tuple[int, int]]:
-    found = chain.from_iterable(_secrets(Source.of(content), True))
-    for hit in chain(found, _ours(content, vault, None)):
-        if hit.kind != "secret":
-            continue
+    for hit in chain(_secrets(Source.of(content), True, list), _ours(content, vault, None)):
+        if hit.rule == UNJUDGED:
+            yield hit.start, len(content)  # nobody can tell what of the rest is a secret
         at, last = hit.span
-        for value in hit.values:
+        for value in hit.values if hit.kind == "secret" else ():
             start = content.find(value, at, max(last, hit.end))
             if start >= 0 and value:
                 at = start + len(value)
@@ -112,7 +113,7 @@ def _apart(hits: list[Hit]) -> list[Hit]:
     reached = -1
     last = -1
     for hit in hits:
-        if hit.kind != "secret" or hit.rule == "vault":
+        if hit.kind != "secret" or hit.rule in ("vault", UNJUDGED):
             kept.append(hit)
         elif hit.start >= reached:
             last, reached = len(kept), hit.end

@@ -18,6 +18,10 @@ from toolgate.core.display import visible
 from toolgate.core.finding import FindingKind
 
 _NEAR = 2000
+_GUESSES = 300
+_BYTES_A_GUESS = 80
+_GUESSED_RIGHT = 400
+UNJUDGED = "too-many-to-judge"
 MANY = 1000
 """Hits of one rule in one file that are told apart; with more, none of them counts as old."""
 
@@ -189,6 +193,35 @@ def at_most(hits: Iterable[Hit]) -> Iterator[Hit]:
         counts[hit.rule] += 1
         if counts[hit.rule] <= MANY:
             yield hit
+
+
+def back(text: bytes, at: int, far: int, letters: bytes) -> int:
+    """Where the run of these letters begins that ends here, looking back so far."""
+    low = max(0, at - far)
+    return low + len(text[low:at].rstrip(letters))
+
+
+class Effort:
+    """How many guesses a content may cost. Each is worth some microseconds, and a text can be made of nothing else.
+
+    Ordinary texts are far below it. What is told by its form is no guess and always looked at.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.left = _GUESSES + len(source.content) // _BYTES_A_GUESS
+        self.hits = _GUESSED_RIGHT
+
+    def spent(self) -> bool:
+        self.left -= 1
+        return self.left < 0 or self.hits < 0
+
+    def right(self, hit: Hit) -> Hit:
+        self.hits -= 1
+        return hit
+
+    def rest(self, at: int) -> Hit:
+        """A human is told that it was too much, and nothing of such a content is shown or recorded as if it were clean."""
+        return Hit("secret", UNJUDGED, at, at, "too many possible secrets from here on to judge each")
 
 
 def following(text: bytes, anchor: bytes, at: int) -> int:

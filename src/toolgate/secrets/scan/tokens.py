@@ -28,7 +28,6 @@ _TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-~"
 _CLASSES = bytes(97 if byte in _TOKEN else 32 for byte in range(256))
 _CHUNK = 20_000
 """Searching a text that is not longer needs no preparation, so many runs cost no more than many letters."""
-_ESCAPE = re.compile(rb"(?:\\[nrtbfv0]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2})\Z")
 _DIGIT = re.compile(rb"[0-9]")
 _DISCORD = re.compile(rb"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])")
 
@@ -37,6 +36,8 @@ _JOIN = re.compile(
     rb"[\"'`][ \t]{0,4}(?:[+.&]|\.\.)?[ \t]{0,4}\\?(?:\r?\n[ \t]{0,40})?(?:[+.&][ \t]{0,4})?[rbf]?[\"'`]"
 )
 _PIECES = 400
+_JWT = b"eyJ"
+"""After its first part stands a dot: where none does, a run of nothing but this need not be read again from each."""
 _DISCORD_BOT = "discord-bot-token"
 """Told by its three parts: the first is a number in base64."""
 
@@ -48,23 +49,10 @@ class Kind:
     back: int = -1
     """How many characters before what was looked for it begins; -1: with it."""
 
-    def match(self, text: bytes, at: int, found: bytes) -> re.Match[bytes] | None:
-        if self.back >= 0:
-            return compiled(self.shape).match(text, at - self.back) if at >= self.back else None
-        if len(found) < _UNMISTAKABLE and _inside_a_word(text, at):
-            return None
-        return compiled(self.shape).match(text, at + len(found))
-
 
 @cache
 def compiled(shape: str) -> re.Pattern[bytes]:
     return re.compile(f"(?:{pattern_of(shape)})(?![A-Za-z0-9])".encode())
-
-
-def _inside_a_word(text: bytes, at: int) -> bool:
-    if at == 0 or not text[at - 1 : at].isalnum():
-        return False
-    return _ESCAPE.search(text, max(0, at - 6), at) is None
 
 
 def _table() -> dict[bytes, tuple[Kind, ...]]:
@@ -96,8 +84,21 @@ def _any_of(words: list[bytes]) -> bytes:
     return b"(?:" + b"|".join(sides) + b")" + (b"?" if ends else b"")
 
 
+def _alone(prefix: bytes) -> bool:
+    """It counts only where no word goes on: it is short, or the same letter over and over."""
+    return all(kind.back < 0 for kind in KINDS[prefix]) and (
+        len(prefix) < _UNMISTAKABLE or len(set(prefix)) == 1
+    )
+
+
 KINDS = _table()
-_PREFIX = re.compile(_any_of(sorted(KINDS)))
+_WORD_BEGINS = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbfv0])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2}))"
+_PREFIX = re.compile(
+    _any_of(sorted(prefix for prefix in KINDS if not _alone(prefix)))
+    + b"|"
+    + _WORD_BEGINS
+    + _any_of(sorted(filter(_alone, KINDS)))
+)
 
 
 def runs(text: bytes) -> Iterator[tuple[int, int]]:
@@ -122,10 +123,14 @@ def tokens(text: bytes, long_runs: list[tuple[int, int]]) -> Iterator[Hit]:
         if text[end : end + 1] == b"." and (bot := _DISCORD.match(text, start)):
             at = bot.end()
             yield Hit("secret", _DISCORD_BOT, start, at, f"…({at - start} characters)", (bot[0],))
+        dotted = text[end : end + 1] in (b".", b"=")
         while at < end:
             prefix = _PREFIX.search(text, at, end)
             if prefix is None:
                 break
+            if prefix[0] == _JWT and not dotted:
+                at = prefix.end()
+                continue
             hit = _hit(text, prefix.start(), prefix[0])
             if hit is None and not tried and text[end : end + 1] in _QUOTES:
                 tried = True
@@ -157,9 +162,17 @@ def _joined(text: bytes, at: int, end: int) -> Hit | None:
     return Hit("secret", hit.rule, at, at + stop + left, hit.excerpt, values)
 
 
+@cache
+def _tried(prefix: bytes) -> tuple[tuple[Kind, re.Pattern[bytes], int], ...]:
+    """The kinds of a prefix, what they must match, and how far from where the prefix begins."""
+    return tuple(
+        (kind, compiled(kind.shape), -kind.back if kind.back >= 0 else len(prefix)) for kind in KINDS[prefix]
+    )
+
+
 def _hit(text: bytes, at: int, prefix: bytes) -> Hit | None:
-    for kind in KINDS[prefix]:
-        match = kind.match(text, at, prefix)
+    for kind, pattern, first in _tried(prefix):
+        match = pattern.match(text, at + first) if at + first >= 0 else None
         if match is None:
             continue
         start = match.start() if kind.back >= 0 else at

@@ -8,28 +8,24 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from toolgate.secrets.scan.keyblocks import private_keys
-from toolgate.secrets.scan.rules import Hit
+from toolgate.secrets.scan.rules import Hit, back
 from toolgate.secrets.scan.tokens import runs, tokens
 
 _ENCODED = re.compile(rb"[A-Za-z0-9+/_-]{28,8000}")
-_SIGNS = b"+/_-"
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 
-def wrapped(text: bytes, long_runs: list[tuple[int, int]]) -> Iterator[Hit]:
+def wrapped(text: bytes, long_runs: list[tuple[int, int]], known: Collection[int] = ()) -> Iterator[Hit]:
     reached = 0
     for start, end in long_runs:
-        begin = start
-        while begin > max(reached, start - 64) and (
-            text[begin - 1 : begin].isalnum() or text[begin - 1] in _SIGNS
-        ):
-            begin -= 1
-        if begin < reached:
+        if start < reached:
             continue
-        match = _ENCODED.match(text, begin)
+        begin = back(text, start, min(64, start - reached), _LETTERS)
+        match = _ENCODED.match(text, begin) if begin not in known else None
         if match is None:
             continue
         reached = max(end, match.end())
