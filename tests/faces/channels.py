@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import httpx2
 from rich.console import Console
 
 from faces.http.serving import House
@@ -59,11 +60,9 @@ def _plain(text: str) -> str:
     return "".join(_SPELLED.sub("", text).split())
 
 
-async def channels(here: House, question: Question) -> dict[str, Seen]:
-    async with here.browser() as browser:
-        page = (await browser.get(f"{here.site.base}/questions/{question.id}?all=true")).text
-    async with here.client("human") as client:
-        told = (await client.get(f"/api/v1/approvals/{question.id}")).json()
+async def channels(here: House, browser: httpx2.AsyncClient, question: Question) -> dict[str, Seen]:
+    page = (await browser.get(f"{here.site.base}/questions/{question.id}?all=true")).text
+    told = (await browser.get(f"{here.site.base}/api/v1/approvals/{question.id}")).json()
     asked = form.text(question)
     return {
         "terminal": Seen(_printed(question), True),

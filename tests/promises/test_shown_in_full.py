@@ -195,7 +195,7 @@ async def test_every_byte_is_shown_or_nobody_can_approve(tmp_path: Path) -> None
     (root / "many.txt").write_text(HOSTILE[3])
     caller, asked = Caller(seed), Counter[str]()
     print(f"TOOLGATE_SEED={seed}")
-    async with house(root, CONFIG, tools=extra()) as here:
+    async with house(root, CONFIG, tools=extra()) as here, here.browser() as browser:
         calls = captured(here.gate)
         for spec in [*here.gate.services.registry] * 2:
             args = caller.object(spec.input_schema, spec.input_schema, 0)
@@ -205,7 +205,7 @@ async def test_every_byte_is_shown_or_nobody_can_approve(tmp_path: Path) -> None
             for question in await here.gate.approvals():
                 assert result.data["question"] == question.id
                 asked[spec.name] += 1
-                for channel, seen in (await channels(here, question)).items():
+                for channel, seen in (await channels(here, browser, question)).items():
                     gone = unseen(calls[question.digest], question, seen) if seen.approvable else []
                     assert gone == [] or is_declared(spec, gone), (channel, spec.name, args)
                 await here.gate.answer(question.id, "deny")
