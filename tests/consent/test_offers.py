@@ -173,3 +173,20 @@ def test_a_form_keeps_the_arguments_that_were_ticked() -> None:
     assert {name for name, _ in proposed.same} == set(PROGRAM) - {"timeout", "timeout_ms"}
     scope = granting.scope_of({"same.code": "1", "same.network": "1"}, asked)
     assert set(scope.args) == {"code", "network"}
+
+
+@pytest.mark.parametrize("network", [
+    ["api.example.com"],
+    {"hosts": ["api.example.com"]},
+    {"hosts": ["api.example.com"], "methods": []},
+    {"hosts": ["api.example.com"], "methods": ["GET", "POST"]},
+    {"hosts": ["api.example.com", "b.example.com"], "methods": ["GET"]},
+])  # fmt: skip
+def test_a_grant_for_some_methods_is_none_for_others(network: Any) -> None:
+    asked = question(PROGRAM | {"network": {"hosts": ["api.example.com"], "methods": ["GET"]}})
+    kept = offers.same(asked, ["network"])
+    body = covered(Scope(kept), asked.args)
+    assert fits(body, "", (), asked.args)
+    assert not fits(body, "", (), PROGRAM | {"network": network})
+    open_to_all = question(PROGRAM | {"network": {"hosts": ["api.example.com"], "methods": []}})
+    assert offers.same(open_to_all, ["network"]) == {"network": {"host": ["api.example.com"]}}
