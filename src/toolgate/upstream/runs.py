@@ -39,25 +39,38 @@ _DATA = (
     ".sock",
 )
 """Endings of what a program writes by itself: held like the rest, but not pinned."""
+_SETTINGS = (".npmrc", "bunfig.toml", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs")
+"""Of Node's launchers: they name registries, hooks and options such as `node-options=--require ./x.js`."""
 _MANIFESTS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json", "bunfig.toml", ".yarnrc.yml", ".pnp.cjs")),
-    "deno": ("deno.json", "deno.jsonc", "package.json"),
+    **dict.fromkeys(
+        ("npm", "pnpm", "yarn", "bun"),
+        ("package.json", "pnpm-workspace.yaml", ".pnp.cjs", ".pnp.loader.mjs", *_SETTINGS),
+    ),
+    **dict.fromkeys(("npx", "pnpx", "bunx", "tsx", "ts-node"), _SETTINGS),
+    "deno": ("deno.json", "deno.jsonc", "deno.lock", "import_map.json", "package.json", ".npmrc"),
     **dict.fromkeys(
         ("uv", "poetry", "pdm", "hatch", "rye", "pixi", "pipenv"),
-        ("pyproject.toml", "uv.toml", "uv.lock", "poetry.lock", "Pipfile", "hatch.toml", "pixi.toml", ".python-version"),
+        ("pyproject.toml", "uv.toml", "uv.lock", "poetry.lock", "Pipfile", "poetry.toml", "pdm.toml", "hatch.toml", "pixi.toml",
+         ".python-version"),
     ),
     **dict.fromkeys(("make", "gmake"), ("Makefile", "makefile", "GNUmakefile")),
     "just": ("justfile", ".justfile", "Justfile"),
     "task": ("Taskfile.yml", "Taskfile.yaml"),
-    "cargo": ("Cargo.toml", "Cargo.lock", "build.rs", "src", ".cargo"),
+    "cargo": ("Cargo.toml", "Cargo.lock", "build.rs", "src", ".cargo", "rust-toolchain", "rust-toolchain.toml"),
     "go": ("go.mod", "go.sum", "go.work", "vendor"),
     **dict.fromkeys(
         ("docker", "podman", "docker-compose"),
-        ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml", "Dockerfile"),
+        ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml", "compose.override.yaml", "compose.override.yml",
+         "docker-compose.override.yaml", "docker-compose.override.yml", "Dockerfile", ".env"),
     ),
-    **dict.fromkeys(("bundle", "rake"), ("Gemfile", "Gemfile.lock", "Rakefile")),
-    **dict.fromkeys(("gradle", "gradlew"), ("build.gradle", "build.gradle.kts", "settings.gradle")),
-    **dict.fromkeys(("mvn", "mvnw"), ("pom.xml",)),
+    **dict.fromkeys(("bundle", "rake"), ("Gemfile", "Gemfile.lock", "Rakefile", ".bundle")),
+    **dict.fromkeys(("gradle", "gradlew"), ("build.gradle", "build.gradle.kts", "settings.gradle",
+        "settings.gradle.kts", "gradle.properties", "gradle", "buildSrc")),
+    **dict.fromkeys(("mvn", "mvnw"), ("pom.xml", ".mvn")),
+    "direnv": (".envrc",),
+    **dict.fromkeys(("mise", "asdf", "rtx"), ("mise.toml", ".mise.toml", ".tool-versions")),
+    **dict.fromkeys(("nix", "nix-shell", "nix-build"), ("flake.nix", "flake.lock", "shell.nix", "default.nix")),
+    **dict.fromkeys(("nox", "tox"), ("noxfile.py", "tox.ini", "setup.cfg", "pyproject.toml")),
 }  # fmt: skip
 """What launchers read in the directory that they are started in."""
 _WORDS = frozenset({"run", "exec", "x", "dlx", "start", "tool", "compose", "up", "test", "script"})
@@ -184,6 +197,9 @@ class _Reading:
             yield from (Run(self.at(name)) for name in _MANIFESTS[launcher])
         if words & _NODE:
             yield from _modules(self.cwd)
+        if words & {"npx", "pnpx", "bunx"}:
+            # a command that it names is run instead of the package; not pinned, because every install changes it
+            yield Run(self.at("package.json"), pinned=False)
         if words & {"uv", "poetry", "pdm", "hatch", "rye", "pixi", "pipenv"}:
             yield Run(self.at(".venv"), pinned=False)
             yield from (Run(source, PYTHON) for source in editable(self.at(".venv")))
