@@ -211,6 +211,8 @@ def _pattern_test(name: str, pattern: Linear, strict: bool) -> Callable[[str], b
             hosts = (f"{start}{host}" for host in one.names for start in ("", f"{one.scheme}://"))
             if any(map(pattern.search, hosts)) or any(map(pattern.search_behind_anything, one.tails)):
                 return True
+            if "" in one.tails:  # a star alone reaches everything
+                return True
         return False
 
     return test
