@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -190,3 +191,15 @@ def test_a_grant_for_some_methods_is_none_for_others(network: Any) -> None:
     assert not fits(body, "", (), PROGRAM | {"network": network})
     open_to_all = question(PROGRAM | {"network": {"hosts": ["api.example.com"], "methods": []}})
     assert offers.same(open_to_all, ["network"]) == {"network": {"host": ["api.example.com"]}}
+
+
+@pytest.mark.parametrize(("asked", "other"), [
+    ("ls", ["ls"]), ("ls", ["ls", "ls"]), ("ls", [["ls"]]), ("ls", {"x": "ls"}), (1, [1, 1]), (1, "1"), (1, True), (True, 1),
+    (["x"], '["x"]'), ({"a": 1}, '{"a":1}'), ('{"a":1}' + " " * 200, {"a": 1}), (json.dumps(["y" * 200]), ["y" * 200]),
+    (["x", "y"], ["y", "x"]), (["x"], ["x", "x"]), ([], None), (None, ""), ("", None), ("a", "A"), ("a", "a "),
+])  # fmt: skip
+def test_an_argument_that_is_kept_is_no_other_value(asked: Any, other: Any) -> None:
+    kept = question({"value": asked})
+    body = covered(Scope(offers.same(kept, ["value"])), kept.args)
+    assert fits(body, "", (), {"value": asked})
+    assert not fits(body, "", (), {"value": other})

@@ -105,9 +105,11 @@ class Condition:
 
 
 def hash_of(value: Any) -> str:
-    """Of a text its UTF-8, of anything else its canonical JSON."""
-    text = value if isinstance(value, str) else canonical(value)
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    """Of a text its UTF-8; of anything else its canonical JSON after a byte that no text has, so that a list and the text
+    that spells it are not the same."""
+    if isinstance(value, str):
+        return sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(b"\xff" + canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _elements(items: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
