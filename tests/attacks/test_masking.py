@@ -88,7 +88,27 @@ def tools() -> list[Tool]:
         name="far.query", description="", run=far, args=Given, input_schema_override=schema, origin="imported",
         effects=Effects.of(("outside",), ("outside",)),
     )  # fmt: skip
-    return [run, login, connect, named, foreign]
+    password, text = {"type": "string", "format": "password"}, {"type": "string"}
+    secret = {"properties": {"kind": {"const": "secret"}, "value": password}}
+    script = {"properties": {"kind": {"const": "script"}, "value": text}}
+    choice = {
+        "type": "object",
+        "$defs": {"words": {"type": "array", "items": text}},
+        "properties": {
+            "files": {"type": "object", "patternProperties": {"[.]key$": password}, "additionalProperties": text},
+            "step": {"oneOf": [secret, script]},
+            "run": {"anyOf": [password, {"type": "object", "properties": {"code": text}}]},
+            "argv": {"anyOf": [password, {"$ref": "#/$defs/words"}]},
+            "when": {"type": "object", "if": {"properties": {"kind": {"const": "secret"}}}, "then": {"properties": {"value": password}}},
+            "keyed": {"anyOf": [{"required": ["key"], "additionalProperties": password}, {"additionalProperties": text}]},
+            "shut": {"anyOf": [{"properties": {"a": password}, "additionalProperties": False}, {"additionalProperties": text}]},
+        },
+    }  # fmt: skip
+    chosen = Tool(
+        name="far.choose", description="", run=far, args=Given, input_schema_override=choice, origin="imported",
+        effects=Effects.of(("outside",), ("outside",)),
+    )  # fmt: skip
+    return [run, login, connect, named, foreign, chosen]
 
 
 def free(key: str) -> tuple[str, dict[str, Any]]:
@@ -113,6 +133,13 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     "an object of an imported tool called auth": ("far.query", {"auth": {"x": PAYLOAD}}),
     "a list of an imported tool called cookies": ("far.query", {"cookies": [PAYLOAD]}),
     "an argument that the imported schema does not name": ("far.query", {"token": PAYLOAD}),
+    "a key beside a pattern of secret ones": ("far.choose", {"files": {"main.py": PAYLOAD, "a.key": "x1y2"}}),
+    "another alternative by its constant": ("far.choose", {"step": {"kind": "script", "value": PAYLOAD}}),
+    "an object where a secret may stand": ("far.choose", {"run": {"code": PAYLOAD}}),
+    "a list where a secret may stand": ("far.choose", {"argv": ["sh", PAYLOAD]}),
+    "what would be secret under a condition": ("far.choose", {"when": {"kind": "script", "value": PAYLOAD}}),
+    "an alternative without the key of the secret one": ("far.choose", {"keyed": {"x": PAYLOAD}}),
+    "an alternative with keys that the secret one lacks": ("far.choose", {"shut": {"a": PAYLOAD, "b": ""}}),
     "an argument called token": ("t.named", {"token": PAYLOAD}),
     "an object called authorization": ("t.named", {"authorization": {"x": PAYLOAD}}),
     "anything called api_key": ("t.named", {"api_key": [{"x": [PAYLOAD]}]}),
@@ -167,6 +194,19 @@ async def test_whoever_approves_sees_the_payload(root: Path, way: str) -> None:
         assert wanted in told
         if path := args.get("path"):
             assert path in question.preview, "names of files are never masked"
+
+
+async def test_what_a_schema_declares_secret_in_the_alternative_at_hand_is_shown_by_its_name(
+    root: Path,
+) -> None:
+    args = {"files": {"a.key": PAYLOAD}, "step": {"kind": "secret", "value": PAYLOAD}, "run": PAYLOAD, "argv": PAYLOAD,
+            "when": {"kind": "secret", "value": PAYLOAD}, "keyed": {"key": PAYLOAD}, "shut": {"a": PAYLOAD}}  # fmt: skip
+    async with toolgate.open(root, CONFIG, "memory", tools=tools()) as gate:
+        await gate.call("far.choose", args, wait=False)
+        (question,) = await gate.approvals()
+        told = json.dumps(dict(question.args))
+        assert PAYLOAD not in told
+        assert told.count("fingerprint") == len(args)
 
 
 async def test_a_caller_cannot_keep_a_program_out_of_the_journal_by_the_names_it_chooses(root: Path) -> None:

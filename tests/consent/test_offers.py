@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -173,3 +174,32 @@ def test_a_form_keeps_the_arguments_that_were_ticked() -> None:
     assert {name for name, _ in proposed.same} == set(PROGRAM) - {"timeout", "timeout_ms"}
     scope = granting.scope_of({"same.code": "1", "same.network": "1"}, asked)
     assert set(scope.args) == {"code", "network"}
+
+
+@pytest.mark.parametrize("network", [
+    ["api.example.com"],
+    {"hosts": ["api.example.com"]},
+    {"hosts": ["api.example.com"], "methods": []},
+    {"hosts": ["api.example.com"], "methods": ["GET", "POST"]},
+    {"hosts": ["api.example.com", "b.example.com"], "methods": ["GET"]},
+])  # fmt: skip
+def test_a_grant_for_some_methods_is_none_for_others(network: Any) -> None:
+    asked = question(PROGRAM | {"network": {"hosts": ["api.example.com"], "methods": ["GET"]}})
+    kept = offers.same(asked, ["network"])
+    body = covered(Scope(kept), asked.args)
+    assert fits(body, "", (), asked.args)
+    assert not fits(body, "", (), PROGRAM | {"network": network})
+    open_to_all = question(PROGRAM | {"network": {"hosts": ["api.example.com"], "methods": []}})
+    assert offers.same(open_to_all, ["network"]) == {"network": {"host": ["api.example.com"]}}
+
+
+@pytest.mark.parametrize(("asked", "other"), [
+    ("ls", ["ls"]), ("ls", ["ls", "ls"]), ("ls", [["ls"]]), ("ls", {"x": "ls"}), (1, [1, 1]), (1, "1"), (1, True), (True, 1),
+    (["x"], '["x"]'), ({"a": 1}, '{"a":1}'), ('{"a":1}' + " " * 200, {"a": 1}), (json.dumps(["y" * 200]), ["y" * 200]),
+    (["x", "y"], ["y", "x"]), (["x"], ["x", "x"]), ([], None), (None, ""), ("", None), ("a", "A"), ("a", "a "),
+])  # fmt: skip
+def test_an_argument_that_is_kept_is_no_other_value(asked: Any, other: Any) -> None:
+    kept = question({"value": asked})
+    body = covered(Scope(offers.same(kept, ["value"])), kept.args)
+    assert fits(body, "", (), {"value": asked})
+    assert not fits(body, "", (), {"value": other})

@@ -40,6 +40,17 @@ ODD = {
     "Hebrew in a Latin word": ("ab\u05d5", {2}),
     "Cyrillic and Greek in one word": ("\u0436\u03bb", {0, 1}),
     "a Coptic letter": ("\u2c9fs", {0}),
+    "a Cyrillic word in code with a Cyrillic comment": (
+        "\u0441\u043e\u0440\u0443(x)  # \u044d\u0442\u043e",
+        {0, 1, 2, 3},
+    ),
+    "a Cyrillic word beside a Cyrillic text": ("print('\u0436') or \u0441\u0440(x)", {14, 15}),
+    "a small capital g in a host": ("\u0262oogle.com", {0}),
+    "a small capital s": ("o\ua731.path", {1}),
+    "a length mark for a colon": ("http\u02d0//x", {4}),
+    "a Katakana letter for a slash": ("ok.example\u30ceevil", {10}),
+    "a Chinese numeral for a dash": ("a\u4e00b", {1}),
+    "a drawn slash": ("a\u2571b", {1}),
 }
 
 ORDINARY = [
@@ -56,6 +67,8 @@ ORDINARY = [
     "हिन्दी",
     "emoji 🚀 ✓",
     "plain ascii",
+    "работа с Python, а не о нём",
+    "Tシャツのノート",
 ]
 
 

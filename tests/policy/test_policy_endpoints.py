@@ -73,6 +73,19 @@ REACHED = (
     "xn--bcher-kva.internal.example:443",
     "harmless.test, db.internal.example",
     "harmless.test db.internal.example:22",
+    "host=db.internal.example",
+    "--proxy=db.internal.example:3128",
+    "Server=db.internal.example;Port=1",
+    "Server=tcp:db.internal.example,1433;Database=x",
+    "TCP:db.internal.example:80",
+    "jdbc:oracle:thin:@//db.internal.example:1521/x",
+    "jdbc:sqlserver://db.internal.example;encrypt=true",
+    "<http://db.internal.example>",
+    "'db.internal.example'",
+    "d?.internal.example",
+    "[d]b.internal.example",
+    "{db,x}.internal.example",
+    "db.internal.example%00.harmless.test",
 )
 ADDRESS = "10.0.0.5"
 SPELLED = (

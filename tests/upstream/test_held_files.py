@@ -38,6 +38,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("#!/usr/bin/env python3\n" if name == "bin/run" else "{}\n")
     (root / "bin" / "run").chmod(0o755)
+    scripts = {
+        "start": "node srv/index.js",
+        "prestart": "sh tools/first.sh",
+        "all": "npm run start",
+        "x": "node src/x.js",
+    }
+    (root / "package.json").write_text(json.dumps({"scripts": scripts}))
     (root / "link.py").symlink_to("far/impl.py")
     (root / "current").symlink_to("far")
     (tmp_path / "outside.py").write_text("")
@@ -84,6 +91,25 @@ HELD: list[tuple[dict[str, Any], str]] = [
     ({"command": "npx", "args": ["./web"]}, "web/new.js"),
     ({"command": "npx", "args": ["-y", "thing"]}, "node_modules/.bin/thing"),
     ({"command": "npx", "args": ["."]}, "anything.txt"),
+    ({"command": "npm", "args": ["start"]}, "srv/index.js"),
+    ({"command": "npm", "args": ["start"]}, "srv/beside.js"),
+    ({"command": "sh", "args": ["-c", "npm run -s all"]}, "srv/index.js"),
+    ({"command": "npm", "args": ["start"]}, "tools/first.sh"),
+    ({"command": "node", "args": ["web/index.js"]}, "package.json"),
+    ({"command": "npx", "args": ["-y", "thing"], "cwd": "web/lib"}, "web/.npmrc"),
+    ({"command": "java", "args": ["-cp", "far/*", "Main"]}, "far/new.jar"),
+    ({"command": "go", "args": ["run", "./cmd"]}, "internal/x.go"),
+    ({"command": "npx", "args": ["tsx", "web/a.ts"]}, "tsconfig.json"),
+    ({"command": "npx", "args": ["-y", "thing"]}, ".npmrc"),
+    ({"command": "npx", "args": ["-y", "thing"]}, "package.json"),
+    ({"command": "sh", "args": ["-c", "exec npx -y thing"]}, ".npmrc"),
+    ({"command": "bunx", "args": ["thing"]}, "bunfig.toml"),
+    ({"command": "pnpm", "args": ["dlx", "thing"]}, ".pnpmfile.cjs"),
+    ({"command": "yarn", "args": ["start"]}, ".yarnrc"),
+    ({"command": "docker", "args": ["compose", "run", "thing"]}, "compose.override.yaml"),
+    ({"command": "direnv", "args": ["exec", "/usr", "thing"]}, ".envrc"),
+    ({"command": "nix", "args": ["run"]}, "flake.nix"),
+    ({"command": "mvn", "args": ["exec:java"]}, ".mvn/extensions.xml"),
     ({"command": "npm", "args": ["start"]}, "package.json"),
     ({"command": "make", "args": ["serve"]}, "Makefile"),
     ({"command": "./bin/run"}, "bin/run"),

@@ -61,7 +61,12 @@ def _paths_fit(globs: Iterable[str], paths: tuple[MountPath, ...]) -> bool:
 
 
 def _args_fit(conditions: Mapping[str, Any], args: Mapping[str, Any]) -> bool:
-    return not conditions or all(one.holds(args) for one in compile_conditions(canonical(conditions)))
+    """One value that was kept is that value: a rule also finds it in a list of the same, a grant does not."""
+    return not conditions or all(
+        one.holds(args)
+        and not ("equals" in conditions[one.name] and isinstance(args.get(one.name), list | tuple | Mapping))
+        for one in compile_conditions(canonical(conditions))
+    )
 
 
 @lru_cache(maxsize=256)

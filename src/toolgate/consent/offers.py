@@ -47,7 +47,9 @@ def condition_of(name: str, value: Any) -> dict[str, Any]:
         return {"exists": False}
     if isinstance(value, bool | int | float) or (isinstance(value, str) and _short(value)):
         return {"equals": value}
-    texts = _texts(value.get("hosts") if isinstance(value, Mapping) and name == "network" else value)
+    if name == "network" and isinstance(value, Mapping) and not value.get("methods"):
+        value = value.get("hosts")  # with methods, a grant for the hosts alone would be for every method
+    texts = _texts(value)
     if 0 < len(texts) <= MANY:
         if name == "network" and all(map(_is_host, texts)):
             return {"host": texts}

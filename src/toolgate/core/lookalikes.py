@@ -4,8 +4,9 @@ For whoever decides about a path, a host or a program: each such character is ma
 in plain words what it is. Nothing is refused for it: most of the world writes in other letters than these.
 
 What may be mixed in one word follows the "highly restrictive" level of Unicode's UTS 39: Latin with Chinese, Japanese and
-Korean. A word wholly of another script is marked only if each of its letters passes for an ASCII one and its line holds no
-letter of that script that does not: so `сору` is marked in a line of code, and in a Russian sentence it is not.
+Korean. A word wholly of another script is marked only if each of its letters passes for an ASCII one and the words that stand
+with it hold no letter of that script that does not: so `сору` is marked in code, whatever its comment says, and not in a Russian
+sentence.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ _COMBINING = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\
 _MARK = re.compile(f"[{_COMBINING}]")
 _WORD = re.compile(rf"[\w{_COMBINING}]+|[^\w\s]")
 _SIGNS = frozenset(
-    "\u01c0\u01c3\u037e\u0589\u05c3\u0701\u1806\u2024\u2044\u2215\u2236\u2223\u29f8\u29f5\ufe52\ufe55\ufe68\ua789\ua4fd\ufe68\uff0f\uff3c\uff0e"
+    "\u01c0\u01c3\u037e\u0589\u05c3\u0701\u1806\u2024\u2044\u2215\u2236\u2223\u29f8\u29f5\ufe52\ufe55\ufe68\ua789\ua4fd\ufe68\uff0f\uff3c\uff0e\u2571\u2572\u02d7\u2219\ua4f8"
 )
 """Signs that pass for those of which paths, hosts and programs are made: / \\ . : ; | ! -"""
+_STROKES = re.compile("(?<=[A-Za-z0-9])[\u30ce\u4e36\u4e3f\u4e00\u30fc\u4e28\u3033\u3007](?=[A-Za-z0-9])")
+"""Letters of Chinese and Japanese that pass for a sign between ASCII letters: `example.com\u30cepath`."""
+_PAUSES = frozenset(",\u2014\u2013-")
 _TOGETHER = (
     frozenset({"LATIN", "HAN", "HIRAGANA", "KATAKANA"}),
     frozenset({"LATIN", "HAN", "BOPOMOFO"}),
@@ -52,7 +56,7 @@ _PASSES = frozenset(
     "ⲟⲣⲥⲭⲩⲕⲓⲁⲞⲢⲤⲬⲨⲔⲒⲀⲎⲘⲚⲦⲈⲂ"
 )  # fmt: skip
 """Letters of other scripts that pass for ASCII ones."""
-_LATIN_PASSES = frozenset("ıȷɑɡɩɪɴʀʏʙʜʟʋᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢſƽǀǃʼˈꞌ")
+_LATIN_PASSES = frozenset("ıȷɑɡɩɪɴʀʏʙʜʟʋᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢſƽǀǃʼˈꞌɢꜰꜱꞯʛɾɼƅĸʂǁːˑʹʺˊˋꞇ")
 """Letters of the Latin script and its modifiers that pass for ASCII ones."""
 
 
@@ -123,11 +127,15 @@ def _by_word(text: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _in_line(line: str, start: int) -> Iterator[Suspect]:
-    plain = _plain_scripts(line)
-    for match in _WORD.finditer(line):
+    plain = _plain_scripts("")
+    ends = -1
+    words = list(_WORD.finditer(line))
+    for index, match in enumerate(words):
         word = match[0]
         if word.isascii():
             continue
+        if index > ends:
+            ends, plain = _phrase(words, index)
         why, chars = _verdict(word, plain)
         if not why and _is_wide_sign(word) and _between_ascii(line, match.start()):
             why, chars = "is a sign that passes for another", frozenset(word)
@@ -135,6 +143,15 @@ def _in_line(line: str, start: int) -> Iterator[Suspect]:
             for at, char in enumerate(word):
                 if char in chars:
                     yield Suspect(start + match.start() + at, char, word[:80], why)
+
+
+def _phrase(words: list[re.Match[str]], start: int) -> tuple[int, frozenset[str]]:
+    """Where the words end that stand together from here on, and in which scripts they are written. A bracket, a quote or an
+    ASCII word ends them: a comment makes no sentence of the code before it."""
+    end = start
+    while end + 1 < len(words) and (not words[end + 1][0].isascii() or words[end + 1][0] in _PAUSES):
+        end += 1
+    return end, _plain_scripts("".join(match[0] for match in words[start : end + 1]))
 
 
 def _is_wide_sign(word: str) -> bool:
@@ -149,7 +166,7 @@ def _between_ascii(line: str, at: int) -> bool:
 
 
 def _plain_scripts(line: str) -> frozenset[str]:
-    """Scripts of which the line holds letters that pass for nothing else: it is written in them."""
+    """Scripts of which a text holds letters that pass for nothing else: it is written in them."""
     chars = set(line)
     return frozenset(
         _script(char) for char in chars if char > "\x7f" and char.isalpha() and char not in _PASSES
@@ -168,6 +185,8 @@ def _verdict(word: str, plain: frozenset[str]) -> tuple[str, frozenset[str]]:
         )
     if odd := frozenset(char for char in chars if char in _LATIN_PASSES or _is_another_form(char)):
         return "has letters that pass for others", odd
+    if strokes := frozenset(_STROKES.findall(word)):
+        return "has letters that pass for others", strokes
     scripts = {_script(char) for char in word if char.isalpha()}
     if len(scripts) > 1 and not any(scripts <= group for group in _TOGETHER):
         listed = " and ".join(sorted(name.capitalize() for name in scripts))

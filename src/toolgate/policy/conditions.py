@@ -105,9 +105,11 @@ class Condition:
 
 
 def hash_of(value: Any) -> str:
-    """Of a text its UTF-8, of anything else its canonical JSON."""
-    text = value if isinstance(value, str) else canonical(value)
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    """Of a text its UTF-8; of anything else its canonical JSON after a byte that no text has, so that a list and the text
+    that spells it are not the same."""
+    if isinstance(value, str):
+        return sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(b"\xff" + canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _elements(items: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
@@ -210,6 +212,8 @@ def _pattern_test(name: str, pattern: Linear, strict: bool) -> Callable[[str], b
         for one in readings(text, named) if named or leads(text) else ():
             hosts = (f"{start}{host}" for host in one.names for start in ("", f"{one.scheme}://"))
             if any(map(pattern.search, hosts)) or any(map(pattern.search_behind_anything, one.tails)):
+                return True
+            if "" in one.tails:  # a star alone reaches everything
                 return True
         return False
 

@@ -21,7 +21,7 @@ from toolgate.policy.readings import LONGEST, Reading, embedded, in_ascii, readi
 _WORDS = frozenset(
     {
         "network", "host", "hosts", "hostname", "hostnames", "url", "urls", "uri", "uris", "domain", "domains",
-        "endpoint", "endpoints", "origin", "origins", "proxy", "href", "webhook",
+        "endpoint", "endpoints", "origin", "origins", "proxy", "href", "webhook", "dsn", "server", "servers", "addr",
     }
 )  # fmt: skip
 """Words in the name of an argument that takes a place on the network."""

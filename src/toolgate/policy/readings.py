@@ -21,15 +21,25 @@ from toolgate.policy.globs import fold
 Address = IPv4Address | IPv6Address
 
 _PLAIN = re.compile(
-    r"((?:[a-z0-9_-]+\.)*[a-z_][a-z0-9_-]*)(?:[/?#][\x21-\x2f\x3b-\x5b\x5d-\x7e0-9]*)?", re.IGNORECASE
+    r"((?:[a-z0-9_-]+\.)*[a-z_][a-z0-9_-]*)(?:/[\x21-\x2f\x3b-\x5b\x5d-\x7e0-9]*)?", re.IGNORECASE
 )
 """A name, perhaps with a path, that every client reads alike: most are, and reading them costs next to nothing."""
 _DROPPED = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):([/\\]*)", re.IGNORECASE)
-_INNER = re.compile(r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,30}):[/\\]{2,}", re.IGNORECASE)
+_INNER = re.compile(r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,30}):[/\\]{2,}|@[/\\]{2,}", re.IGNORECASE)
 _LISTED = re.compile(r"[\s,;|]+")
+_NAMED = re.compile(r"-{0,2}[a-z][a-z0-9_. -]*=", re.IGNORECASE)
+"""Before a value, as in `host=db.example` and `--proxy=db.example`."""
+_AROUND = " \t\r\n<>()\"'`"
+"""What clients take off: `urllib` opens `<http://…>`, others unquote."""
+_MORE = re.compile(r"[^/\\?#:]*\.[^/\\?#:]*[a-z]", re.IGNORECASE)
+_WILD = re.compile(r".*[*?\]}]", re.DOTALL)
+"""Up to the last sign by which patterns stand for something else."""
+_HOSTS = re.compile(r"[,;]")
 _CUTS = (re.compile(r"[/\\?#]"), re.compile(r"[/?#]"), re.compile(r"/"))
 """Where a host may end: to browsers, to RFC 3986, and to what looks for a slash only."""
+_AFTER = re.compile(r"\][^:]")
+"""A set of characters in a pattern: an address is followed by its port or nothing."""
 _DOTS = str.maketrans({"\u3002": ".", "\uff61": ".", "\uff0e": "."})
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21"}
@@ -76,9 +86,10 @@ def readings(text: str, listed: bool = False) -> tuple[Reading, ...]:
     simple = plain(text)
     if simple is not None:
         return (simple,)
-    pieces = [_DROPPED.sub("", text).strip()]
+    pieces = [_DROPPED.sub("", text).strip(_AROUND)]
     if listed:
-        pieces += [piece for piece in _LISTED.split(text) if "." in piece or ":" in piece]
+        pieces += [piece.strip(_AROUND) for piece in _LISTED.split(text) if "." in piece or ":" in piece]
+    pieces += [piece[found.end() :] for piece in pieces if (found := _NAMED.match(piece))]
     return tuple(dict.fromkeys(one for piece in dict.fromkeys(pieces) for one in _of_piece(piece)))
 
 
@@ -92,7 +103,7 @@ def _of_piece(piece: str) -> Iterator[Reading]:
         for end in dict.fromkeys(ends):
             users = rest[:end].split("@")
             for hosts in {users[-1], *users[1:2]}:
-                for host in dict.fromkeys(hosts.split(",")[:_MOST]):
+                for host in dict.fromkeys(_HOSTS.split(hosts, _MOST)):
                     yield from _place(scheme, host, rest[end:] or "/")
 
 
@@ -100,12 +111,14 @@ def _split_scheme(piece: str) -> Iterator[tuple[str, str]]:
     found = _SCHEME.match(piece)
     if found and (found[2] or found[1].lower() in _PORTS):
         yield found[1].lower(), piece[found.end() :]
+    elif found and _MORE.match(piece, found.end()):  # `tcp:db.example:80`
+        yield "", piece[found.end() :]
     if not found or not found[2]:
         yield "", piece.lstrip("/\\") if piece[:2] in ("//", "\\\\", "/\\", "\\/") else piece
     for count, inner in enumerate(_INNER.finditer(piece, 1)):  # behind `--url=`, `jdbc:` and their like
         if count >= _MOST:
             return
-        yield inner[1].lower(), piece[inner.end() :]
+        yield (inner[1] or "").lower(), piece[inner.end() :]
 
 
 def _place(scheme: str, text: str, path: str) -> Iterator[Reading]:
@@ -124,7 +137,7 @@ def _host(text: str) -> tuple[frozenset[str], frozenset[Address], frozenset[str]
     for name in (text, *names):
         if len(name) <= LONGEST and (":" in name or name[:1].isdigit()):
             addresses |= _addresses(name)
-    tails = frozenset(name.rpartition("*")[2] for name in names if "*" in name)
+    tails = frozenset(name[found.end() :] for name in names if (found := _WILD.match(name)))
     named = {name for name in names if "*" not in name} | {str(address) for address in addresses}
     return frozenset(named), frozenset(addresses), tails
 
@@ -137,7 +150,7 @@ def _default_ports(scheme: str) -> frozenset[str]:
 
 def _split_port(text: str) -> tuple[str, str]:
     """The host, and its port as a number; a port that is none says nothing."""
-    if text.startswith("["):
+    if text.startswith("[") and not _AFTER.search(text):
         host, _, rest = text[1:].partition("]")
         return host, _port(rest.lstrip(":"))
     if text.count(":") > 1:
@@ -159,7 +172,7 @@ def _spellings(host: str) -> set[str]:
     for text in dict.fromkeys((host, unquote(host), unquote(unquote(host)))):
         dotted = text.translate(_DOTS)
         name = fold(dotted).translate(_DOTS).strip(". ")
-        found.add(name)
+        found |= {name, name.partition("\0")[0]}  # where a C string ends
         if len(name) <= LONGEST:
             found |= {in_ascii(name), _in_unicode(name)}
             if (

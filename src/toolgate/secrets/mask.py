@@ -19,6 +19,7 @@ from typing import Any
 from toolgate.core.canonical import canonical
 from toolgate.core.errors import TooLarge
 from toolgate.core.tool import Tool
+from toolgate.secrets.branches import may_be, members, target
 
 MASK = "[masked]"
 LONG_ENOUGH = 4
@@ -27,8 +28,6 @@ FINGERPRINT = 12
 Hide = Callable[[str, Any], str]
 """From the name that a secret stands under and its value to what stands for it."""
 Schema = Mapping[str, Any]
-_BRANCHES = ("anyOf", "oneOf", "allOf")
-_CONDITIONAL = ("if", "then", "else")
 _SECRET_NAME = re.compile(
     r"(^|_)(password|passwd|pwd|passphrase|secret|token|api_?key|access_?key|private_?key|authorization|auth|bearer|cookie|credential)s?$",
     re.IGNORECASE,
@@ -111,7 +110,7 @@ class _Walker:
         self._plain = plain
 
     def replaced(self, args: Mapping[str, Any], hide: Hide, *, named: bool) -> Mapping[str, Any]:
-        made = self._value("", args, self._expanded([self._root]), hide, named)
+        made = self._value("", args, self._expanded([self._root], args), hide, named)
         return made if isinstance(made, dict) and made != args else args
 
     def _value(self, name: str, value: Any, parts: list[Schema], hide: Hide, named: bool) -> Any:
@@ -123,7 +122,7 @@ class _Walker:
             return {key: self._member(key, item, parts, hide, named) for key, item in value.items()}
         if isinstance(value, list):
             return [
-                self._value(name, item, self._expanded(_items(parts, at)), hide, named)
+                self._value(name, item, self._expanded(_items(parts, at), item), hide, named)
                 for at, item in enumerate(value)
             ]
         return value
@@ -133,10 +132,12 @@ class _Walker:
         if declared and named and key not in self._plain and is_secret_name(key):
             return value if value is None or value == "" else hide(key, value)
         # a key that the schema does not know is the caller's choice: it says nothing about what stands there
-        return self._value(key, value, self._expanded(declared or _free(parts)), hide, named)
+        leads_to = [each for part in parts for each in members(part, key)]
+        return self._value(key, value, self._expanded(leads_to, value), hide, named)
 
-    def _expanded(self, parts: Sequence[Any]) -> list[Schema]:
-        """With what references and alternatives lead to."""
+    def _expanded(self, parts: Sequence[Any], value: Any) -> list[Schema]:
+        """With what references lead to, and those alternatives that this value can be one of: what another one
+        declares secret is none here."""
         found: list[Schema] = []
         seen: set[int] = set()
         waiting = list(parts)
@@ -146,16 +147,16 @@ class _Walker:
                 continue
             seen.add(id(part))
             found.append(part)
-            waiting.extend(each for word in _BRANCHES for each in part.get(word, ()))
-            waiting.extend(part[word] for word in _CONDITIONAL if word in part)
+            waiting.extend(part.get("allOf", ()))
+            for word in ("anyOf", "oneOf"):
+                branches = part.get(word, ())
+                fitting = [each for each in branches if may_be(value, each, self._root)]
+                waiting.extend(fitting or branches)
+            if "if" in part:
+                holds = may_be(value, part["if"], self._root)
+                waiting.extend((part["if"], part.get("then")) if holds else (part.get("else"),))
             if isinstance(ref := part.get("$ref"), str):
-                waiting.append(self._target(ref))
-        return found
-
-    def _target(self, ref: str) -> Any:
-        found: Any = self._root
-        for name in ref.removeprefix("#").strip("/").split("/"):
-            found = found.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+                waiting.append(target(self._root, ref))
         return found
 
 
@@ -165,15 +166,6 @@ def _items(parts: list[Schema], at: int) -> list[Any]:
         listed = part.get("prefixItems", ())
         found.append(listed[at] if at < len(listed) else part.get("items"))
     return found
-
-
-def _free(parts: list[Schema]) -> list[Any]:
-    """What holds for keys that the schema does not name."""
-    return [
-        each
-        for part in parts
-        for each in (part.get("additionalProperties"), *part.get("patternProperties", {}).values())
-    ]
 
 
 def _may_hold_secrets(part: Any) -> bool:

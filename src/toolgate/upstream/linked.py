@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -43,6 +44,20 @@ def editable(environment: str) -> Iterator[str]:
                 )
             else:
                 yield from _QUOTED.findall(text)
+
+
+def scripts_in(manifest: str) -> dict[str, str]:
+    """The scripts of a package.json; none where it is not one."""
+    try:
+        found = json.loads(_beginning(manifest))
+    except (ValueError, RecursionError):
+        return {}
+    scripts = found.get("scripts") if isinstance(found, dict) else None
+    return (
+        {name: text for name, text in scripts.items() if isinstance(text, str)}
+        if isinstance(scripts, dict)
+        else {}
+    )
 
 
 def _entries(directory: str) -> list[os.DirEntry[str]]:

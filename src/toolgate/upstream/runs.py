@@ -16,7 +16,7 @@ from pathlib import Path
 from toolgate.core.errors import Unavailable
 from toolgate.policy.held import NODE, PYTHON, family_of
 from toolgate.serverspec import ServerSpec, Sources, filled
-from toolgate.upstream.linked import editable
+from toolgate.upstream.linked import editable, scripts_in
 from toolgate.upstream.way import INHERITED
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(w|t)?(\.exe)?")
@@ -39,25 +39,39 @@ _DATA = (
     ".sock",
 )
 """Endings of what a program writes by itself: held like the rest, but not pinned."""
+_SETTINGS = (".npmrc", "bunfig.toml", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs")
+"""Of Node's launchers: they name registries, hooks and options such as `node-options=--require ./x.js`."""
 _MANIFESTS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json", "bunfig.toml", ".yarnrc.yml", ".pnp.cjs")),
-    "deno": ("deno.json", "deno.jsonc", "package.json"),
+    **dict.fromkeys(
+        ("npm", "pnpm", "yarn", "bun"),
+        ("package.json", "pnpm-workspace.yaml", ".pnp.cjs", ".pnp.loader.mjs", *_SETTINGS),
+    ),
+    **dict.fromkeys(("npx", "pnpx", "bunx"), _SETTINGS),
+    **dict.fromkeys(("tsx", "ts-node"), ("tsconfig.json",)),
+    "deno": ("deno.json", "deno.jsonc", "deno.lock", "import_map.json", "package.json", ".npmrc"),
     **dict.fromkeys(
         ("uv", "poetry", "pdm", "hatch", "rye", "pixi", "pipenv"),
-        ("pyproject.toml", "uv.toml", "uv.lock", "poetry.lock", "Pipfile", "hatch.toml", "pixi.toml", ".python-version"),
+        ("pyproject.toml", "uv.toml", "uv.lock", "poetry.lock", "Pipfile", "poetry.toml", "pdm.toml", "hatch.toml", "pixi.toml",
+         ".python-version"),
     ),
     **dict.fromkeys(("make", "gmake"), ("Makefile", "makefile", "GNUmakefile")),
     "just": ("justfile", ".justfile", "Justfile"),
     "task": ("Taskfile.yml", "Taskfile.yaml"),
-    "cargo": ("Cargo.toml", "Cargo.lock", "build.rs", "src", ".cargo"),
+    "cargo": ("Cargo.toml", "Cargo.lock", "build.rs", "src", ".cargo", "rust-toolchain", "rust-toolchain.toml"),
     "go": ("go.mod", "go.sum", "go.work", "vendor"),
     **dict.fromkeys(
         ("docker", "podman", "docker-compose"),
-        ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml", "Dockerfile"),
+        ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml", "compose.override.yaml", "compose.override.yml",
+         "docker-compose.override.yaml", "docker-compose.override.yml", "Dockerfile", ".env"),
     ),
-    **dict.fromkeys(("bundle", "rake"), ("Gemfile", "Gemfile.lock", "Rakefile")),
-    **dict.fromkeys(("gradle", "gradlew"), ("build.gradle", "build.gradle.kts", "settings.gradle")),
-    **dict.fromkeys(("mvn", "mvnw"), ("pom.xml",)),
+    **dict.fromkeys(("bundle", "rake"), ("Gemfile", "Gemfile.lock", "Rakefile", ".bundle")),
+    **dict.fromkeys(("gradle", "gradlew"), ("build.gradle", "build.gradle.kts", "settings.gradle",
+        "settings.gradle.kts", "gradle.properties", "gradle", "buildSrc")),
+    **dict.fromkeys(("mvn", "mvnw"), ("pom.xml", ".mvn")),
+    "direnv": (".envrc",),
+    **dict.fromkeys(("mise", "asdf", "rtx"), ("mise.toml", ".mise.toml", ".tool-versions")),
+    **dict.fromkeys(("nix", "nix-shell", "nix-build"), ("flake.nix", "flake.lock", "shell.nix", "default.nix")),
+    **dict.fromkeys(("nox", "tox"), ("noxfile.py", "tox.ini", "setup.cfg", "pyproject.toml")),
 }  # fmt: skip
 """What launchers read in the directory that they are started in."""
 _WORDS = frozenset({"run", "exec", "x", "dlx", "start", "tool", "compose", "up", "test", "script"})
@@ -184,17 +198,35 @@ class _Reading:
             yield from (Run(self.at(name)) for name in _MANIFESTS[launcher])
         if words & _NODE:
             yield from _modules(self.cwd)
+            # of the directories above, too: npm looks there for the project, Node for what a module is. A command that
+            # package.json names is run instead of a package. Not pinned, because every install changes it
+            yield from (run for name in ("package.json", ".npmrc") for run in _upwards(self.cwd, name))
+            yield from self._scripts()
+        if "go" in words:
+            yield Run(self.cwd, family_of("x.go"))
         if words & {"uv", "poetry", "pdm", "hatch", "rye", "pixi", "pipenv"}:
             yield Run(self.at(".venv"), pinned=False)
             yield from (Run(source, PYTHON) for source in editable(self.at(".venv")))
         if self._from_cwd() and not self._isolated():
             yield Run(self.cwd, PYTHON)
 
+    def _scripts(self) -> Iterator[Run]:
+        """What the scripts of package.json start that the command names, or that one of those names."""
+        scripts = scripts_in(self.at("package.json"))
+        waiting, seen = list(self.words), set[str]()
+        while waiting:
+            word = waiting.pop()
+            for name in {word, f"pre{word}", f"post{word}"} & scripts.keys() - seen:
+                seen.add(name)
+                for piece in _pieces(scripts[name]):
+                    yield from self._named(piece, False)
+                    waiting.append(piece)
+
     def _named(self, text: str, program: bool) -> Iterator[Run]:
         """What an argument or variable names, if it is there or looks like a file that will be."""
         if not text or len(text) > 4096 or "://" in text.removeprefix("file://") or "\0" in text:
             return
-        path = self.at(text)
+        path = self.at(text.removesuffix("/*"))  # a class path
         if os.path.isdir(path):
             yield Run(path, whole=program)
             if program:
@@ -220,6 +252,7 @@ class _Reading:
             family = family_of(os.path.basename(path)) or _by_first_line(path) or self._by_interpreter(path)
             if family == NODE:
                 yield from _modules(beside)
+                yield from _upwards(beside, "package.json")
             if family and not (family == PYTHON and self._isolated()):
                 yield Run(beside, family)
 
@@ -275,8 +308,12 @@ def _pieces(text: str) -> Iterator[str]:
 
 def _modules(path: str) -> Iterator[Run]:
     """Where Node looks for packages: here and in every directory above. Installed packages are not pinned."""
+    yield from _upwards(path, "node_modules")
+
+
+def _upwards(path: str, name: str) -> Iterator[Run]:
     while True:
-        yield Run(os.path.join(path, "node_modules"), pinned=False)
+        yield Run(os.path.join(path, name), pinned=False)
         above = os.path.dirname(path)
         if above == path:
             return

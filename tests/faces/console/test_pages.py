@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from faces.http.serving import CONFIG, PATIENCE, House, house
+from toolgate import tool
 from toolgate.core.ports import Question
 from toolgate.faces.console import assets
 from toolgate.faces.console.activity import Query
@@ -174,6 +175,28 @@ async def test_approving_several_needs_one_kind_and_each_digest(here: House) -> 
         good = await client.post(url, data=fields | {"digest": [each.digest for each in questions]})
         assert good.status_code == 303
     assert await here.gate.approvals() == []
+
+
+async def test_several_are_shown_with_their_arguments_beside_their_changes(tmp_path: Path) -> None:
+    async def change(path: str, then: str) -> str:
+        return f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-old\n+new"
+
+    @tool("t.release", writes=["outside"], preview=change)
+    async def release(path: str, then: str) -> str:
+        """Changes a file, and then does something else."""
+        return "done"
+
+    (tmp_path / "project").mkdir()
+    async with house(tmp_path / "project", tools=[release]) as here:
+        for number in (1, 2):
+            args = {"path": "a.txt", "then": f"payload_{number}()"}
+            await here.gate.call("t.release", args, persona="helper", wait=False)
+        asked = await here.gate.approvals()
+        async with here.browser() as client:
+            text = (await page(here, client, f"/questions?id={asked[0].id}&id={asked[1].id}")).text
+    assert "payload_1()" in text
+    assert "payload_2()" in text
+    assert text.count("something outside toolgate") == 2
 
 
 async def test_a_grant_is_told_and_given_as_chosen(here: House) -> None:
