@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import base64
 import random
 import re
 import subprocess
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from toolgate.core.change import Change, FileChange
 from toolgate.core.diff import render
 from toolgate.core.paths import MountPath
-from toolgate.faces.diffs import parse
 
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 texts = st.lists(st.sampled_from(["a", "b", "c\r", "", "\x0b-", "\u2028+", "\\ x"]), max_size=40).map(
@@ -153,12 +151,3 @@ def test_latin_1_is_shown_as_text_with_a_note() -> None:
 def test_an_empty_file_is_called_empty() -> None:
     assert shown(None, b"").endswith("(empty file)")
     assert shown(b"", None).endswith("(empty file)")
-
-
-def test_every_byte_of_a_long_binary_file_is_shown() -> None:
-    content = bytes(range(256)) * 300 + b"the end of it"
-    made = b""
-    for note in parse(shown(None, content))[0].bytes:
-        _, _, told = note.partition("  ")
-        made += bytes.fromhex(told.partition("  |")[0]) if told.endswith("|") else base64.b64decode(told)
-    assert made == content

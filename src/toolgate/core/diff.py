@@ -7,7 +7,6 @@ Many files share one bound: where it is used up, the rest are shown as blocks to
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -22,9 +21,8 @@ MAX_WORK = 3_000_000
 MAX_EFFORT = 10_000_000
 """Steps of the search for the fewest edits, in all files of a Change together; one diagonal counts as four."""
 MAX_HEX = 64 << 10
-"""Bytes of a binary file that are shown in hexadecimal. Nobody reads more of them; the rest is there all the same, in
-base64, which takes a quarter of the room."""
-_ROW, _DENSE = 16, 48
+"""Bytes of a binary file that are shown; nobody reads more of them in this form."""
+_ROW = 16
 HEX = "hex "
 """How a line of bytes begins."""
 _CONTROLS = frozenset({*range(0x20), *range(0x7F, 0xA0)}) - frozenset(b"\t\n\f\r")
@@ -118,14 +116,17 @@ def unread(change: Change) -> list[bytes]:
 
 
 def _hexadecimal(file: FileChange) -> Iterator[str]:
-    """All bytes that a binary file would have, the first as `hexdump -C` shows them: what is approved has been shown."""
+    """The bytes that a binary file would have, as `hexdump -C` shows them: what is approved has been shown, or can be."""
     content = file.after or b""
     for at in range(0, min(len(content), MAX_HEX), _ROW):
         row = content[at : at + _ROW]
         letters = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
         yield f"{HEX}{at:08x}  {row.hex(' '):<{3 * _ROW - 1}}  |{letters}|"
-    for at in range(MAX_HEX, len(content), _DENSE):
-        yield f"{HEX}{at:08x}  {b64encode(content[at : at + _DENSE]).decode()}"
+    if len(content) > MAX_HEX:
+        yield (
+            f"{HEX}…         {len(content) - MAX_HEX:,} more bytes are not shown: "
+            f"`toolgate approvals QUESTION --file {file.path.shown}` gives all of them"
+        )
 
 
 def _text(content: bytes | None, side: str) -> tuple[str | None, str]:
