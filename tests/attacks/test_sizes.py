@@ -7,15 +7,21 @@ wrong before took from two seconds to a minute.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench.hostile import CONFIG, MB, longest_wait, shapes
+from pydantic import SecretStr
 
 import toolgate
+from toolgate.core.apart import large
+from toolgate.core.errors import Failed
 from toolgate.facade import Gate
+from toolgate.secrets.redactor import cleaned
+from toolgate.secrets.scan.tokens import runs, tokens
 
 BEARABLE = 1.5
 KNOWN = frozenset({"invalid_args", "too_large", "outside_mount", "unknown_tool", "not_allowed", "rate_limited", "pending",
@@ -107,3 +113,52 @@ async def test_many_large_calls_at_once_leave_threads_to_others(gate: Gate) -> N
     assert read.ok
     assert not all(call.done() for call in calls)
     await asyncio.gather(*calls)
+
+
+@pytest.mark.parametrize("way", ["said", "raised", "sealed", "refused"])
+async def test_secrets_are_looked_for_beside_the_loop_wherever_a_call_leaves_them(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Escapes of escapes are what takes longest to look through: seconds for what one call may bring."""
+    long = "%2525\\\\u0025" * (MB // 12)
+
+    @toolgate.tool("t.say", reads=["outside"])
+    async def say() -> str:
+        raise Failed(long, long, data={"said": long})
+
+    @toolgate.tool("t.raise", reads=["outside"])
+    async def fail() -> str:
+        raise RuntimeError(long)
+
+    @toolgate.tool("t.login", writes=["outside"])
+    async def login(password: SecretStr, body: str) -> str:
+        return "in"
+
+    looked: set[bool] = set()
+
+    def seen(finder: Any, value: Any) -> Any:
+        if large(value):
+            looked.add(threading.current_thread() is threading.main_thread())
+        return cleaned(finder, value)
+
+    monkeypatch.setattr("toolgate.secrets.redactor.cleaned", seen)
+    config = CONFIG | {
+        "personas": {"eve": {"phase": "observe", "allow": ["t.*"]}, "bob": {"phase": "observe"}}
+    }
+    async with toolgate.open(tmp_path, config, tools=[say, fail, login]) as gate:
+        await gate.set_secret("TOKEN", "a-value-that-is-long-enough")
+        tool = {"said": "t.say", "raised": "t.raise"}.get(way, "t.login")
+        args = {"password": "correct horse", "body": long} if tool == "t.login" else {}
+        persona = "bob" if way == "refused" else "eve"
+        result = await gate.call(tool, args, persona=persona, wait=False)
+    assert looked == {False}
+    assert result.ok is (way == "sealed")
+    assert result.error is None or len(result.error.message) < 10_000
+
+
+def test_one_long_run_is_searched_in_pieces() -> None:
+    """A search through all of it would keep every thread from running; a token is found where pieces meet."""
+    token = b"ghp_" + b"a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    for before in range(19_990, 20_010):
+        text = b"x" * (before - 1) + b"-" + token
+        assert [hit.start for hit in tokens(text, list(runs(text)))] == [before], before

@@ -91,9 +91,9 @@ async def test_a_write_without_space_failed_and_is_settled_so_once_there_is_spac
         (tmp_path / "there").write_text("old")
         keep = files.keep
 
-        async def full(change: Any) -> None:
+        async def full(change: Any, holder: Any) -> None:
             await database.refuse_writes()
-            await keep(change)
+            await keep(change, holder)
 
         monkeypatch.setattr(files, "keep", full)
         with monkeypatch.context() as patch:

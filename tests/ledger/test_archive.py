@@ -202,3 +202,16 @@ async def test_whoever_is_killed_while_archiving_leaves_the_old_state_or_the_new
         else:
             assert (await gate.archive(tmp_path / "out", 30)).first == 1
             assert (await gate.verify()).ok
+
+
+async def test_questions_of_an_earlier_opening_do_not_stop_an_archive(tmp_path: Path) -> None:
+    clock, file = FixedClock(), tmp_path / "l.db"
+    async with _open(tmp_path, SqliteBackend(file), clock, "ask") as gate:
+        await gate.call("t.act", {"x": "1"}, wait=False)
+    async with _open(tmp_path, SqliteBackend(file), clock, "ask") as gate:
+        with pytest.raises(NotFound, match="nothing to archive"):
+            await gate.archive(tmp_path / "out", 30)
+        clock.advance(60 * DAY)
+        await gate.call("t.act", {"x": "2"}, wait=False)
+        assert (await gate.archive(tmp_path / "out", 30)).last >= 1
+        assert (await gate.verify()).ok

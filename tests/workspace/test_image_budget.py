@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolgate.core.change import content_hash
-from toolgate.core.errors import TooLarge
+from toolgate.core.errors import TooLarge, Unavailable
 from toolgate.core.ports import Holder
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.holdings import ASKED, ENTRY, PLAIN, RANKS, SCRATCH, UNKEPT
-from toolgate.workspace.images import DAY, Images
+from toolgate.workspace.images import DAY, Images, digest_of
 
 from .making import change, on_disk
 
@@ -312,3 +312,40 @@ def test_processes_that_put_and_drop_and_are_killed_leave_only_whole_images(tmp_
     assert images.usage().bytes <= 1 << 20
     check_sums(images)
     assert set(found) <= files_held(images), "nothing is there that counts for nobody"
+
+
+def _damage(file: Path) -> None:
+    file.write_bytes(b"no database" * 1000)
+
+
+def _take_away(file: Path) -> None:
+    for one in file.parent.glob("images.db*"):
+        one.unlink()
+
+
+def test_accounts_that_are_taken_away_are_made_anew_and_nothing_kept_is_lost(tmp_path: Path) -> None:
+    images = Images(tmp_path / "images")
+    images.keep("c_1", "ada", PLAIN, [b"before"])
+    _take_away(tmp_path / "images.db")
+    images.keep("c_2", "ada", PLAIN, [b"after"])
+    other = Images(tmp_path / "images")
+    assert (tmp_path / "images.db").exists()
+    assert other.usage().count == images.usage().count == 2
+    assert images.has(digest_of(b"before"))
+    images.close()
+    other.close()
+
+
+def test_damaged_accounts_are_said_with_a_way_out_that_works_at_once(tmp_path: Path) -> None:
+    images = Images(tmp_path / "images")
+    images.keep("c_1", "ada", PLAIN, [b"before"])
+    images.close()
+    _damage(tmp_path / "images.db")
+    with pytest.raises(Unavailable, match="kept for undo") as said:
+        images.keep("c_2", "ada", PLAIN, [b"after"])
+    assert "images.db away" in said.value.fix
+    assert said.value.certain
+    _take_away(tmp_path / "images.db")
+    images.keep("c_2", "ada", PLAIN, [b"after"])
+    assert images.usage().count == 2
+    images.close()

@@ -35,10 +35,11 @@ _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 def canonical(value: Any) -> str:
     """The one JSON spelling of `value`."""
     try:
-        text = orjson.dumps(value, option=_OPTIONS).decode()
+        spelled = orjson.dumps(value, option=_OPTIONS)
     except (TypeError, ValueError):
-        text = ""
-    if text and text.isascii() and (_is_plain(value) or not _has_odd_number(value, text)):
+        spelled = b""
+    text = spelled.decode() if spelled.isascii() else ""
+    if text and (_is_plain(value) or not _has_odd_number(value, text)):
         if "null" in text:
             _check(value, 200)  # orjson writes null for NaN
         return text

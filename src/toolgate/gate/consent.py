@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
@@ -12,12 +11,13 @@ from toolgate.consent.cover import grant_for
 from toolgate.consent.desk import refusal
 from toolgate.consent.works import AskWork, approval_for
 from toolgate.core import diff
+from toolgate.core.apart import apart, large
 from toolgate.core.canonical import canonical
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotAllowed, Pending
 from toolgate.gate.authorize import refused
-from toolgate.gate.flow import Flow, Services, Stage
+from toolgate.gate.flow import Flow, Services, Stage, aside
 from toolgate.gate.plan import holder, plan
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import stored_result
@@ -67,20 +67,15 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     if flow.question and not flow.asked_again:
         flow.asked_again = "what it would do has changed since it was approved"
     await _heed_refusal(services, flow)
-    args, preview = (
-        recorded_args(services, flow),
-        flow.preview if flow.recorded_preview is None else flow.recorded_preview,
-    )
-    shown = {"args": await _shown_args(services, flow), "preview": flow.preview}
-    if call.change is not None and services.files is not None and (unread := diff.unread(call.change)):
-        await services.files.lay_out(unread, holder(flow))
+    args, preview, shown, named = await _described(services, flow)
+    if (change := call.change) is not None and services.files is not None:
+        if unread := await aside(change, lambda: diff.unread(change)):
+            await services.files.lay_out(unread, holder(flow))
     flow.question = await desk.ask(
         AskWork(
             call, args, facts.effects, decision, rights, preview,
             tool.undoable and not (call.change and call.change.unkept), desk.settings.expires_s, desk.settings.max_open, flow.asked_again,
-            _repeats(flow), services.ledger.allowance, services.redactor.named(canonical(shown)),
-            # the number keeps a short secret from being guessed by the hash of what is kept of it
-            None if shown == {"args": args, "preview": preview} else shown | {"salt": secrets.token_hex(16)},
+            _repeats(flow), services.ledger.allowance, named, shown,
         )
     )  # fmt: skip
     flow.asked_again = ""
@@ -91,14 +86,33 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     return plan if tool.plan is not None or tool.preview is not None else None
 
 
-async def _shown_args(services: Services, flow: Flow) -> Mapping[str, Any]:
-    """All of them, for the human who decides. What cannot be shown is refused, and nobody is asked about it."""
+Described = tuple[Mapping[str, Any], str, dict[str, Any] | None, Mapping[str, str]]
+"""Arguments and preview as they are recorded; as they are shown, where that differs; the secrets that are named there."""
+
+
+async def _described(services: Services, flow: Flow) -> Described:
+    """In a thread where there is much of it, or secrets are to be found in it."""
+    call = flow.call
+    assert call is not None
+    if call.sealed_json or large((call.args_json, flow.preview)):
+        return await apart(_describe, services, flow)
+    return _describe(services, flow)
+
+
+def _describe(services: Services, flow: Flow) -> Described:
+    """All of it, for the human who decides. What cannot be shown is refused, and nobody is asked about it."""
     tool, call = flow.tool, flow.call
     assert tool is not None
     assert call is not None
-    if not call.sealed_json:  # nothing in them is secret
-        return call.args
-    return await asyncio.to_thread(services.redactor.show, tool, call.args)
+    args = recorded_args(services, flow)
+    preview = flow.preview if flow.recorded_preview is None else flow.recorded_preview
+    seen = services.redactor.show(tool, call.args) if call.sealed_json else call.args
+    shown = {"args": seen, "preview": flow.preview}
+    named = services.redactor.named(canonical(shown))
+    if shown == {"args": args, "preview": preview}:
+        return args, preview, None, named
+    # the number keeps a short secret from being guessed by the hash of what is kept of it
+    return args, preview, shown | {"salt": secrets.token_hex(16)}, named
 
 
 def _repeats(flow: Flow) -> tuple[str, ...]:

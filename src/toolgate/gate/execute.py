@@ -84,7 +84,12 @@ async def _let_go(services: Services, flow: Flow) -> None:
     if change is None or services.files is None:
         return
     if isinstance(flow.outcome, Broke) or (change.unkept and isinstance(flow.outcome, Done)):
-        await services.files.release(flow.call_id)
+        try:
+            await services.files.release(flow.call_id)
+        except (
+            CallError
+        ) as problem:  # it has run and is settled all the same; too much is kept, not too little
+            log.warning("what %s kept could not be let go: %s", flow.call_id, problem.message)
 
 
 def _work(services: Services, flow: Flow) -> tuple[asyncio.Future[object] | None, Awaitable[object]]:

@@ -244,6 +244,10 @@ def with_context(flow: Flow, function: Handler, named: dict[str, Any]) -> dict[s
 def tell(flow: Flow, services: Services, message: str, *values: object) -> None:
     """Log the exception that is being handled, without any secret."""
     told = traceback.format_exc()
+    if large(told):  # looking for secrets in it would hold up everybody
+        told = f"[left out: a trace of {len(told):,} characters]"
+        log.error(message, *values, extra={"call": flow.call_id, "trace": told})
+        return
     trace = str(services.redactor.redact(told, flow.hidden))
     if trace == told:
         log.exception(message, *values, extra={"call": flow.call_id})

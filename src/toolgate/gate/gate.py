@@ -72,7 +72,7 @@ class Pipeline:
                     raise InvalidArgs(f"the key {key[:80]!r} is one of a job's", "let keys begin otherwise")
             await self._pass(flow)
         except CallError as error:
-            clean_error(redactor, error, flow.hidden)
+            await clean_error(redactor, error, flow.hidden)
             return flow.refused(error, await self.refusals.record(flow, error))
         except asyncio.CancelledError:
             await self._abandon(flow)

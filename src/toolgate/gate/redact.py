@@ -6,26 +6,28 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 from toolgate.core import diff
+from toolgate.core.apart import apart
 from toolgate.core.change import Change
 from toolgate.core.context import Trail
 from toolgate.core.errors import CallError
 from toolgate.core.ports import Redactor
-from toolgate.gate.flow import Broke, Done, Flow, Services, large
+from toolgate.gate.flow import Broke, Done, Flow, Outcome, Services, large
 
 _LONG = 500_000
 """Microseconds after which secrets may have been set that the call's beginning did not know of."""
+_LONGEST = 8000
+"""Characters of what is said about a failure; a tool may say megabytes."""
 _WORDS = tuple(item.name for item in fields(Trail))
 
 
 def redact(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
     outcome = flow.outcome
-    if services.redactor.searches:
-        value = outcome.value if isinstance(outcome, Done) else getattr(outcome, "data", None)
-        if large(value):
-            return _redacted_aside(services, flow)
+    if (services.redactor.searches or flow.hidden) and large(_said(outcome)):
+        return _redacted_aside(services, flow)
     _redact(services, flow)
     return None
 
@@ -51,14 +53,28 @@ def _redact(services: Services, flow: Flow) -> None:
         flow.data = services.redactor.redact(outcome.value, flow.hidden)
     elif outcome is not None:
         message, fix = services.redactor.redact([outcome.message, outcome.fix], flow.hidden)
-        flow.outcome = replace(outcome, message=str(message), fix=str(fix))
+        flow.outcome = replace(outcome, message=_cut(str(message)), fix=_cut(str(fix)))
         if isinstance(flow.outcome, Broke) and flow.outcome.data is not None:
             flow.data = services.redactor.redact(flow.outcome.data, flow.hidden)
 
 
-def clean_error(redactor: Redactor, error: CallError, hidden: tuple[str, ...]) -> None:
+def _said(outcome: Outcome | None) -> Any:
+    if outcome is None or isinstance(outcome, Done):
+        return outcome and outcome.value
+    return [outcome.message, outcome.fix, getattr(outcome, "data", None)]
+
+
+async def clean_error(redactor: Redactor, error: CallError, hidden: tuple[str, ...]) -> None:
     """A plan, a preview or a check of the arguments may have quoted a secret."""
-    error.message, error.fix, error.data = redactor.redact([error.message, error.fix, error.data], hidden)
+    said = [error.message, error.fix, error.data]
+    look = partial(redactor.redact, said, hidden)
+    message, fix, error.data = await apart(look) if large(said) else look()
+    error.message, error.fix = _cut(message), _cut(fix)
+
+
+def _cut(text: str) -> str:
+    """After secrets were looked for: the half of one would not be found."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… [{len(text) - _LONGEST:,} more characters]"
 
 
 def clean_trail(redactor: Redactor, trail: Trail) -> Trail:

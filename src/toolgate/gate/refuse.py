@@ -15,7 +15,7 @@ from toolgate.core.event import Denied, Event, Flood, Limited, Rejected
 from toolgate.core.finding import recorded
 from toolgate.core.names import PERSONA
 from toolgate.gate.flow import Flow, Services
-from toolgate.gate.scan import recorded_args
+from toolgate.gate.scan import mask_large, recorded_args
 from toolgate.ledger.ledger import View, Work
 
 log = logging.getLogger("toolgate.gate")
@@ -52,6 +52,7 @@ class Refusals:
         if error.code in _SILENT or isinstance(error, LedgerBroken):
             return None
         persona = flow.persona if PERSONA.fullmatch(str(flow.persona)) else ""
+        await mask_large(self._services, flow)
         return await self.keep(persona, lambda: self._event(flow, persona, error))
 
     async def keep(self, persona: str, make: Callable[[], Event]) -> int | None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from toolgate.core import diff
+from toolgate.core.apart import apart, large
 from toolgate.core.call import Call
 from toolgate.core.change import Change
 from toolgate.core.decision import Verdict
@@ -33,7 +34,14 @@ def scan(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
         return _scan(services, flow, flow.call, flow.call.change)
     if flow.effectful:
         check_args(flow.call.args_json)
-    return None
+    return mask_large(services, flow) if large(flow.call.sealed_json) else None
+
+
+async def mask_large(services: Services, flow: Flow) -> None:
+    """Beforehand and in a thread: a row is made on the event loop, and while nobody else can make one."""
+    call = flow.call
+    if flow.tool is not None and call is not None and flow.masked is None and large(call.sealed_json):
+        flow.masked = await apart(services.redactor.mask, flow.tool, call.args)
 
 
 async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> None:
@@ -52,6 +60,8 @@ async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> N
             return _recorded(services.scanner, services.redactor.mask(tool, call.args), found.values, paths)
 
         flow.masked = await aside(change, recorded)
+    else:
+        await mask_large(services, flow)
     if found.findings != facts.findings:
         flow.facts = replace(facts, findings=found.findings)
         flow.rules = services.rules()

@@ -24,7 +24,7 @@ from toolgate.core.event import Archived
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger.attachments import DAY
 from toolgate.ledger.export import line_of, verify_export
-from toolgate.ledger.ledger import Ledger, View, Work
+from toolgate.ledger.ledger import Ledger, View, Work, all_questions
 from toolgate.ledger.state import KEY_LIFETIME, State
 from toolgate.storage.port import Filter, Head, Row
 
@@ -64,7 +64,7 @@ async def archive(ledger: Ledger, project: str, directory: Path, keep_days: int,
             raise LedgerBroken("what was to be archived is needed again", "try again")
         view.emit(event)
 
-    work = Work(decide)
+    work = Work(decide, refs=all_questions)
     await ledger.do(work)
     return Segment(first, last, end.hash, file, kept, f"sha256:{digest}", work.rows[0].seq)
 
@@ -76,7 +76,7 @@ async def _range(ledger: Ledger, keep_days: int) -> tuple[int, int]:
     young = await ledger.backend.rows(Filter(since=now - max(keep_days * DAY, KEY_LIFETIME + DAY), limit=1))
     head = await ledger.backend.head()
     last, why = (young[0].seq - 1, f"those since {iso(young[0].at)} are kept") if young else (head.seq, "")
-    state = await ledger.look(lambda state, now: dict(_standing(state)) | _doubts(state))
+    state = await ledger.look(lambda state, now: dict(_standing(state)) | _doubts(state), all_questions)
     for what, seq in state.items():
         if what.startswith("c_"):  # the row that says unknown is not the one that began it
             rows = await ledger.backend.rows(Filter(call=what, limit=1))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from toolgate.core.apart import apart
 from toolgate.core.canonical import canonical, sha256
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import LedgerBroken, NotFound
@@ -65,7 +66,7 @@ def shortened(event: Event, text: str, now: int) -> Shortened:
         if name not in needed and isinstance(value, str | list | dict) and (size := _size(value)) > SHORT
     }
     cut: dict[str, Any] = {"bytes": len(text.encode()), "fields": {}, "sha256": sha256(text)}
-    for name, size in long.items() if is_long(canonical(body)) else ():
+    for name, size in long.items() if _size(body) > ROW_BYTES else ():
         begun = _beginning(body[name], max(BEGINNING // len(long), SHORT))
         if not begun.all:
             body[name], cut["fields"][name] = begun.value, size
@@ -162,13 +163,18 @@ async def whole_body(backend: Backend, row: Row) -> Mapping[str, Any]:
             f"of event {row.seq} only the beginning is kept: all of it was {cut['bytes']:,} bytes",
             f"its hash is {cut['sha256']}; whoever made the call may still have it",
         )
-    if sha256(text) != cut["sha256"]:
+    whole = await apart(_whole, text, cut["sha256"])
+    if whole is None:
         raise LedgerBroken(
             f"what is kept of event {row.seq} beside the journal is not what was recorded",
             "somebody changed the database; `toolgate ledger verify` checks the rest",
         )
-    whole: Mapping[str, Any] = _loads(text)
     return whole
+
+
+def _whole(text: str, digest: str) -> Mapping[str, Any] | None:
+    """None where it is not what was recorded."""
+    return _loads(text) if sha256(text) == digest else None
 
 
 def weight(body: str) -> int:

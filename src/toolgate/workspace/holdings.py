@@ -11,9 +11,11 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from toolgate.core.errors import Unavailable
 
 UNKEPT, SCRATCH, PLAIN, ASKED = range(4)
 """How much a holder is worth: nothing once its call is over, less, more, and what a human was asked about."""
@@ -45,6 +47,7 @@ class Holdings:
         self._file = file
         self._alone = threading.Lock()
         self._opened: sqlite3.Connection | None = None
+        self._place: tuple[int, int] | None = None
 
     def close(self) -> None:
         with self._alone:
@@ -55,30 +58,57 @@ class Holdings:
     @contextmanager
     def writing(self) -> Iterator[Accounts]:
         """All of it or nothing, and nobody else meanwhile."""
-        with self._alone:
+        with self._alone, self._said():
             database = self._open()
             database.execute("BEGIN IMMEDIATE")
             try:
                 accounts = Accounts(database)
                 yield accounts
                 accounts.flush()
+                database.execute("COMMIT")
             except BaseException:
-                database.execute("ROLLBACK")
+                with suppress(sqlite3.Error):  # a full disk has ended it already
+                    database.execute("ROLLBACK")
                 raise
-            database.execute("COMMIT")
 
     @contextmanager
     def reading(self) -> Iterator[Accounts]:
-        with self._alone:
+        with self._alone, self._said():
             yield Accounts(self._open())
 
+    def place(self) -> tuple[int, int] | None:
+        """Which file it is; another one knows nothing of what was counted."""
+        try:
+            status = os.stat(self._file)
+        except FileNotFoundError:
+            return None
+        return status.st_dev, status.st_ino
+
+    @contextmanager
+    def _said(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if self._opened is not None:  # whoever mends the file need not open the gate again
+                self._opened.close()
+                self._opened = None
+            full = "the disk is full" if "full" in str(error) else str(error)
+            raise Unavailable(
+                f"the accounts of what is kept for undo cannot be used: {full}",
+                f"free some space, or move {self._file} away if it is damaged: it is made anew, and what is kept stays",
+                certain=True,
+            ) from error
+
     def _open(self) -> sqlite3.Connection:
+        if self._opened is not None and self._place != self.place():  # it was taken away
+            self._opened.close()
+            self._opened = None
         if self._opened is None:
             os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
             made = sqlite3.connect(self._file, BUSY_S, isolation_level=None, check_same_thread=False)
             # A power cut may cost the last entries, never their consistency; the images themselves are synced.
             made.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; {_SCHEMA}")
-            self._opened = made
+            self._opened, self._place = made, self.place()
         return self._opened
 
 

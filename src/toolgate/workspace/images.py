@@ -57,7 +57,7 @@ class Images:
         self.total, self.change = total, min(change, total)
         self.persona = total if persona is None else min(persona, total)
         self.holdings = Holdings(directory.with_name(directory.name + ".db"))
-        self._adopted = False
+        self._adopted: tuple[int, int] | None = None
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def close(self) -> None:
@@ -144,7 +144,7 @@ class Images:
 
     def _adopt(self) -> None:
         """Images that were kept before there were accounts are nobody's: they go when the whole is full, the oldest first."""
-        if self._adopted:
+        if self._adopted is not None and self._adopted == self.holdings.place():
             return
         with held(acquire(self._lock)), self.holdings.writing() as accounts:
             if not accounts.complete:
@@ -153,7 +153,7 @@ class Images:
                     sizes = {digest: status.st_size}
                     accounts.add(f"old:{digest}", NOBODY, SCRATCH, status.st_mtime_ns // 1000, 0, sizes)
                 accounts.completed()
-        self._adopted = True
+        self._adopted = self.holdings.place()
 
     def put(self, contents: Iterable[bytes]) -> None:
         """Durably: on return they survive a power cut."""

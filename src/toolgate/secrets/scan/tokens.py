@@ -99,6 +99,7 @@ _PREFIX = re.compile(
     + _WORD_BEGINS
     + _any_of(sorted(filter(_alone, KINDS)))
 )
+_LONGEST_PREFIX = max(map(len, KINDS))
 
 
 def runs(text: bytes) -> Iterator[tuple[int, int]]:
@@ -116,6 +117,15 @@ def runs(text: bytes) -> Iterator[tuple[int, int]]:
             yield start, at
 
 
+def _next_prefix(text: bytes, at: int, end: int) -> re.Match[bytes] | None:
+    """In pieces: one search through megabytes would keep every other thread from running until it is over."""
+    for low in range(at, end, _CHUNK):
+        found = _PREFIX.search(text, low, min(low + _CHUNK + _LONGEST_PREFIX, end))
+        if found is not None and found.start() < low + _CHUNK:
+            return found
+    return None
+
+
 def tokens(text: bytes, long_runs: list[tuple[int, int]]) -> Iterator[Hit]:
     reached = 0
     for start, end in long_runs:
@@ -125,7 +135,7 @@ def tokens(text: bytes, long_runs: list[tuple[int, int]]) -> Iterator[Hit]:
             yield Hit("secret", _DISCORD_BOT, start, at, f"…({at - start} characters)", (bot[0],))
         dotted = text[end : end + 1] in (b".", b"=")
         while at < end:
-            prefix = _PREFIX.search(text, at, end)
+            prefix = _next_prefix(text, at, end)
             if prefix is None:
                 break
             if prefix[0] == _JWT and not dotted:
