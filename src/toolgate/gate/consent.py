@@ -69,8 +69,8 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     await _heed_refusal(services, flow)
     args, preview, shown, named = await _described(services, flow)
     if (change := call.change) is not None and services.files is not None:
-        if unread := await aside(change, lambda: diff.unread(change)):
-            await services.files.lay_out(unread, holder(flow))
+        unread = await aside(change, lambda: diff.unread(change))
+        await services.files.lay_out(unread, holder(flow))
     flow.question = await desk.ask(
         AskWork(
             call, args, facts.effects, decision, rights, preview,

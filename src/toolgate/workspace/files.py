@@ -107,6 +107,8 @@ class WorkspaceFiles(Files):
         return self.images.check(change, holder)
 
     async def lay_out(self, contents: Sequence[bytes], holder: Holder) -> None:
+        if not contents:
+            return
         ident = f"shown/{holder.call}"  # not the call's own: that one may come to nothing
 
         def work() -> bool:
