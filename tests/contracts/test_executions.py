@@ -15,6 +15,7 @@ from servers.postgres import Server
 from toolgate.core.errors import InvalidArgs
 from toolgate.ledger.traces import Execution, Traces, days_of, fit
 from toolgate.ledger.verify import verify
+from toolgate.storage import schema
 from toolgate.storage.executions import DAY, Executions, Keep
 from toolgate.storage.port import Filter
 from toolgate.storage.postgres_connect import SETTINGS
@@ -160,7 +161,7 @@ async def test_a_ledger_of_the_first_version_is_upgraded_in_place(tmp_path: Path
     db.execute("PRAGMA user_version = 1")
     db.close()
     await _upgraded(first, opened)
-    assert await first.run("PRAGMA user_version") == [(2,)]
+    assert await first.run("PRAGMA user_version") == [(schema.VERSION,)]
 
 
 async def test_a_postgresql_ledger_of_the_first_version_is_upgraded_in_place(
@@ -173,7 +174,7 @@ async def test_a_postgresql_ledger_of_the_first_version_is_upgraded_in_place(
     await hand.execute("INSERT INTO toolgate_schema VALUES (1)")
     await hand.close()
     await _upgraded(first, opened)
-    assert await first.run("SELECT version FROM toolgate_schema") == [(2,)]
+    assert await first.run("SELECT version FROM toolgate_schema") == [(schema.VERSION,)]
     await first.close()
 
 

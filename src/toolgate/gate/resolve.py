@@ -71,5 +71,6 @@ def _ids(trail: Trail, key: str | None) -> tuple[tuple[str, str | None], ...]:
 
 
 def _not_an_id(name: str, value: object) -> InvalidArgs:
-    shown = str(value)[:80] if not isinstance(value, int) else type(value).__name__
-    return InvalidArgs(f"{name} is not a plain id: {shown!r}", f"use up to {MAX_WORD} printable characters")
+    # not a word of it: a part of a secret would not be known as one
+    what = f"{len(value):,} characters" if isinstance(value, str) else type(value).__name__
+    return InvalidArgs(f"{name} is not a plain id ({what})", f"use up to {MAX_WORD} printable characters")
