@@ -5,10 +5,14 @@ import pytest
 from toolgate.core.errors import LedgerBroken
 from toolgate.ledger.chain import check_head, fault_of, make_head, running_of, seal
 from toolgate.ledger.keys import Keys
+from toolgate.ledger.standing import Standing
 from toolgate.storage.schema import EMPTY_HASH
 
 KEYS = Keys.new()
 ROW = seal((1, 7, "noted", "c_1", "me", "t.x", "", "", "", 1, '{"type":"é"}', EMPTY_HASH), KEYS)
+
+
+NOTHING = Standing()
 
 
 @pytest.mark.parametrize(
@@ -39,16 +43,18 @@ def test_a_row_sealed_with_a_key_we_lack_says_which() -> None:
 @pytest.mark.parametrize("mac", ["0" * 128, "é" * 128, ""])
 def test_a_head_with_a_foreign_seal_is_refused(mac: str) -> None:
     head = make_head(ROW, KEYS, "1", "")
-    check_head(head, KEYS, "1", "")
+    paused = Standing()
+    paused.put("pauses", "ada", ("ada", 1))
+    check_head(head, KEYS, "1", NOTHING)
     with pytest.raises(LedgerBroken, match="not what was sealed"):
-        check_head(head._replace(mac=mac), KEYS, "1", "")
+        check_head(head._replace(mac=mac), KEYS, "1", NOTHING)
     with pytest.raises(LedgerBroken, match="not what was sealed"):
-        check_head(head, KEYS, "1", "pauses ada 1")
+        check_head(head, KEYS, "1", paused)
     for running in ("", "2", "1,2"):
         with pytest.raises(LedgerBroken, match="not what was sealed"):
-            check_head(head._replace(live=running), KEYS, running, "")
+            check_head(head._replace(live=running), KEYS, running, NOTHING)
         with pytest.raises(LedgerBroken, match="not what was sealed"):
-            check_head(head._replace(live=running), KEYS, "1", "")
+            check_head(head._replace(live=running), KEYS, "1", NOTHING)
 
 
 @pytest.mark.parametrize("live", ["x", "1,,2", "1,", "-1", "١", " 1"])

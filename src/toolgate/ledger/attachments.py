@@ -58,14 +58,18 @@ def is_long(text: str) -> bool:
 def shortened(event: Event, text: str, now: int) -> Shortened:
     """The body with the beginnings of its long fields, and what was there in all."""
     body = _loads(text)
-    body.pop("shown", None)
+    private = body.pop("shown", None)
     needed = _NEEDED.get(event.kind, frozenset())
     long = {
         name: size
         for name, value in body.items()
         if name not in needed and isinstance(value, str | list | dict) and (size := _size(value)) > SHORT
     }
-    cut: dict[str, Any] = {"bytes": len(text.encode()), "fields": {}, "sha256": sha256(text)}
+    cut: dict[str, Any] = {
+        "bytes": len(text.encode()),
+        "fields": {"shown": _size(private)} if private else {},
+        "sha256": sha256(text),
+    }
     for name, size in long.items() if _size(body) > ROW_BYTES else ():
         begun = _beginning(body[name], max(BEGINNING // len(long), SHORT))
         if not begun.all:

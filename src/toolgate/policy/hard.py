@@ -117,7 +117,7 @@ class Named:
         return replace(self, own=self.own | more)
 
     def described(self) -> list[list[Any]]:
-        return [sorted(self.never_written), sorted(self.never_used), sorted(self.own)]
+        return [sorted(self.never_written), sorted(self.never_used)]
 
 
 @dataclass(slots=True)

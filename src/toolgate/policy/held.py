@@ -98,9 +98,6 @@ class Held:
             return []
         return [(path, one) for path in paths if (one := self.find(path)) is not None]
 
-    def described(self) -> list[list[object]]:
-        return sorted([str(one.path), one.by, list(one.endings)] for one in self.places)
-
 
 def asked(decision: Decision, found: Sequence[tuple[MountPath, HeldPlace]]) -> Decision:
     """The decision, made to ask. Only an approval of this very call counts, no grant; a deny stays one."""

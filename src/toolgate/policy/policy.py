@@ -251,7 +251,8 @@ class Policy:
         return found
 
     def _described(self) -> dict[str, object]:
-        """Everything that can influence a decision; examples and limits cannot."""
+        """Everything in the file that can influence a decision; examples and limits cannot. What toolgate itself runs is no
+        part of it: that differs between processes, and is never looser than the file."""
         spoken: dict[str, Any] = {"rules": {"__all__": {"examples"}}, "examples": True}
         return {
             "trusted": self.trusted,
@@ -261,7 +262,6 @@ class Policy:
             },
             "mounts": {name: spec.model_dump(mode="json") for name, spec in self.parts.mounts.items()},
             "named": self.named.described(),
-            "held": self.held.described(),
             "scan": self.scan.model_dump(mode="json"),
             # `equals: null` says something and no `equals` does not
             "policy": self.parts.policy.model_dump(mode="json", exclude_unset=True, exclude=spoken),

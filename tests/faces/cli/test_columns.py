@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import string
 import sys
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from toolgate.faces.cli.main import main
 
 from .driving import Cli
 
-AWS = "AK" + "IA" + string.ascii_uppercase[:16]
+AWS = "AK" + "IA" + "Q7RZ3LM5XK2WB6TJ"
 LONG = "a" * 60 + "/" + "b" * 60 + ".py"
 
 

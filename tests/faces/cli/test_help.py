@@ -17,7 +17,7 @@ from toolgate.version import VERSION
 from .driving import COMMAND, Cli, environment
 
 FAMILIES = {
-    "ledger": ("tail", "show", "verify", "export", "checkpoint", "resolve", "rotate-key"),
+    "ledger": ("tail", "show", "verify", "export", "archive", "checkpoint", "resolve", "rotate-key"),
     "secrets": ("set", "list", "remove", "test"),
     "policy": ("check", "test", "explain", "replay"),
 }

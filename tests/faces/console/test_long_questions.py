@@ -172,7 +172,7 @@ async def test_pages_about_what_happened_are_cut_too(here: House) -> None:
         for path in ("/", "/activity", f"/events/{long.id}", "/parts/list"):
             text = (await page(here, client, path)).text
             assert len(text) < PAGE, path
-        assert "more" in (await page(here, client, f"/events/{long.id}")).text
+        assert "only the beginning of" in (await page(here, client, f"/events/{long.id}")).text
         listed = (await client.get(f"{here.site.base}/api/v1/approvals")).json()["approvals"][0]
         assert listed["cut"] is True
         assert len(str(listed)) < PAGE

@@ -95,8 +95,12 @@ class Connection(H11Protocol):
         limits, asked = self._places.limits, self.conn.their_state
         if self.transport.is_closing() or self.flow.write_paused:
             return ("reader", self._drained), limits.write_s
-        if asked is h11.IDLE and (self.cycle is None or self.conn.trailing_data[0]):
+        if asked is h11.IDLE and self.conn.trailing_data[0]:
             return ("head", id(self.cycle)), limits.header_s
+        if asked is h11.IDLE and self.cycle is None:
+            return (
+                "first request",
+            ), limits.idle_s  # opened in advance: it goes earlier where places are wanted
         if asked is h11.SEND_BODY and not self.busy:
             return ("rest", id(self.cycle)), limits.header_s
         return (), 0.0
