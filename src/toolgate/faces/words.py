@@ -46,11 +46,10 @@ def cut_in_words(cut: Any) -> str:
     try:
         fields = ", ".join(f"{name} ({size:,} bytes)" for name, size in cut["fields"].items())
         kept = f"all of it is kept until {iso(cut['until'])}" if "until" in cut else "the rest is not kept"
-        if not fields:
-            return (
-                f"what a human was shown has more than this, {cut['bytes']:,} bytes, {cut['sha256']}; {kept}"
-            )
-        return f"only the beginning of {fields} is here; the whole had {cut['bytes']:,} bytes, {cut['sha256']}; {kept}"
+        whole = f"the whole had {cut['bytes']:,} bytes, {cut['sha256']}; {kept}"
+        if list(cut["fields"]) == ["shown"]:
+            return f"a human is shown more than is recorded; {whole}"
+        return f"only the beginning of {fields} is here; {whole}"
     except (KeyError, TypeError, AttributeError):
         return json.dumps(cut, ensure_ascii=False, default=str)
 
