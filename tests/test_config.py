@@ -338,7 +338,7 @@ def test_the_schema_for_editors_knows_every_key_by_its_spelling_in_the_file() ->
     json.dumps(found)
     assert set(yaml.safe_load(DESIGN_EXAMPLE)) <= set(found["properties"])
     limits = found["$defs"]["LimitsSpec"]["properties"]
-    assert {"global", "persona", "tool", "profile"} == set(limits)
+    assert {"global", "persona", "tool", "profile", "journal_bytes"} == set(limits)
     condition = found["$defs"]["ConditionSpec"]["properties"]
     assert {"in", "not", "equals"} <= set(condition)
     assert not re.search("one_of|policy_spec|everybody", json.dumps(list(found["properties"]) + list(limits)))

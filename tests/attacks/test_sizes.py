@@ -17,6 +17,7 @@ from bench.hostile import CONFIG, MB, longest_wait, shapes
 from pydantic import SecretStr
 
 import toolgate
+from scan.corpus import GITHUB
 from toolgate.core.apart import large
 from toolgate.core.errors import Failed
 from toolgate.facade import Gate
@@ -158,7 +159,7 @@ async def test_secrets_are_looked_for_beside_the_loop_wherever_a_call_leaves_the
 
 def test_one_long_run_is_searched_in_pieces() -> None:
     """A search through all of it would keep every thread from running; a token is found where pieces meet."""
-    token = b"ghp_" + b"a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    token = GITHUB.encode()
     for before in range(19_990, 20_010):
         text = b"x" * (before - 1) + b"-" + token
         assert [hit.start for hit in tokens(text, list(runs(text)))] == [before], before
