@@ -214,7 +214,7 @@ async def test_a_caller_cannot_keep_a_program_out_of_the_journal_by_the_names_it
         "policy": {"rules": [{"name": "all", "persona": "*", "tools": ["*"], "decision": "allow"}]}
     }
     async with toolgate.open(root, allowed, "memory", tools=tools()) as gate:
-        for name, args in (free("token"), ("far.query", {"token": PAYLOAD})):
+        for name, args in (free("token"), ("far.query", {"auth": {}, "more": {"token": PAYLOAD}})):
             await gate.call(name, args)
             (row,) = await gate.events(Filter(tool=name, kinds=("started",)))
             assert PAYLOAD in row.body

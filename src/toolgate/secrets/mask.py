@@ -98,20 +98,33 @@ class SchemaMask:
             return self._walkers[tool.definition]
         except KeyError:
             schema = tool.argument_schema
-            walker = _Walker(schema, frozenset(tool.plain)) if _may_hold_secrets(schema) else None
+            foreign = tool.origin == "imported"
+            walker = (
+                _Walker(schema, frozenset(tool.plain), foreign)
+                if foreign or _may_hold_secrets(schema)
+                else None
+            )
             return self._walkers.setdefault(tool.definition, walker)
 
 
 class _Walker:
     """Goes through a value along its schema, and replaces what stands where the schema says that a secret stands."""
 
-    def __init__(self, schema: Schema, plain: frozenset[str]) -> None:
+    def __init__(self, schema: Schema, plain: frozenset[str], foreign: bool) -> None:
         self._root = schema
         self._plain = plain
+        self._foreign = foreign
+        """A stranger's schema may leave out what the server takes: its arguments count as named, declared or not."""
 
     def replaced(self, args: Mapping[str, Any], hide: Hide, *, named: bool) -> Mapping[str, Any]:
         made = self._value("", args, self._expanded([self._root], args), hide, named)
+        if named and self._foreign and isinstance(made, dict):
+            made = {key: self._argument(key, value, args, hide) for key, value in made.items()}
         return made if isinstance(made, dict) and made != args else args
+
+    def _argument(self, key: str, value: Any, args: Mapping[str, Any], hide: Hide) -> Any:
+        untouched = value == args[key] and value is not None and value != ""
+        return hide(key, value) if untouched and is_secret_name(key) else value
 
     def _value(self, name: str, value: Any, parts: list[Schema], hide: Hide, named: bool) -> Any:
         if not parts or value is None or value == "":

