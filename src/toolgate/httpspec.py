@@ -26,7 +26,7 @@ class HttpSpec(Strict):
     persona_sessions: Count = 100
     """MCP sessions of one persona."""
     header_s: Wait = 10.0
-    """For the whole of a request's head, and for a token to be shown on a connection that is kept open."""
+    """For the whole of a request's head, and for the next one on a connection on which no token was shown."""
     body_s: Wait = 30.0
     """For a body, and as much more as it needs at 16 KiB a second."""
     idle_s: Wait = 75.0

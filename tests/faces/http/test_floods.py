@@ -18,7 +18,7 @@ from toolgate.faces.http.guard import NOBODYS_BODY
 from .serving import CONFIG, PATIENCE, House, house
 
 Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-QUICK = {"header_s": 0.5, "body_s": 0.5, "write_s": 0.5}
+QUICK = {"header_s": 0.5, "body_s": 0.5, "write_s": 0.5, "idle_s": 0.5}
 SMALL = {
     "connections": 20,
     "reserved": 40,
