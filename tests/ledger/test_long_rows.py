@@ -86,7 +86,7 @@ async def test_a_long_field_of_any_event_leaves_a_short_row(kind: type[Event], n
     (row,) = await _record(await _ledger(), event)
     assert len(row.body.encode()) <= ROW_BYTES
     body = json.loads(row.body)
-    assert set(body["cut"]["fields"]) == {name}
+    assert set(body["cut"]["fields"]) - ({"shown"} - {name}) == {name}
     assert body["cut"]["bytes"] > MEGABYTE / 4
     assert body["cut"]["sha256"] == "sha256:" + hashlib.sha256(event.text().encode()).hexdigest()
     if name == "shown":
