@@ -188,7 +188,7 @@ class Caller:
 
 
 async def test_every_byte_is_shown_or_nobody_can_approve(tmp_path: Path) -> None:
-    seed = int(os.environ.get("TOOLGATE_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 20)
+    seed = int(os.environ.get("TOOLGATE_SEED", "20261"))
     root = tmp_path / "project"
     root.mkdir()
     (root / "old.py").write_text("x = 1\n")
