@@ -19,7 +19,7 @@ from typing import Any
 
 from bench.measure import Line, median, millis
 from bench.run import Run
-from toolgate import trust
+from toolgate.project import trust
 
 CALLS_A_TURN = 50
 _MOST = {"per_minute": 10_000_000, "per_hour": 10_000_000}

@@ -15,7 +15,7 @@ from typing import Any
 from bench.measure import Line, median, millis
 from bench.run import Run
 from bench.world import LIMITS
-from toolgate import trust
+from toolgate.project import trust
 
 CLIENTS = 60
 CALLS_BAR, READ_BAR = 250, 0.2

@@ -12,10 +12,10 @@ from bench import world
 from bench.growth import grown
 from bench.measure import Line, median, millis, timed
 from bench.run import Run
-from toolgate.config import Config
 from toolgate.core.canonical import canonical, digest
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Facts
+from toolgate.project.config import Config
 
 
 async def parts(run: Run) -> list[Line]:

@@ -13,10 +13,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgate.config import DEFAULT_YAML, Config, load, loads, problems, schema, state_dir
-from toolgate.configflaws import every
 from toolgate.core.errors import ConfigError
 from toolgate.policy.policy import Policy
+from toolgate.project.config import DEFAULT_YAML, Config, load, loads, problems, schema, state_dir
+from toolgate.project.config_errors import every
 
 DESIGN_EXAMPLE = """
 version: 1

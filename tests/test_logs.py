@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from toolgate.logs import log_to
+from toolgate.project.logs import log_to
 
 
 def test_the_log_is_private_whatever_the_umask(tmp_path: Path) -> None:

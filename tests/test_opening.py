@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import toolgate
-from toolgate.config import Config
 from toolgate.core.errors import SetupError
+from toolgate.project.config import Config
 
 
 async def test_a_configuration_file_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ async def test_a_changed_file_that_fails_in_a_way_nobody_thought_of_does_not_lea
     async with toolgate.open(tmp_path, file, "memory") as gate:
         assert (await gate.call("system.ping", persona="ada")).ok
         file.write_text('version: 1\n"\\ud800": 1\n')
-        monkeypatch.setattr("toolgate.config.read", fails)
+        monkeypatch.setattr("toolgate.project.config.read", fails)
         for _ in range(3):
             refused = await gate.call("system.ping", persona="ada")
             assert refused.error is not None

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 import toolgate
-from toolgate import config as configuration
-from toolgate import ownfiles, trust
 from toolgate.app import prepare_ledger
 from toolgate.core.errors import ConfigError, SetupError
 from toolgate.core.paths import MountPath
+from toolgate.project import config as configuration
+from toolgate.project import own_files as ownfiles
+from toolgate.project import trust
 from toolgate.workspace import placing
 
 POLICY = "version: 1\ndefault_persona: a\npersonas: {a: {phase: contribute, allow: ['fs.*', 'p.*']}}\n"

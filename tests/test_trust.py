@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from toolgate import trust
 from toolgate.core.errors import SetupError
+from toolgate.project import trust
 
 ID = "0" * 32 + "\n"
 

@@ -11,8 +11,6 @@ from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolgate import places, plugins, trust
-from toolgate.config import Config, environment
 from toolgate.consent.desk import Desk
 from toolgate.consent.notify import notifiers
 from toolgate.core.clock import Clock
@@ -21,6 +19,12 @@ from toolgate.core.names import Registry
 from toolgate.core.ports import Channel
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
+from toolgate.features import code
+from toolgate.features.code import history as code_git
+from toolgate.features.files import artifacts, fs, fs_patch, undo
+from toolgate.features.jobs import tools as jobs
+from toolgate.features.programs.wiring import tools_of
+from toolgate.features.system import events, system, tools
 from toolgate.gate.cache import Cache
 from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.gate.gate import Pipeline
@@ -29,9 +33,12 @@ from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.needed import calls_needed
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
-from toolgate.live import LivePolicy, allowance_of, consent_settings
-from toolgate.logs import log_to
-from toolgate.opening import (
+from toolgate.project import known_ledgers as places
+from toolgate.project import plugins, trust
+from toolgate.project.config import Config, environment
+from toolgate.project.live import LivePolicy, allowance_of, consent_settings
+from toolgate.project.logs import log_to
+from toolgate.project.opening import (
     Setup,
     backend_of,
     key_path,
@@ -43,16 +50,14 @@ from toolgate.opening import (
     prepare,
     prepare_ledger,
 )
-from toolgate.owncode import OwnCode, imported_from, own_code
-from toolgate.ownfiles import mount_roots
+from toolgate.project.own_code import OwnCode, imported_from, own_code
+from toolgate.project.own_files import mount_roots
 from toolgate.secrets.redactor import VaultRedactor
 from toolgate.secrets.scan import ContentScanner
 from toolgate.secrets.vault import Vault
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.toolsets import artifacts, code, code_git, events, fs, fs_patch, jobs, system, tools, undo
-from toolgate.toolsets.exec.wiring import tools_of
 from toolgate.version import VERSION
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.git.repositories import Repositories
@@ -62,7 +67,7 @@ from toolgate.workspace.outline.outline import Outliner
 from toolgate.workspace.placing import Placing
 
 if TYPE_CHECKING:
-    from toolgate.jobs.jobs import Jobs
+    from toolgate.features.jobs.jobs import Jobs
 
 
 @asynccontextmanager
@@ -129,8 +134,8 @@ async def _assemble(
     ready = [*_history(setup, stack, services, live), *_programs(setup, stack, services, live, gate)]
     _register(setup, services, gate, ready, own, more, live)
     if setup.trusted and setup.config.servers:
-        from toolgate.upstream.inside import Inside
-        from toolgate.upstream.wiring import servers_of
+        from toolgate.features.servers.gate_port import Inside
+        from toolgate.features.servers.wiring import servers_of
 
         gate.upstream = servers_of(
             setup.config.servers, setup.root, setup.state_dir, services.registry,
@@ -169,7 +174,7 @@ def _value(vault: Vault | None, name: str) -> str | None:
 
 
 def _jobs(setup: Setup, gate: Gate) -> Jobs:
-    from toolgate.jobwiring import jobs_of
+    from toolgate.features.jobs.wiring import jobs_of
 
     return jobs_of(gate, setup.config.jobs)
 

@@ -9,8 +9,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from toolgate import secrecy, trust, undoing
-from toolgate.config import Config, check_persona
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
 from toolgate.core.context import NO_TRAIL, Trail
@@ -19,10 +17,14 @@ from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
+from toolgate.features.files import artifacts, undo_api
+from toolgate.features.files.artifacts import Listed
+from toolgate.features.files.undo_api import Wanted
 from toolgate.gate.flow import Flow, Services
 from toolgate.gate.gate import Pipeline
 from toolgate.gate.overdue import still_runs
 from toolgate.gate.resolve import resolve
+from toolgate.gate.streaming import stream
 from toolgate.gate.validate import validate
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger import export, stats
@@ -34,19 +36,17 @@ from toolgate.ledger.state import Grant
 from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.policy.explain import Explanation
 from toolgate.policy.policy import Policy
+from toolgate.project import trust, vault_api
+from toolgate.project.config import Config, check_persona
 from toolgate.secrets.vault import Vault
 from toolgate.storage.port import Filter, Row
-from toolgate.streaming import stream
-from toolgate.toolsets import artifacts
-from toolgate.toolsets.artifacts import Listed
-from toolgate.undoing import Wanted
 from toolgate.workspace.files import WorkspaceFiles
 
 if TYPE_CHECKING:
-    from toolgate.jobs.jobs import Jobs
+    from toolgate.features.jobs.jobs import Jobs
+    from toolgate.features.servers.servers import Servers
     from toolgate.ledger.archive import Segment
     from toolgate.ledger.traces import Traces
-    from toolgate.upstream.servers import Servers
 
 
 class PolicySource(Protocol):
@@ -210,7 +210,7 @@ class Gate:
         All files as one, or nothing; itself a recorded call, and undoable. `preview` only says what it would do.
         """
         wanted = Wanted(events, conversation, since, reason, wait)
-        return await (undoing.preview(self, wanted) if preview else undoing.undo(self, wanted))
+        return await (undo_api.preview(self, wanted) if preview else undo_api.undo(self, wanted))
 
     async def artifacts(self, conversation: str = "", limit: int = 1000) -> Listed:
         """The files that calls changed, from the ledger, and whether they still are as it says."""
@@ -223,10 +223,10 @@ class Gate:
         by: str = "", channel: str = "library",
     ) -> bool:  # fmt: skip
         """Keep a value in the vault; whether it replaced one. A human's; a face must know that it is one."""
-        return await secrecy.keep(self, name, value, tuple(hosts), reveal, by or whoami(), channel)
+        return await vault_api.keep(self, name, value, tuple(hosts), reveal, by or whoami(), channel)
 
     async def remove_secret(self, name: str, *, by: str = "", channel: str = "library") -> None:
-        await secrecy.remove(self, name, by or whoami(), channel)
+        await vault_api.remove(self, name, by or whoami(), channel)
 
     # --- other servers ------------------------------------------------------------------------------------
 

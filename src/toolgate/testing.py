@@ -22,7 +22,7 @@ from toolgate.core.clock import SECOND
 from toolgate.core.ports import Question
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
-from toolgate.plugins import Plugin
+from toolgate.project.plugins import Plugin
 from toolgate.storage.memory import MemoryBackend
 
 START = 1_767_225_600 * SECOND

@@ -207,7 +207,7 @@ async def test_no_file_that_is_read_back_tells_a_secret(gate: Gate) -> None:
 
 
 async def test_what_an_approved_write_shows_afterwards_tells_no_secret(gate: Gate) -> None:
-    from toolgate.faces.console import life
+    from toolgate.faces.console import call_timeline as life
 
     value = VALUES["STRIPE"]
     content = f"key = {value}\nagain = {value[::-1]}\n" + "\n".join(value) + "\n"

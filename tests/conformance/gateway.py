@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from toolgate.upstream.asking import Elicitation, Reply, answering
+from toolgate.features.servers.elicitation import Elicitation, Reply, answering
 
 from .standing import HERE, gate_with
 

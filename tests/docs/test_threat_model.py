@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import toolgate
-from toolgate import trust
-from toolgate.config import state_dir
 from toolgate.core.display import visible
 from toolgate.core.errors import LedgerBroken, Unavailable
+from toolgate.project import trust
+from toolgate.project.config import state_dir
 from toolgate.testing import FixedClock
 
 from .doors import CONFIG, NO_TRIGGERS, approve, change_database, doors

@@ -14,7 +14,7 @@ from typing import Any
 
 import toolgate
 from faces.cli.driving import environment
-from toolgate import trust
+from toolgate.project import trust
 from toolgate.storage.port import Filter
 
 from .crowd import PATIENCE, Api, Client, Crowd, Mcp, Piped, Stateless, Wanted

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import toolgate
-from toolgate import trust
-from toolgate.config import state_dir
+from toolgate.project import trust
+from toolgate.project.config import state_dir
 
 from .running import EXAMPLES
 

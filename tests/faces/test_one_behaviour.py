@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolgate import config, trust
+from toolgate.project import config, trust
 
 from .faces import FACES, Face, Json
 

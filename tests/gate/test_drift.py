@@ -6,7 +6,7 @@ import pytest
 
 import toolgate
 from toolgate.gate.flow import Services
-from toolgate.plugins import Plugin
+from toolgate.project.plugins import Plugin
 from toolgate.workspace.files import WorkspaceFiles
 
 CONFIG = {

@@ -19,7 +19,7 @@ Start = Callable[..., subprocess.Popen[str]]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The runner of this process looks often; those in processes of their own do as they always do."""
-    monkeypatch.setattr("toolgate.jobs.store.POLL_S", 0.05)
+    monkeypatch.setattr("toolgate.features.jobs.store.POLL_S", 0.05)
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import toolgate
 from gates import FixedClock
 from toolgate import Gate
 from toolgate.core.event import Started, Unknown
-from toolgate.jobs.attempt import Attempt, Outcome, Slots, Step
-from toolgate.jobs.job import Spec
-from toolgate.jobwiring import GateHands
+from toolgate.features.jobs.attempt import Attempt, Outcome, Slots, Step
+from toolgate.features.jobs.job import Spec
+from toolgate.features.jobs.wiring import GateHands
 from toolgate.ledger.claims import claim_of
 from toolgate.ledger.ledger import View, Work
 

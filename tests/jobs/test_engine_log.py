@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from toolgate.jobs.engine_log import take_over
+from toolgate.features.jobs.engine_log import take_over
 
 
 def test_ending_what_was_to_end_is_no_warning_and_everything_else_is(

@@ -26,8 +26,8 @@ from toolgate.core.errors import (
     Unavailable,
     UnknownTool,
 )
-from toolgate.jobs.job import Retry
-from toolgate.jobs.kinds import Kind
+from toolgate.features.jobs.job import Retry
+from toolgate.features.jobs.kinds import Kind
 from toolgate.storage.port import Filter
 
 from .world import CONFIG, World, call, in_state, lines, opened, until
@@ -294,7 +294,7 @@ async def test_old_jobs_are_forgotten_and_open_ones_stay(world: World) -> None:
 async def test_a_runner_that_stops_leaves_what_it_could_not_end_to_the_next(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolgate.jobs.runner.GRACE_S", 0.1)
+    monkeypatch.setattr("toolgate.features.jobs.runner.GRACE_S", 0.1)
     async with opened(world, None) as gate:
         wrote = await gate.jobs.submit("call", call("w.append", x="w", hold="yes"), "ada")
         read = await gate.jobs.submit("call", call("w.look", x="r", hold="yes"), "ada")
@@ -346,7 +346,7 @@ asyncio.run(main())
 async def test_without_the_package_jobs_say_what_to_install(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolgate.jobs.place.find_spec", lambda name: None)
+    monkeypatch.setattr("toolgate.features.jobs.place.find_spec", lambda name: None)
     async with opened(world, None) as gate:
         with pytest.raises(SetupError, match="dbos"):
             await gate.jobs.submit("call", call("w.look", x="a"), "ada")

@@ -12,7 +12,7 @@ from typing import Any
 
 import toolgate
 from toolgate import Context, Gate, Tool, tool
-from toolgate.jobs.job import Job
+from toolgate.features.jobs.job import Job
 from toolgate.ledger.keys import Keys
 
 KEYS = Keys({1: b"k" * 32}, b"s" * 32)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from toolgate.config import Config
 from toolgate.core.decision import Decision
 from toolgate.core.effects import Effects
 from toolgate.core.names import Registry
@@ -16,6 +15,7 @@ from toolgate.core.tool import Tool, tool
 from toolgate.policy.facts import facts_from
 from toolgate.policy.model import ExampleCall
 from toolgate.policy.policy import Policy
+from toolgate.project.config import Config
 
 
 def _nothing() -> None:

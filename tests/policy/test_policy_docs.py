@@ -12,11 +12,11 @@ import pytest
 import yaml
 from policy_world import config, facts
 
-from toolgate.config import loads
 from toolgate.policy.hard import BLOCKED
 from toolgate.policy.model import ConditionSpec, RuleSpec
 from toolgate.policy.phases import table_markdown
 from toolgate.policy.policy import ORDER, order_markdown
+from toolgate.project.config import loads
 
 PAGE = Path(__file__).parents[2] / "docs" / "policy.md"
 PRINTED = {"ORDER": order_markdown, "TABLE": table_markdown}

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from policy_world import facts, facts_for, policy
 
-from toolgate.config import Config, loads
 from toolgate.core.decision import Verdict
 from toolgate.core.paths import MountPath
 from toolgate.policy.examples import run_examples
 from toolgate.policy.policy import Policy
 from toolgate.policy.render import render_examples, render_explanation, render_replay
 from toolgate.policy.replay import RecordedCall, replay
+from toolgate.project.config import Config, loads
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden"

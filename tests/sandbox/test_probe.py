@@ -12,15 +12,15 @@ import pytest
 
 from sandbox import as_user
 from sandbox.remote import Remote, modes
-from toolgate import config
 from toolgate.core.errors import ConfigError, Unavailable
 from toolgate.faces.cli.sandboxwords import sandbox_findings
+from toolgate.features.programs.config import SandboxSpec
+from toolgate.project import config
 from toolgate.sandbox import packages, probe, uids
 from toolgate.sandbox.host import Host
 from toolgate.sandbox.inside.order import LAYERS
 from toolgate.sandbox.job import Job
 from toolgate.sandbox.walls import Walls
-from toolgate.sandboxspec import SandboxSpec
 
 ROOT = os.geteuid() == 0
 

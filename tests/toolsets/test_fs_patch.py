@@ -14,8 +14,8 @@ import toolgate
 from toolgate.core.change import content_hash
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Question
+from toolgate.features.files import fs_patch
 from toolgate.testing import FixedClock
-from toolgate.toolsets import fs_patch
 
 CONFIG: dict[str, Any] = {
     "version": 1,

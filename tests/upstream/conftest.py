@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolgate.upstream import process
+from toolgate.features.servers import process
 
 from .world import alive
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import toolgate
-from toolgate.upstream import server as one_server
-from toolgate.upstream.asking import Elicitation, Reply, answering
+from toolgate.features.servers import server as one_server
+from toolgate.features.servers.elicitation import Elicitation, Reply, answering
 
 from .world import a_tool, code, config, define, raw, said, status, witnessed
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from faces.cli.driving import Cli, Done, Terminal
-from toolgate import config, trust
 from toolgate.faces.cli.main import main
+from toolgate.project import config, trust
 
 from .world import HERE, a_tool, alive, define, raw
 

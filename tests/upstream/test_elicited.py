@@ -10,10 +10,10 @@ import pytest
 
 import toolgate
 from toolgate.core.errors import Unavailable
+from toolgate.features.servers import client_callbacks as wishes
+from toolgate.features.servers.elicitation import Elicitation, Reply, Sampling, answering
 from toolgate.ledger.ledger import Ledger
 from toolgate.storage.port import Filter
-from toolgate.upstream import wishes
-from toolgate.upstream.asking import Elicitation, Reply, Sampling, answering
 
 from .world import config, hostile, raw, said, sdk
 

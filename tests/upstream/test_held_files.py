@@ -13,10 +13,10 @@ import pytest
 
 import toolgate
 from toolgate import Change, FileChange, Gate, MountPath, tool
-from toolgate.config import Config
-from toolgate.owncode import own_code
+from toolgate.features.servers import filepins
 from toolgate.policy.held import Held
-from toolgate.upstream import filepins
+from toolgate.project.config import Config
+from toolgate.project.own_code import own_code
 
 from .world import HERE, code, status
 

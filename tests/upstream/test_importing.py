@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgate import config
 from toolgate.core.errors import CallError, SetupError
-from toolgate.upstream.clients import servers_in
-from toolgate.upstream.importing import converted, is_toolgate
-from toolgate.upstream.yamledit import with_servers
+from toolgate.features.servers.clients import servers_in
+from toolgate.features.servers.importing import converted, is_toolgate
+from toolgate.features.servers.yamledit import with_servers
+from toolgate.project import config
 
 BASE = "version: 1  # ours\n\npersonas:\n  # who\n  ada: {phase: observe}\n"
 STDIO = {"command": "npx", "args": ["-y", "x"], "env": {"A": "1"}}

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import toolgate
-from toolgate.upstream.asking import NoModel, Sampling, answering
-from toolgate.upstream.logs import LogLine
+from toolgate.features.servers.elicitation import NoModel, Sampling, answering
+from toolgate.features.servers.logs import LogLine
 
 from .world import config, listening, raw, said, sdk, settled, status
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import toolgate
-from toolgate.upstream.asking import Elicitation, Reply, answering
+from toolgate.features.servers.elicitation import Elicitation, Reply, answering
 
 from .world import code, config, listening, said, sdk, status, witnessed
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolgate import durable
 from toolgate.core.errors import SetupError
 from toolgate.core.names import HUMAN, PERSONA
+from toolgate.storage import durable
 
 BYTES = 32
 LONGEST = 200

@@ -17,7 +17,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from toolgate import durable
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs, LedgerBroken, NotFound
 from toolgate.core.event import Archived
@@ -26,6 +25,7 @@ from toolgate.ledger.attachments import DAY
 from toolgate.ledger.export import line_of, verify_export
 from toolgate.ledger.ledger import Ledger, View, Work, all_questions
 from toolgate.ledger.state import KEY_LIFETIME, State
+from toolgate.storage import durable
 from toolgate.storage.port import Filter, Head, Row
 
 LEAST_DAYS = 3

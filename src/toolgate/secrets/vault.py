@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from toolgate import durable
 from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
 from toolgate.secrets.finder import Finder
 from toolgate.secrets.secret import MANY, Secret, check_name, checked
+from toolgate.storage import durable
 
 LARGEST = 32 << 20
 JUST_NOW = 0.01

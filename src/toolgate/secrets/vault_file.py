@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolgate import durable
 from toolgate.core.canonical import canonical
 from toolgate.core.errors import Unavailable
 from toolgate.secrets.secret import Secret
+from toolgate.storage import durable
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM

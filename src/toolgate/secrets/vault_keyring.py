@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from toolgate import durable
 from toolgate.core.errors import Unavailable
 from toolgate.secrets.secret import NAME, Secret
+from toolgate.storage import durable
 
 log = logging.getLogger("toolgate.secrets")
 _REFUSED = ("keyring.backends.fail", "keyring.backends.null", "keyrings.alt")

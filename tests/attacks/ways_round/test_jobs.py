@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from toolgate.features.programs import background
 from toolgate.gate.reconcile import what_happened
 from toolgate.storage.executions import Executions
-from toolgate.toolsets.exec import background
 
 from .gates_to_pass import opened, started
 

@@ -10,8 +10,8 @@ import pytest
 from faces.mcp.clients import User, client
 from toolgate import Gate
 from toolgate.faces.mcp.server import Server
+from toolgate.features.programs import proposal_store as kept
 from toolgate.storage.port import Filter
-from toolgate.toolsets.exec import kept
 
 from .gates_to_pass import approved, opened
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toolgate import config, trust
 from toolgate.faces.cli.main import main
+from toolgate.project import config, trust
 
 from .driving import Cli, Done
 

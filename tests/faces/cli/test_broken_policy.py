@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolgate import config, trust, yamlfile
+from toolgate.project import config, trust, yamlfile
 
 from .driving import Cli, Done
 

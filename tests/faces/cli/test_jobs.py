@@ -105,7 +105,7 @@ def test_doctor_says_that_the_package_is_missing_where_jobs_are_wanted(
     settings = project / "toolgate.yaml"
     settings.write_text(settings.read_text() + "jobs: {run: true}\n")
     assert any(one["what"] == "jobs" and one["state"] == "ok" for one in cli("doctor", "--json").data)
-    monkeypatch.setattr("toolgate.jobs.place.find_spec", lambda name: None)
+    monkeypatch.setattr("toolgate.features.jobs.place.find_spec", lambda name: None)
     [found] = [one for one in cli("doctor", "--json").data if one["what"] == "jobs"]
     assert found["state"] == "bad"
     assert "toolgate[jobs]" in found["fix"]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from toolgate import config, places, trust
+from toolgate.project import config, trust
+from toolgate.project import known_ledgers as places
 
 from .driving import Cli
 

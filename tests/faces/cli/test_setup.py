@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from toolgate import config, trust
+from toolgate.project import config, trust
 
 from .driving import COMMAND, Cli, Terminal, environment, finish, start
 

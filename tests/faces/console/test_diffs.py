@@ -12,7 +12,7 @@ from toolgate.core import diff
 from toolgate.core.change import Change, FileChange
 from toolgate.core.display import visible
 from toolgate.core.paths import MountPath
-from toolgate.faces.console.life import said
+from toolgate.faces.console.call_timeline import said
 from toolgate.faces.console.marks import blocks, differing, draw
 from toolgate.faces.console.question import deed
 from toolgate.faces.console.remarks import remarks

@@ -8,7 +8,7 @@ import pytest
 
 from toolgate.core.errors import RateLimited, Unavailable
 from toolgate.faces.http.places import BATCH, FILES, Places, fitting
-from toolgate.httpspec import HttpSpec
+from toolgate.project.http_config import HttpSpec
 
 
 @dataclass(eq=False)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from toolgate.core.result import Result
-from toolgate.upstream import wishes
-from toolgate.upstream.asking import Caller, Sampling, calling_as
+from toolgate.features.servers import client_callbacks as wishes
+from toolgate.features.servers.elicitation import Caller, Sampling, calling_as
 from upstream.world import hostile, sdk, status
 from upstream.world import said as text_of
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.upstream import logs
+from toolgate.features.servers import logs
 from upstream.world import witnessed
 
 from .behind_world import behind

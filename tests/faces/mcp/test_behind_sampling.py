@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolgate.core.errors import Code
-from toolgate.upstream import sampling
+from toolgate.features.servers import sampling
 from upstream.world import witnessed
 
 from .behind_world import ANSWER, ASKS, SAMPLES, Behind, behind, reply, said

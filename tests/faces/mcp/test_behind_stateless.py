@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.faces.mcp import parking
+from toolgate.faces.mcp import suspended_calls as parking
 from upstream.world import hostile
 
 from .behind_world import ANSWER, ASKS, SAMPLES, Behind, behind, said

@@ -8,8 +8,8 @@ import pytest
 
 import toolgate
 from toolgate.faces.mcp import listing
+from toolgate.faces.mcp.list_changed import Watching
 from toolgate.faces.mcp.server import Options, Server
-from toolgate.faces.mcp.watching import Watching
 
 from .clients import Raw, client, envelope, soon
 from .conftest import CONFIG, World, _tools

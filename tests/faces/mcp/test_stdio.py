@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from toolgate import config, trust
 from toolgate.faces.cli.main import main
 from toolgate.faces.mcp.command import Asked, parse
 from toolgate.faces.mcp.jsonrpc import MAX_BYTES
 from toolgate.faces.mcp.pipe import Lines
 from toolgate.faces.mcp.stdio import Stdio
+from toolgate.project import config, trust
 
 from .clients import APPROVE, MODES, User, soon
 from .conftest import World

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import toolgate
-from toolgate import secrecy
+from toolgate.project import vault_api as secrecy
 from toolgate.storage.executions import Executions
 
 from .running import POLICY, code, good

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from toolgate import Context
+from toolgate.features.programs.arguments import Wanted
+from toolgate.features.programs.previews import preview
 from toolgate.testing import Approve, Refuse
-from toolgate.toolsets.exec.given import Wanted
-from toolgate.toolsets.exec.previews import preview
 
 from .running import POLICY, VIEWING, code, good, opened
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import toolgate
+from toolgate.features.programs import running, viewing
 from toolgate.testing import Approve, Refuse
-from toolgate.toolsets.exec import running, viewing
 
 from .running import POLICY, VIEWING, code, good, opened, tree
 
@@ -301,7 +301,7 @@ async def test_a_kept_proposal_that_was_tampered_with_is_not_applied(root: Path)
 
 
 async def test_only_so_many_proposals_are_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolgate.toolsets.exec import kept
+    from toolgate.features.programs import proposal_store as kept
 
     monkeypatch.setattr(kept, "MOST", 3)
     async with opened(root, human=False, policy=FREE | {"consent": {"max_open": 10}}) as (gate, _):

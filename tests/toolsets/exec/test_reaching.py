@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import toolgate
-from toolgate.config import Config
 from toolgate.core.errors import ConfigError
+from toolgate.project.config import Config
 from toolgate.storage.port import Filter
 
 from .running import code, good

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.toolsets.fs import look
+from toolgate.features.files.fs import look
 
 from .world import world
 

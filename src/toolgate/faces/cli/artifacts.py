@@ -12,7 +12,7 @@ from rich.text import Text
 
 from toolgate.core.paths import MountPath
 from toolgate.faces.cli import options, project, speech
-from toolgate.toolsets.artifacts import MOST
+from toolgate.features.files.artifacts import MOST
 
 app = options.family()
 COLUMNS = ["file", "what", "before", "after", "size|right", "now", "events"]

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from toolgate import config
 from toolgate.core.call import new_id
 from toolgate.core.errors import CallError, Code, InvalidArgs
 from toolgate.core.result import Meta, Result
@@ -19,6 +18,7 @@ from toolgate.facade import Gate
 from toolgate.faces.cli import arguments, failures, options, project, rendering, speech
 from toolgate.faces.cli.prompt import Terminal
 from toolgate.faces.cli.ticker import Ticker
+from toolgate.project import config
 
 app = options.family()
 

@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from toolgate import app, config, places
+from toolgate import app
 from toolgate.app import Setup
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import ConfigError
@@ -24,14 +24,16 @@ from toolgate.facade import Gate
 from toolgate.faces.cli.question import now
 from toolgate.faces.cli.sandboxwords import sandbox_findings
 from toolgate.faces.cli.serverwords import server_findings
+from toolgate.features.jobs.place import installed
+from toolgate.features.programs.config import SandboxSpec
 from toolgate.gate.overdue import still_runs
-from toolgate.jobs.place import installed
 from toolgate.ledger.chain import check_head, running_of
 from toolgate.ledger.state import standing_of
 from toolgate.policy.examples import run_examples
 from toolgate.policy.facts import facts_from
-from toolgate.record import Record
-from toolgate.sandboxspec import SandboxSpec
+from toolgate.project import config
+from toolgate.project import known_ledgers as places
+from toolgate.project.record import Record
 from toolgate.storage.port import Filter
 
 MUCH_A_DAY = 1024 * 1024 * 1024

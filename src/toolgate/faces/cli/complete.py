@@ -50,7 +50,7 @@ def secrets(incomplete: str) -> list[str]:
     try:
         import json
 
-        from toolgate import config, trust
+        from toolgate.project import config, trust
 
         file = config.state_dir() / "vault" / f"{trust.project_id(_root())}.json"
         data = json.loads(file.read_text())

@@ -8,13 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from toolgate import config, durable
 from toolgate.core.errors import ConfigError, SetupError
 from toolgate.faces.cli import options, project, speech
-from toolgate.serverspec import ServerSpec
-from toolgate.upstream.clients import servers_in
-from toolgate.upstream.importing import Imported, converted, is_toolgate
-from toolgate.upstream.yamledit import block, with_servers
+from toolgate.features.servers.clients import servers_in
+from toolgate.features.servers.config import ServerSpec
+from toolgate.features.servers.importing import Imported, converted, is_toolgate
+from toolgate.features.servers.yamledit import block, with_servers
+from toolgate.project import config
+from toolgate.storage import durable
 
 app = options.family()
 

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from toolgate import config, trust
 from toolgate.core.errors import SetupError
 from toolgate.faces.cli import options, project, speech
+from toolgate.project import config, trust
 
 app = options.family()
 IGNORED = f"{config.STATE}/"

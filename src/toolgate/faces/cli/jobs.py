@@ -13,7 +13,7 @@ from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
 from toolgate.facade import Gate
 from toolgate.faces.cli import arguments, idents, options, project, speech
 from toolgate.faces.cli.serverwords import ago
-from toolgate.jobs.job import Job, Retry
+from toolgate.features.jobs.job import Job, Retry
 
 app = options.family("Long work and schedules.")
 app.info.no_args_is_help = False

@@ -16,7 +16,7 @@ from toolgate.core.event import BY_KIND
 from toolgate.faces.cli import idents, project, speech
 from toolgate.faces.cli.columns import Columns
 from toolgate.faces.words import by_whom, cut_in_words
-from toolgate.record import Record
+from toolgate.project.record import Record
 from toolgate.storage.port import Filter, Row
 
 STYLES = {

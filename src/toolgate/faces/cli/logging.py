@@ -6,7 +6,7 @@ import logging
 import sys
 
 from toolgate.core.display import visible
-from toolgate.logs import JsonFormatter
+from toolgate.project.logs import JsonFormatter
 
 _STYLES = {"WARNING": "33", "ERROR": "31", "CRITICAL": "31"}
 

@@ -8,10 +8,10 @@ import typer
 
 from toolgate import app
 from toolgate.app import Setup
-from toolgate.config import check_persona
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.names import PERSONA
 from toolgate.faces.cli import complete, options, project, speech
+from toolgate.project.config import check_persona
 
 pause_app = options.family()
 resume_app = options.family()

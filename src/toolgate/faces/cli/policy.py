@@ -10,8 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from toolgate import config as configuration
-from toolgate.config import Config
 from toolgate.core.clock import SECOND, span_of
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import InvalidArgs, NotFound, UnknownTool
@@ -23,6 +21,8 @@ from toolgate.policy.globs import tool_glob
 from toolgate.policy.policy import Policy
 from toolgate.policy.render import render_examples, render_explanation, render_replay
 from toolgate.policy.replay import RecordedCall, replay
+from toolgate.project import config as configuration
+from toolgate.project.config import Config
 from toolgate.storage.port import Filter
 
 app = options.family("Check, test, explain and replay the policy.")

@@ -13,14 +13,15 @@ from typing import Any
 
 import typer
 
-from toolgate import app, config
+from toolgate import app
 from toolgate.app import Setup
 from toolgate.consent.desk import Desk
 from toolgate.core.errors import NotAllowed, SetupError, ToolgateError
 from toolgate.core.ports import Channel
 from toolgate.facade import Gate
 from toolgate.faces.cli import complete, speech
-from toolgate.record import Record
+from toolgate.project import config
+from toolgate.project.record import Record
 
 INTERRUPTED = 130
 FEW_TOOLS = "this project is not trusted, so most tools are not there: `toolgate trust`"

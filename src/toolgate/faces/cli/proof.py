@@ -9,7 +9,6 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from toolgate import config, places
 from toolgate.core.errors import InvalidArgs, LedgerBroken
 from toolgate.faces.cli import project, speech
 from toolgate.ledger import checkpoint as checkpoints
@@ -19,7 +18,9 @@ from toolgate.ledger.export import rows_in, verify_export
 from toolgate.ledger.state import parsed
 from toolgate.ledger.verify import Progress as Told
 from toolgate.ledger.verify import Report
-from toolgate.record import Record
+from toolgate.project import config
+from toolgate.project import known_ledgers as places
+from toolgate.project.record import Record
 from toolgate.storage.port import Filter, Row
 
 

@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolgate import config, trust
 from toolgate.core.result import Result
 from toolgate.facade import Gate
 from toolgate.faces.cli import project, speech
+from toolgate.project import config, trust
 from toolgate.storage.port import Filter
 
 SETTINGS = """\

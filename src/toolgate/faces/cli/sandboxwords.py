@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from toolgate.features.programs.config import SandboxSpec
 from toolgate.sandbox import packages, probe
-from toolgate.sandboxspec import SandboxSpec
 
 Finding = tuple[Literal["ok", "warn", "bad"], str, str, str]
 _WORDS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json as codec
 import sys
 
-from toolgate import config
 from toolgate.faces.cli import options, speech
+from toolgate.project import config
 
 app = options.family()
 

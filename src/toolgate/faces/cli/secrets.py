@@ -10,7 +10,7 @@ import typer
 from toolgate.core.errors import Failed, InvalidArgs
 from toolgate.faces.cli import complete, options, project, speech
 from toolgate.faces.cli.keyboard import unseen
-from toolgate.secrecy import vault_of
+from toolgate.project.vault_api import vault_of
 from toolgate.secrets.secret import LONGEST, Secret, check_name
 from toolgate.secrets.spelled import shown_forms
 

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from toolgate import app as composition
-from toolgate import config, trust
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.names import HUMAN
 from toolgate.faces.cli import complete, options, project, speech
 from toolgate.faces.tokens import Tokens, path_for
+from toolgate.project import config, trust
 
 app = options.family()
 

@@ -16,13 +16,14 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.text import Text
 
-from toolgate import app, config, trust
+from toolgate import app
 from toolgate.core.ports import Question
 from toolgate.core.result import Result
 from toolgate.facade import Gate
 from toolgate.faces.cli import demo_tools, forgery, ledger_pages, speech
 from toolgate.faces.cli import question as questions
 from toolgate.policy.render import render_explanation
+from toolgate.project import config, trust
 from toolgate.storage.port import Filter
 
 POLICY = """\

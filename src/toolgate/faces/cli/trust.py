@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from toolgate import config as configuration
-from toolgate import places
-from toolgate import trust as trusted
-from toolgate.config import Config
 from toolgate.faces.cli import failures, options, project, speech
 from toolgate.faces.cli.keyboard import forget_typed
-from toolgate.serverspec import ServerSpec
+from toolgate.features.servers.config import ServerSpec
+from toolgate.project import config as configuration
+from toolgate.project import known_ledgers as places
+from toolgate.project import trust as trusted
+from toolgate.project.config import Config
 
 app = options.family()
 POWERS = ("contribute", "collaborate")

@@ -15,13 +15,13 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from toolgate import config
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.names import HUMAN
 from toolgate.facade import Gate
 from toolgate.faces.cli import options, project, sample, speech
 from toolgate.faces.cli.token import of_project
 from toolgate.faces.tokens import Tokens
+from toolgate.project import config
 
 app = options.family()
 SUMS_EVERY = 60.0
@@ -125,7 +125,7 @@ async def _serve(asked: Asked, guide: Guided | None) -> None:
             mcp = any(getattr(route, "path", "") == "/mcp" for route in application.routes)
             guiding: list[asyncio.Task[None]] = [asyncio.create_task(_keep_sums(gate))]
             if setup.config.jobs.run:
-                from toolgate.jobs.place import need_engine
+                from toolgate.features.jobs.place import need_engine
 
                 need_engine()
                 guiding.append(asyncio.create_task(gate.jobs.stand_by()))

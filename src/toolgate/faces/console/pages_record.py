@@ -11,9 +11,9 @@ from toolgate.core.event import BY_KIND
 from toolgate.faces import diffs
 from toolgate.faces.console.activity import Query as Wanted
 from toolgate.faces.console.activity import feed
+from toolgate.faces.console.call_timeline import life
 from toolgate.faces.console.calls import events
 from toolgate.faces.console.console import Console, is_part
-from toolgate.faces.console.life import life
 from toolgate.faces.console.question import drawn
 from toolgate.faces.http.auth import Human, form
 from toolgate.storage.port import Filter

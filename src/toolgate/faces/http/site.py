@@ -15,8 +15,8 @@ from toolgate.core.display import visible
 from toolgate.core.event import Rejected
 from toolgate.facade import Gate
 from toolgate.faces.http.counts import Counts
+from toolgate.faces.http.journal_notifier import Pulse
 from toolgate.faces.http.places import Places
-from toolgate.faces.http.pulse import Pulse
 from toolgate.faces.http.sessions import Sessions
 from toolgate.faces.http.throttle import Throttle
 from toolgate.faces.tokens import Tokens

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import CallError
 from toolgate.core.result import Result
-from toolgate.faces.mcp import behind, parking
+from toolgate.faces.mcp import suspended_calls as parking
+from toolgate.faces.mcp import upstream_resources as behind
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, MISSING_CAPABILITY, Message, RpcError
 from toolgate.faces.mcp.protocol import Exchange
 from toolgate.faces.mcp.text import readable
@@ -35,8 +36,8 @@ async def call(server: Server, exchange: Exchange) -> Message:
 
 async def _of_a_server(server: Server, exchange: Exchange, name: str, args: Message) -> Message:
     """A call whose server may want something of the client before it answers."""
-    from toolgate.faces.mcp import relaying  # needed only where there are servers
-    from toolgate.upstream.asking import calling_as
+    from toolgate.faces.mcp import client_relay as relaying  # needed only where there are servers
+    from toolgate.features.servers.elicitation import calling_as
 
     caller = relaying.caller(server.consent, exchange)
     with calling_as(caller):

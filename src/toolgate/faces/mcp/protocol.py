@@ -32,8 +32,8 @@ from toolgate.faces.mcp.jsonrpc import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from toolgate.faces.mcp.parking import Parked
     from toolgate.faces.mcp.server import Server
+    from toolgate.faces.mcp.suspended_calls import Parked
 
 log = logging.getLogger("toolgate.mcp")
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from toolgate.core.errors import Code, by_policy
 from toolgate.core.result import Result
 from toolgate.facade import Gate
-from toolgate.faces.mcp import behind
+from toolgate.faces.mcp import upstream_resources as behind
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, REFUSED, RESOURCE_NOT_FOUND, Message, RpcError, write
 from toolgate.faces.mcp.protocol import Exchange
 

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgate.facade import Gate
-from toolgate.faces.mcp import behind, calling, completing, hearing, prompts, resources
+from toolgate.faces.mcp import calling, completing, prompts, resources
+from toolgate.faces.mcp import subscriptions_listen as hearing
+from toolgate.faces.mcp import upstream_resources as behind
 from toolgate.faces.mcp.consent import Consent
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
+from toolgate.faces.mcp.list_changed import Watching
 from toolgate.faces.mcp.listing import Listing, Profile
-from toolgate.faces.mcp.parking import Parking
 from toolgate.faces.mcp.protocol import HANDSHAKE, MODERN, SERVER_KEY, Exchange
 from toolgate.faces.mcp.subscribing import Subscribing
-from toolgate.faces.mcp.watching import Watching
+from toolgate.faces.mcp.suspended_calls import Parking
 from toolgate.version import VERSION
 
 INFO = {"name": "toolgate", "title": "toolgate", "version": VERSION}
@@ -109,7 +111,7 @@ class Server:
 
     async def _set_level(self, exchange: Exchange) -> Message:
         """What servers log during this client's calls is all there is to hear."""
-        from toolgate.upstream.logs import LEVELS
+        from toolgate.features.servers.logs import LEVELS
 
         level = exchange.params.get("level")
         if level not in LEVELS:

@@ -14,7 +14,8 @@ from toolgate.core.decision import Verdict
 from toolgate.core.errors import CallError, Code
 from toolgate.core.ports import Facts
 from toolgate.facade import Gate
-from toolgate.faces.mcp import behind, resources
+from toolgate.faces.mcp import resources
+from toolgate.faces.mcp import upstream_resources as behind
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, REFUSED, Message, RpcError
 from toolgate.faces.mcp.protocol import Exchange
 

@@ -16,7 +16,7 @@ from toolgate.faces.http.auth import Anyone, Identity
 from toolgate.faces.http.problems import Json
 from toolgate.faces.http.site import Here, Site
 from toolgate.ledger.traces import as_execution, days_of
-from toolgate.record import Record
+from toolgate.project.record import Record
 from toolgate.storage.executions import Executions
 from toolgate.storage.port import Filter, Row
 

@@ -1,0 +1,240 @@
+"""`code.diff`, `code.log`, `code.blame`, `code.show`: a project's history. They read, and change nothing.
+
+A path with a blocked name is left out at every revision; the result says how many, never which.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolgate.core.errors import InvalidArgs, NotFound
+from toolgate.core.evidence import spoil
+from toolgate.core.paths import MountPath
+from toolgate.core.tool import Tool, tool
+from toolgate.features.code.history.arguments import (
+    Around,
+    Author,
+    Base,
+    Commit,
+    Compare,
+    FirstLine,
+    Grep,
+    IgnoreSpace,
+    LastLine,
+    MaxCommits,
+    MaxDiff,
+    Paths,
+    Since,
+    Skip,
+    Touching,
+    Until,
+    View,
+    WithContent,
+    WithDiff,
+)
+from toolgate.features.code.history.fits import fit_blame, fit_diff, fit_log, fit_show
+from toolgate.features.code.history.shapes import (
+    MAX_DIFF,
+    MAX_TITLE,
+    Room,
+    blamed,
+    commit_shape,
+    counted,
+    diff_shape,
+)
+from toolgate.features.code.history.times import check_time
+from toolgate.workspace.git.blame import blame as find_blame
+from toolgate.workspace.git.history import Wanted, compare, log, show, verify
+from toolgate.workspace.git.names import shown
+from toolgate.workspace.git.patch import Changed
+from toolgate.workspace.git.repositories import Repositories, Repository
+from toolgate.workspace.git.worktree import compare_working_tree
+
+PROJECT = MountPath("project:.")
+WORKING_TREE = "working tree"
+CACHE_S = 300.0
+_EMPTY = {
+    "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+"""The tree without files: what a branch without commits is compared with."""
+
+
+def toolset(repositories: Repositories) -> list[Tool]:
+    return [_diff(repositories), _log(repositories), _blame(repositories), _show(repositories)]
+
+
+def _diff(repositories: Repositories) -> Tool:
+    @tool("code.diff", reads=["project"], timeout=5.0, cache_s=CACHE_S, fit=fit_diff)
+    async def diff(
+        base: Base = "HEAD",
+        compare: Compare = None,
+        paths: Paths = None,
+        context_lines: Around = 3,
+        ignore_whitespace: IgnoreSpace = False,
+        max_diff_size: MaxDiff = MAX_DIFF,
+        view: View = "unified",
+    ) -> dict[str, Any]:
+        """Compare two commits, or a commit with the working directory (when `compare` is not given).
+
+        `files` lists every changed file; `diffs` has the hunks, as many as `max_diff_size` bytes allow.
+        """
+        repository, names = await _several(repositories, paths or [])
+        old = await _commit_or_empty(repository, base)
+        options: dict[str, Any] = {
+            "paths": names, "context": context_lines, "ignore_whitespace": ignore_whitespace,
+        }  # fmt: skip
+        new, changed = await _compared(repository, old, compare, options)
+        return {
+            "base": base,
+            "base_hash": old,
+            "compare": compare or WORKING_TREE,
+            "compare_hash": new,
+            **diff_shape(changed, Room(max_diff_size), view),
+        }
+
+    return diff
+
+
+async def _compared(
+    repository: Repository, old: str, revision: str | None, options: dict[str, Any]
+) -> tuple[str | None, Changed]:
+    if revision is not None:
+        new = (await verify(repository.batch, revision)).hash
+        return new, await compare(repository.view, old, new, repository.visible, **options)
+    spoil()  # it depends on every tracked file, and git looks at them faster than we could prove them
+    if repository.place.bare:
+        raise InvalidArgs("a bare repository has no working directory", "give `compare` a revision")
+    return None, await compare_working_tree(repository.view, old, repository.visible, **options)
+
+
+def _log(repositories: Repositories) -> Tool:
+    @tool("code.log", reads=["project"], timeout=10.0, cache_s=CACHE_S, fit=fit_log)
+    async def history(
+        path: Touching = PROJECT,
+        limit: MaxCommits = 20,
+        since: Since = "",
+        until: Until = "",
+        author: Author = "",
+        grep: Grep = "",
+        include_diff: WithDiff = False,
+        skip: Skip = 0,
+    ) -> dict[str, Any]:
+        """The commits that led to what is checked out, newest first; of one file or directory, if `path` is given.
+
+        `since` and `until` are dates or times ago ("2 weeks ago"); `author` and `grep` are plain text in any case.
+        `skip` leaves out the newest that match, to go on where the last call ended.
+        """
+        repository = await repositories.at(path)
+        inside = repository.place.inside(path)
+        wanted = Wanted(
+            None if inside == "." else inside, limit, check_time(since), check_time(until), author, grep, include_diff, skip,
+        )  # fmt: skip
+        if since or until:
+            spoil()  # "2 weeks ago" is another time each time
+        tip = repository.view.refs.head_id
+        if tip is None:
+            empty = {"commits": [], "total_commits": 0, "skip": skip, "truncated": False}
+            return {"summary": "no commits yet", **empty}
+        repository.graph.want()
+        entries, more = await log(repository.view, repository.batch, tip.decode(), wanted, repository.visible)
+        room = Room(MAX_DIFF)
+        commits = [commit_shape(entry.commit, entry.changed, room, include_diff) for entry in entries]
+        result: dict[str, Any] = {
+            "summary": _log_summary(commits, more, skip) if commits else _no_commits(path, wanted),
+            "commits": commits,
+            "total_commits": len(commits),
+            "skip": skip,
+            "truncated": more or room.full,
+        }
+        if more:
+            result["next"] = f"there are older commits: go on with skip={skip + len(commits)}"
+        elif room.full:
+            result["next"] = "not all diffs are here: ask code.show for one commit"
+        return result
+
+    return history
+
+
+def _log_summary(commits: list[dict[str, Any]], more: bool, skip: int) -> str:
+    authors = {commit["author"] for commit in commits}
+    last = "the last " if more and not skip else ""
+    before = f", after {skip:,} newer" if skip else ""
+    return f"{last}{counted(len(commits), 'commit')} by {counted(len(authors), 'author')}{before}"
+
+
+def _no_commits(path: MountPath, wanted: Wanted) -> str:
+    """Of what there are none: a misspelt path must not read like a file without history."""
+    of = f" of {path.shown!r}" if wanted.path else ""
+    filters = [name for name in ("since", "until", "author", "grep") if getattr(wanted, name)]
+    matching = f" that match {' and '.join(filters)}" if filters else ""
+    return f"no commits{of}{matching}" + (f" after the newest {wanted.skip:,}" if wanted.skip else "")
+
+
+def _blame(repositories: Repositories) -> Tool:
+    @tool("code.blame", reads=["project"], timeout=10.0, cache_s=CACHE_S, fit=fit_blame)
+    async def blame(
+        path: MountPath,
+        start_line: FirstLine = 1,
+        end_line: LastLine = None,
+        include_content: WithContent = True,
+    ) -> dict[str, Any]:
+        """Who last changed each line of a file, and in which commit. Line numbers are those of the file as it is now."""
+        if end_line is not None and end_line < start_line:
+            raise InvalidArgs(
+                f"the lines {start_line} to {end_line} are none", "let `end_line` be the larger one"
+            )
+        repository = await repositories.at(path)
+        name = repository.place.inside(path)
+        if repository.view.refs.head_id is None:
+            raise NotFound("the repository has no commits yet", "commit something first")
+        repository.graph.want()
+        found = await find_blame(repository.view, repository.batch, name, start_line, end_line)
+        if not found.asked and found.total:
+            raise InvalidArgs(
+                f"{path.shown} has {found.total:,} lines, none from {start_line:,} on", "ask for fewer"
+            )
+        return {"path": shown(path.shown), **blamed(found, include_content)}
+
+    return blame
+
+
+def _show(repositories: Repositories) -> Tool:
+    @tool("code.show", reads=["project"], timeout=5.0, cache_s=CACHE_S, fit=fit_show)
+    async def show_commit(commit: Commit, include_diff: WithDiff = True) -> dict[str, Any]:
+        """A commit: who, when, why, which files, and the diff (of a merge, against its first parent)."""
+        repository = await repositories.at(PROJECT)
+        found = await verify(repository.batch, commit)
+        changed = await show(repository.view, found, repository.visible)
+        room = Room(MAX_DIFF)
+        shape = commit_shape(found, changed, room, include_diff, whole=True)
+        title = found.message.partition("\n")[0][:MAX_TITLE]
+        files = counted(len(changed.files), "file")
+        result: dict[str, Any] = {
+            "summary": f"{found.short} {title} ({files})",
+            "commit": shape,
+            "truncated": room.full or not changed.whole,
+        }
+        if result["truncated"]:
+            result["next"] = "ask code.diff with `paths`, base the first parent, compare this commit"
+        return result
+
+    return show_commit
+
+
+async def _several(repositories: Repositories, paths: list[MountPath]) -> tuple[Repository, list[str]]:
+    """The one repository that all paths belong to, and the paths in it; none means all of it."""
+    first = await repositories.at(paths[0] if paths else PROJECT)
+    for path in paths[1:]:
+        if await repositories.at(path) is not first:
+            raise InvalidArgs(
+                f"{path.shown} belongs to another repository", "compare one repository at a time"
+            )
+    names = [first.place.inside(path) for path in paths]
+    return first, [] if "." in names else names
+
+
+async def _commit_or_empty(repository: Repository, revision: str) -> str:
+    if revision == "HEAD" and repository.view.refs.head_id is None:
+        return _EMPTY[repository.view.refs.hash_name]
+    return (await verify(repository.batch, revision)).hash

@@ -1,0 +1,1 @@
+"""Files: `fs.*`, patches, undo and the list of what was written."""

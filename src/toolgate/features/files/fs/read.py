@@ -1,0 +1,187 @@
+"""`fs.read` and `fs.hash`: what a file says, whole or by lines, and what it is known by."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from threading import Event
+from typing import (
+    Any,
+    NotRequired,  # pydantic reads those of `typing` only from 3.12 on
+)
+
+from typing_extensions import TypedDict
+
+from toolgate.core.change import content_hash
+from toolgate.core.conceal import Secrets, conceal_text
+from toolgate.core.errors import InvalidArgs, NotFound, NotText, TimedOut, TooLarge
+from toolgate.core.evidence import spoil
+from toolgate.core.paths import MountPath
+from toolgate.core.text import canonical_text
+from toolgate.core.tool import Tool, tool
+from toolgate.features.files.fs.arguments import Ranges
+from toolgate.features.files.fs.effects import by_mount
+from toolgate.features.files.fs.fits import fit_read
+from toolgate.workspace.confine import held
+from toolgate.workspace.files import WorkspaceFiles
+from toolgate.workspace.lines import Range, lines_of
+from toolgate.workspace.look import Steady, read_steady, unsteady
+from toolgate.workspace.proof import note_file
+from toolgate.workspace.reading import open_to_read
+from toolgate.workspace.text import decode
+
+KEEP = 4 << 20
+"""Bytes of lines that one call may ask for."""
+SCAN = 4 << 30
+"""Bytes that are looked through for the lines of a large file."""
+_CHUNK = 1 << 20
+
+
+class Slice(TypedDict):
+    start: int
+    end: int
+    content: str
+
+
+class Content(TypedDict):
+    path: str
+    encoding: str
+    size: int
+    lines: int | None
+    hash: NotRequired[str]
+    content: NotRequired[str]
+    range_slices: NotRequired[list[Slice]]
+    truncated: NotRequired[bool]
+    """Only where it was shortened to its budget; then `next` says how to go on."""
+    next: NotRequired[str]
+
+
+class Hashes(TypedDict):
+    path: str
+    hash: str
+    raw_hash: str
+    canonical: bool
+    size: int
+
+
+def tools(files: WorkspaceFiles) -> list[Tool]:
+    @tool(
+        "fs.read", reads=["project"], effects_of=by_mount("path", writes=False), summarize=_in_words, cache_s=300,
+        fit=fit_read,
+    )  # fmt: skip
+    async def read(path: MountPath, ranges: Ranges = None) -> Content:
+        """Read a text file, whole or as `ranges` of lines: `[[1, 20], [90, 120]]`, counted from 1, both ends included."""
+        wanted = _checked(ranges) if ranges else []
+        return await files.run(lambda: _read(files, path, wanted))
+
+    @tool("fs.hash", reads=["project"], effects_of=by_mount("path", writes=False))
+    async def hash_file(path: MountPath) -> Hashes:
+        """Hash a file: `hash` of its canonical text (LF, no trailing white space, final newline), `raw_hash` of its bytes."""
+        stop = Event()
+        try:
+            return await files.run(lambda: _hash(files, path, stop))
+        finally:
+            stop.set()  # nobody waits any more: the thread must not go on for gigabytes
+
+    return [read, hash_file]
+
+
+def _in_words(data: Any) -> str:
+    parts = len(data.get("range_slices", ()))
+    return f"Read {f'{parts} parts of ' if parts else ''}{data['path']} ({data['size']:,} bytes)"
+
+
+def _checked(ranges: list[Range]) -> list[Range]:
+    for start, end in ranges:
+        if end < start:
+            raise InvalidArgs(f"the range {start}-{end} ends before it begins", "write [first, last]")
+    return ranges
+
+
+def _read(files: WorkspaceFiles, path: MountPath, ranges: list[Range]) -> Content:
+    limit = files.mounts.rules(path).max_bytes
+    with held(open_to_read(files.mounts, path)) as handle:
+        size = os.fstat(handle).st_size
+        if size > limit and ranges:
+            spoil()  # proving it would take as long as reading it
+            return _far(handle, path, ranges, size, files.mounts.secrets())
+        try:
+            raw, status = read_steady(handle, path.shown, limit)
+            note_file(files.mounts, path, status, raw)
+        except TooLarge as error:
+            raise TooLarge(error.message, "read it by `ranges` of lines") from None
+    text = decode(raw, path.shown)
+    found = Content(path=path.shown, encoding=text.encoding, size=len(raw), lines=_count(text.text))
+    found["hash"] = content_hash(raw) or ""
+    known = conceal_text(text.text, files.mounts.secrets())  # a range may begin within a secret
+    if ranges:
+        found["range_slices"] = _slices(known, ranges, path.shown)
+    else:
+        found["content"] = known
+    return found
+
+
+def _slices(text: str, ranges: list[Range], shown: str) -> list[Slice]:
+    """Lines end at `\\n` only, as every tool here counts them."""
+    lines = [part + "\n" for part in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    total = _count(text)
+    first = min(start for start, _ in ranges)
+    if first > max(total, 1):
+        counted = f"{total:,} line{'s' * (total != 1)}"
+        raise InvalidArgs(f"{shown!r} has {counted}, there is no line {first:,}", "ask for lines that it has")
+    return [
+        Slice(start=start, end=min(end, total), content="".join(lines[start - 1 : end]))
+        for start, end in ranges
+    ]
+
+
+def _far(handle: int, path: MountPath, ranges: list[Range], size: int, secrets: Secrets | None) -> Content:
+    """Lines of a file that is too large to be read whole; how many lines it has is not known then."""
+    with Steady(handle) as steady:
+        parts = lines_of(handle, ranges, path.shown, keep=KEEP, scan=SCAN, secrets=secrets)
+    if steady.moved and os.fstat(handle).st_size <= size:  # a log that grows keeps the lines it has
+        raise unsteady(path.shown)
+    encoding = decode(b"".join(parts), path.shown).encoding
+    slices = [
+        Slice(start=start, end=end, content=part.decode(encoding, "replace"))
+        for (start, end), part in zip(ranges, parts, strict=True)
+    ]
+    return Content(path=path.shown, encoding=encoding, size=size, lines=None, range_slices=slices)
+
+
+def _count(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n") and text != "")
+
+
+def _hash(files: WorkspaceFiles, path: MountPath, stop: Event) -> Hashes:
+    with held(open_to_read(files.mounts, path)) as handle:
+        digest, size, kept = hashlib.sha256(), 0, bytearray()
+        limit = files.mounts.rules(path).max_bytes
+        with Steady(handle) as steady:
+            while chunk := os.read(handle, _CHUNK):
+                if stop.is_set():
+                    raise TimedOut(f"{path.shown!r} was not hashed in time", "allow more time")
+                digest.update(chunk)
+                size += len(chunk)
+                if size <= limit:
+                    kept += chunk
+        if steady.moved:
+            raise unsteady(path.shown)
+    raw = "sha256:" + digest.hexdigest()
+    canonical = canonical_hash(bytes(kept), path.shown) if size <= limit else None
+    return Hashes(
+        path=path.shown, hash=canonical or raw, raw_hash=raw, canonical=canonical is not None, size=size
+    )
+
+
+def canonical_hash(raw: bytes, shown: str) -> str | None:
+    """None for what is no text."""
+    try:
+        return content_hash(canonical_text(decode(raw, shown).text).encode())
+    except (NotText, UnicodeEncodeError):
+        return None
+
+
+def missing(path: MountPath) -> NotFound:
+    return NotFound(f"there is no {path.shown!r}", "check the path; `fs.list` shows what is there")

@@ -1,0 +1,195 @@
+"""`fs.write`, `fs.append`, `fs.edit`, `fs.save`: each works out a Change; one function carries all of them out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import (
+    Any,
+    NotRequired,  # pydantic reads those of `typing` only from 3.12 on
+)
+
+from typing_extensions import TypedDict
+
+from toolgate.core.change import Change, FileChange, content_hash
+from toolgate.core.conceal import blank, encodes
+from toolgate.core.errors import Conflict, InvalidArgs, NotFound, TooLarge
+from toolgate.core.paths import MountPath, ScratchPath
+from toolgate.core.text import line_end, with_line_end
+from toolgate.core.tool import Tool, tool
+from toolgate.features.files.fs.arguments import Added, Content, Every, Find, IfMatch, Replace
+from toolgate.features.files.fs.effects import by_mount
+from toolgate.features.files.fs.read import canonical_hash, missing
+from toolgate.workspace.files import WorkspaceFiles
+from toolgate.workspace.text import Text, decode
+
+_SHOWN_LINES = 10
+
+
+class Written(TypedDict):
+    path: str
+    created: bool
+    bytes_written: int
+    before_hash: str | None
+    new_hash: str
+    new_size: int
+    match_count: NotRequired[int]
+    findings: NotRequired[list[dict[str, Any]]]
+    """What the content scan found; the gate adds it."""
+
+
+def tools(files: WorkspaceFiles) -> list[Tool]:
+    async def plan_write(path: MountPath, content: Content, if_match: IfMatch = None) -> Change:
+        """Write a file, creating it and its directories if need be. `if_match` is the hash it must have now."""
+        return await _whole(files, path, content, if_match)
+
+    async def plan_save(path: ScratchPath, content: Content) -> Change:
+        """Save a scratch file: for results that are no part of the project."""
+        return await _whole(files, path, content, None)
+
+    async def plan_append(path: MountPath, text: Added) -> Change:
+        """Add text at the end of a file, as it is; a missing file is created."""
+        before = await files.read(path, to_change=True)
+        now = _decoded(before, path)
+        added = with_line_end(text, line_end(now.text))
+        start = before or b""
+        after = now.extend(start, added, path.shown)
+        size = {"bytes_written": len(after) - len(start)}
+        return await _planned(files, path, before, after, "append to", size)
+
+    async def plan_edit(path: MountPath, find: Find, replace: Replace, all: Every = False) -> Change:  # noqa: A002
+        """Replace a text in a file, also over several lines. It must be there exactly once, unless `all` is asked."""
+        before = await files.read(path, to_change=True)
+        if before is None:
+            raise missing(path)
+        now = _decoded(before, path)
+        ending = line_end(now.text)
+        wanted = with_line_end(find, ending)
+        # what stands in a secret is not looked for: whether it was found would tell what it is made of
+        known = blank(now.text, files.mounts.secrets())
+        count = _matches(now.text, known, wanted, path, all)
+        put = with_line_end(replace, ending)
+        _check_size(files, path, len(now.text) + count * (len(put) - len(wanted)))  # before it is made
+        after = now.encode(_replaced(now.text, known, wanted, put), path.shown)
+        return await _planned(files, path, before, after, "edit", {"match_count": count})
+
+    async def carry_out(change: Change) -> Written:
+        await files.apply(change)
+        return _written(change)
+
+    both: dict[str, Any] = {
+        "effects_of": by_mount("path", writes=True),
+        "phase": "observe",
+        "summarize": _in_words,
+    }
+    project: dict[str, Any] = {"reads": ["project"], "writes": ["project"], "risk": "medium", **both}
+    scratch: dict[str, Any] = {"reads": ["scratch"], "writes": ["scratch"], **both}
+    return [
+        tool("fs.write", plan=plan_write, repeats=("content",), around="opts", **project)(carry_out),
+        tool("fs.append", plan=plan_append, **project)(carry_out),
+        tool("fs.edit", plan=plan_edit, **project)(carry_out),
+        tool("fs.save", plan=plan_save, aliases=("file/save", "file.save"), repeats=("content",), **scratch)(
+            carry_out
+        ),
+    ]
+
+
+def _in_words(data: Any) -> str:
+    return f"{'Created' if data['created'] else 'Changed'} {data['path']} ({data['new_size']:,} bytes)"
+
+
+async def _whole(files: WorkspaceFiles, path: MountPath, content: str, if_match: str | None) -> Change:
+    before = await files.read(path, to_change=True)
+    if if_match is not None:
+        _check_match(path, before, if_match)
+    kept = line_end(before.decode("utf-8", "replace")) if before else None
+    after = _utf8(with_line_end(content, kept), path)
+    return await _planned(files, path, before, after, "write", {"bytes_written": len(after)})
+
+
+async def _planned(
+    files: WorkspaceFiles,
+    path: MountPath,
+    before: bytes | None,
+    after: bytes,
+    verb: str,
+    report: Mapping[str, Any],
+) -> Change:
+    _check_size(files, path, len(after))
+    parents = await files.to_make([path]) if before is None else []
+    return Change((*parents, FileChange(path, before, after)), f"{verb} {path.shown}", report=report)
+
+
+def _check_size(files: WorkspaceFiles, path: MountPath, size: int) -> None:
+    limit = files.mounts.rules(path).max_bytes
+    if size > limit:
+        raise TooLarge(f"{path.shown!r} would have {size:,} bytes, the limit is {limit:,}", "write less")
+
+
+def _written(change: Change) -> Written:
+    file = change.files[-1]
+    after = file.after or b""
+    found = Written(
+        path=file.path.shown, created=file.before is None, bytes_written=len(after),
+        before_hash=file.before_hash, new_hash=file.after_hash or "", new_size=len(after),
+    )  # fmt: skip
+    found.update(change.report)  # type: ignore[typeddict-item]
+    return found
+
+
+def _check_match(path: MountPath, before: bytes | None, if_match: str) -> None:
+    if before is None:
+        raise Conflict(
+            f"{path.shown!r} does not exist, so it cannot match {if_match!r}", "leave `if_match` out"
+        )
+    wanted = "sha256:" + if_match.removeprefix("sha256:").lower()
+    found = content_hash(before)
+    if wanted not in (found, canonical_hash(before, path.shown)):
+        raise Conflict(
+            f"{path.shown!r} is {found}, not {if_match!r}",
+            "read it again",
+            data={"path": path.shown, "hash": found},
+        )
+
+
+def _decoded(before: bytes | None, path: MountPath) -> Text:
+    return Text("", "utf-8") if before is None else decode(before, path.shown)
+
+
+def _utf8(text: str, path: MountPath) -> bytes:
+    return Text("", "utf-8").encode(text, path.shown)
+
+
+def _replaced(text: str, known: str, find: str, put: str) -> str:
+    if known is text:
+        return text.replace(find, put)
+    made: list[str] = []
+    at = 0
+    while (position := known.find(find, at)) >= 0:
+        made += (text[at:position], put)
+        at = position + len(find)
+    return "".join((*made, text[at:]))
+
+
+def _matches(text: str, known: str, find: str, path: MountPath, every: bool) -> int:
+    """How often it is replaced. Overlapping matches make it ambiguous too, though they count once. `known` is the text
+    without its secrets, of the same length."""
+    hides = known is not text
+    at = [position] if (position := known.find(find)) >= 0 and encodes(find) else []
+    while at and len(at) <= _SHOWN_LINES and (more := known.find(find, at[-1] + 1)) >= 0:
+        at.append(more)
+    if not at:
+        raise NotFound(
+            f"{path.shown!r} does not contain the text to find" + "; a secret in it is not searched" * hides,
+            "find a text beside the secret" if hides else "read it again and copy it exactly",
+        )
+    if len(at) > 1 and not every:
+        lines = dict.fromkeys(text.count("\n", 0, position) + 1 for position in at[:_SHOWN_LINES])
+        where = ", ".join(map(str, lines)) + (", …" if len(at) > _SHOWN_LINES else "")
+        count = known.count(find)
+        often = f"{count:,} times" if count > 1 else "more than once"
+        raise InvalidArgs(
+            f"the text to find is in {path.shown!r} {often}, at line{'s' * (len(lines) > 1)} {where}",
+            "find a longer text that is there once, or say `all`",
+            data={"match_count": count},
+        )
+    return known.count(find)

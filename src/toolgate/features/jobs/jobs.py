@@ -1,0 +1,201 @@
+"""Jobs as programs hold them (`gate.jobs`): submit, read, cancel, retry, schedule, and run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from toolgate.core.call import new_id
+from toolgate.core.errors import Conflict, InvalidArgs, NotFound, Unavailable
+from toolgate.features.jobs.gate_port import Hands
+from toolgate.features.jobs.job import Job, Retry, Schedule, Spec
+from toolgate.features.jobs.kinds import BUILT_IN, Kind
+from toolgate.features.jobs.lock import lock_of, taken
+from toolgate.features.jobs.place import Place, from_engine, need_engine
+from toolgate.features.jobs.store import Store
+
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+STAND_BY_S = 1.0
+WATCH_S = 0.1
+T = TypeVar("T")
+log = logging.getLogger("toolgate.jobs")
+
+
+class Jobs:
+    """Costs nothing until it is used: the engine is imported with the first job."""
+
+    def __init__(self, place: Place | None, hands: Hands, concurrency: int = 4, keep_days: int = 30) -> None:
+        self._place, self._hands = place, hands
+        self._concurrency, self._keep_days = concurrency, keep_days
+        self._made: Store | None = None
+        self.kinds: dict[str, Kind] = dict(BUILT_IN)
+        """What a job can be; a plugin may add its own."""
+
+    @property
+    def _store(self) -> Store:
+        if self._place is None:
+            raise Unavailable(
+                "jobs outlive a process, and this ledger does not", "open the gate on a database"
+            )
+        self._made = self._made or Store(self._place, self._hands.seal)
+        return self._made
+
+    async def close(self) -> None:
+        if self._made is not None:
+            await asyncio.to_thread(self._made.close)
+
+    # --- for whoever wants something done -----------------------------------------------------------------
+
+    async def submit(
+        self, kind: str, args: Mapping[str, Any], persona: str, conversation: str = "", *, reason: str = "",
+        retry: Retry | None = None, timeout_s: float | None = None, ident: str = "",
+    ) -> str:  # fmt: skip
+        """Put a job on record; a runner takes it up. What could never run is refused now. An `ident` of the caller's
+        is there at most once."""
+        spec = await self._checked(
+            Spec(kind, args, persona, conversation, reason, retry or Retry(), timeout_s)
+        )
+        name = ident or new_id("j")
+        await self._in_thread(lambda store: store.submit(name, spec))
+        return name
+
+    async def _checked(self, spec: Spec) -> Spec:
+        kind = self.kinds.get(spec.kind)
+        if kind is None:
+            raise InvalidArgs(f"{spec.kind!r} is not a kind of job", f"use one of: {', '.join(self.kinds)}")
+        if spec.timeout_s is not None and not 0 < spec.timeout_s <= 31_536_000:
+            raise InvalidArgs(
+                f"{spec.timeout_s:g} s is no time for a job", "give it more than 0 s and up to a year"
+            )
+        for tool, args in kind.known(spec.args):
+            await self._hands.check(tool, args, spec.persona)
+        return spec
+
+    async def find(self, persona: str = "", limit: int = 50, open_only: bool = False) -> list[Job]:
+        """Newest first."""
+        return await self._in_thread(
+            lambda store: store.jobs(limit=limit, persona=persona, open_only=open_only)
+        )
+
+    async def get(self, ident: str, persona: str = "") -> Job:
+        """With a persona, only its own."""
+        job = await self._in_thread(lambda store: store.job(ident))
+        if persona not in ("", job.spec.persona):
+            raise NotFound(f"there is no job {ident[:80]}", "`jobs.list` lists yours")
+        return job
+
+    async def wait(self, ident: str) -> Job:
+        """Until it has ended."""
+        while True:
+            job = await self.get(ident)
+            if job.ended:
+                return job
+            await asyncio.sleep(WATCH_S)
+
+    async def cancel(self, ident: str) -> Job:
+        """The call under way is cancelled too, within about a second; `outcome` says how the gate settled it."""
+        await self._in_thread(lambda store: store.cancel(ident))
+        return await self.get(ident)
+
+    async def retry(self, ident: str) -> str:
+        """The same once more, as a new job with the keys of the old one: what happened is not done again."""
+        job = await self.get(ident)
+        if not job.ended or job.state == "done":
+            raise Conflict(
+                f"{ident} is {job.state}", "only what failed, was cancelled or is unknown is tried again"
+            )
+        root = job.spec.root or job.id
+        for number in range(1, 1 + sum(1 for _ in self._known(job.spec))):
+            claim = await self._hands.claim(job.spec.persona, f"{root}:{number}")
+            if claim is not None and claim.state in ("unknown", "started"):
+                raise Conflict(
+                    f"whether the call {claim.call} of {ident} happened is unknown",
+                    f"look, then `toolgate ledger resolve {claim.call} happened|not`; then retry",
+                )
+        again = new_id("j")
+        spec = await self._checked(replace(job.spec, root=root))
+        await self._in_thread(lambda store: store.submit(again, spec))
+        return again
+
+    def _known(self, spec: Spec) -> Any:
+        kind = self.kinds.get(spec.kind)
+        return kind.known(spec.args) if kind is not None else ()
+
+    # --- schedules ----------------------------------------------------------------------------------------
+
+    async def schedule(
+        self, name: str, cron: str, kind: str, args: Mapping[str, Any], persona: str, conversation: str = "", *,
+        reason: str = "", retry: Retry | None = None, timeout_s: float | None = None,
+    ) -> None:  # fmt: skip
+        """Submit a job at the times of a cron expression (UTC; six fields have seconds first)."""
+        if not NAME.fullmatch(name):
+            raise InvalidArgs(f"{name[:80]!r} is not a schedule's name", "use small letters, digits, - and _")
+        spec = await self._checked(
+            Spec(kind, args, persona, conversation, reason, retry or Retry(), timeout_s)
+        )
+        await self._in_thread(lambda store: store.schedule(name, cron, spec))
+
+    async def schedules(self) -> list[Schedule]:
+        return await self._in_thread(lambda store: store.schedules())
+
+    async def unschedule(self, name: str) -> None:
+        await self._in_thread(lambda store: store.unschedule(name))
+
+    # --- running ------------------------------------------------------------------------------------------
+
+    async def attended(self) -> bool:
+        """Whether a process runs this project's jobs."""
+        return await lock_of(self._store.place).held()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[asyncio.Task[None]]:
+        """Run jobs in this process meanwhile. What comes is done when another must be let to run them."""
+        need_engine()
+        lock = lock_of(self._store.place)
+        if not await taken(lock):
+            raise Conflict(
+                "another process runs the jobs of this project", "one is enough; `toolgate jobs` shows them"
+            )
+        from toolgate.features.jobs.runner import Runner
+
+        runner = Runner(self._store, self._hands, self.kinds, self._concurrency, self._keep_days)
+        lost = asyncio.create_task(lock.lost())
+        try:
+            await runner.start()
+            try:
+                yield lost
+            finally:
+                await runner.stop()
+        finally:
+            lost.cancel()
+            await asyncio.gather(lost, return_exceptions=True)
+            await lock.release()
+
+    async def stand_by(self) -> None:
+        """Run jobs whenever nobody else does, until cancelled."""
+        while True:
+            try:
+                async with self.running() as lost:
+                    log.info("this process runs the jobs")
+                    await asyncio.wait((lost,))
+                    log.warning("the lock of the jobs was lost; another process may run them now")
+            except Conflict:
+                pass  # another process does
+            except Exception:
+                log.exception("jobs cannot be run here; they are tried again")
+            await asyncio.sleep(STAND_BY_S)
+
+    async def _in_thread(self, ask: Callable[[Store], T]) -> T:
+        store = self._store
+        try:
+            return await asyncio.to_thread(ask, store)
+        except Exception as error:
+            raise from_engine(error, store.place) from error
+
+
+__all__ = ["Job", "Jobs", "Kind", "Retry", "Schedule"]

@@ -1,0 +1,52 @@
+"""A program as a human is asked about it: what it is, line by line, and what it may reach."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from toolgate.core.display import visible
+from toolgate.features.programs.arguments import Wanted
+
+_VIEWS = {
+    "none": "",
+    "read": "the project at /project, read-only, without hidden names",
+    "overlay": "the project at /project, as a copy on write; what it changes is asked about afterwards",
+}
+
+
+def preview(wanted: Wanted, warnings: Sequence[str]) -> str:
+    return "\n".join(_lines(wanted, warnings))
+
+
+def _lines(wanted: Wanted, warnings: Sequence[str]) -> Iterator[str]:
+    if wanted.argv:
+        yield "run " + " ".join(visible(shlex.quote(word)) for word in wanted.argv)
+    else:
+        lines = wanted.code.removesuffix("\n").split("\n")
+        yield f"run this {wanted.language} program of {len(lines)} line{'s' * (len(lines) != 1)}"
+        width = len(str(len(lines)))
+        yield from (f"{number:>{width}}  {visible(line)}" for number, line in enumerate(lines, 1))
+    yield ""
+    yield f"for at most {wanted.seconds:g} s, in the sandbox"
+    reach = list(_reach(wanted))
+    yield from (f"it may reach {each}" for each in reach)
+    if not reach:
+        yield "it may reach nothing: no network, no secrets, no project"
+    if wanted.stdin:
+        yield f"its input has {len(wanted.stdin):,} characters"
+    for name, text in (wanted.files or {}).items():
+        yield f"it is given the file {visible(name)} of {len(text):,} characters"
+    yield from (f"warning: {visible(warning)}" for warning in warnings)
+
+
+def _reach(wanted: Wanted) -> Iterator[str]:
+    if _VIEWS[wanted.project]:
+        yield _VIEWS[wanted.project]
+    methods = f" by {', '.join(wanted.grant.methods)}" if wanted.grant.methods else ""
+    for host in wanted.grant.hosts:
+        yield f"the host {visible(host)}{methods}"
+    for name in wanted.grant.secrets:
+        yield f"the secret {visible(name)}"
+    for name in wanted.packages:
+        yield f"the package {visible(name)}"

@@ -1,0 +1,161 @@
+"""`exec.python`, `exec.javascript`, `exec.shell`: programs that can hurt nobody."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from toolgate.core.context import Context
+from toolgate.core.tool import Handler, Risk, Tool, tool
+from toolgate.features.programs.applying import FOLLOW
+from toolgate.features.programs.arguments import (
+    MARGIN,
+    MOST_SECONDS,
+    SECONDS,
+    Background,
+    Code,
+    Milliseconds,
+    Names,
+    Packages,
+    Project,
+    Reach,
+    Seconds,
+    Stdin,
+    Texts,
+    Wanted,
+    effects_of,
+    shell_effects_of,
+)
+from toolgate.features.programs.background import submit, submitted
+from toolgate.features.programs.previews import preview
+from toolgate.features.programs.results import Ran, in_words
+from toolgate.features.programs.running import run_program
+from toolgate.features.programs.services import Means
+from toolgate.sandbox.job import Language
+
+_SAYS = {
+    "python": "Run a Python program in the sandbox: no network, no files and no secrets unless asked for. "
+    "`output(value)` gives a JSON value back; files left in the work directory come back too.",
+    "javascript": "Run a JavaScript program in the sandbox: an ES module with top-level await, or CommonJS. No network, "
+    "no files and no secrets unless asked for. `output(value)` gives a JSON value back; files left behind come back too.",
+    "shell": "Run a command (`argv`) or a shell script in the sandbox, with nothing of the machine but its programs: "
+    "no network, no files and no secrets unless asked for.",
+}
+_LATER = "\nit is handed to a job, whose call passes the gate once more"
+Argv = Annotated[
+    Annotated[list[Annotated[str, Field(max_length=128 << 10)]], Field(min_length=1, max_length=1000)] | None,
+    Field(description="A program and its arguments; no shell reads them."),
+]
+Script = Annotated[str, Field(max_length=1 << 20, description="A script for `/bin/sh`, instead of `argv`.")]
+
+
+def toolset(means: Means) -> list[Tool]:
+    return [_python(means), _javascript(means), _shell(means)]
+
+
+def shared(means: Means, language: Language) -> dict[str, Any]:
+    """What the tools of every language have in common."""
+
+    def show(**given: Any) -> str:
+        wanted = Wanted.of(language, given)
+        # nobody is asked about what would be refused anyway
+        means.known(wanted.grant.secrets)
+        if wanted.packages:
+            means.packages(wanted.packages)
+        shown = preview(wanted, means.advise(wanted.language, wanted.code))
+        return shown + _LATER if given.get("background") else shown
+
+    async def reconcile(context: Context, background: bool = False, **given: Any) -> tuple[str, str]:
+        """What a program does within the walls is gone with it. Only what it may have told a host, or a secret it may
+        have used, outlives it, and nobody can tell whether it came to that: then the outcome stays unknown."""
+        if background:
+            return await submitted(means.jobs(), context)
+        if Wanted.of(language, given).closed:
+            return "not", "it had no way out of the sandbox, and what it did there ended with it"
+        return "unknown", "it could reach the network or use secrets before it ended"
+
+    return {
+        "writes": ["process"], "effects_of": effects_of, "preview": show, "reconcile": reconcile,
+        "phase": "experiment", "timeout": MOST_SECONDS + MARGIN, "summarize": in_words, "follow": FOLLOW,
+        "plain": ("secrets",), "repeats": ("code", "script"), "listed": sys.platform == "linux",
+    }  # fmt: skip
+
+
+def _python(means: Means) -> Tool:
+    async def run(
+        context: Context,
+        code: Code,
+        stdin: Stdin = "",
+        timeout: Seconds = SECONDS,  # noqa: ASYNC109 - the program's own time, counted outside this process
+        timeout_ms: Milliseconds = None,
+        network: Reach = None,
+        secrets: Names = None,
+        project: Project = "none",
+        files: Texts = None,
+        packages: Packages = None,
+        background: Background = False,
+    ) -> Ran:
+        given = {"code": code, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms, "network": network,
+                 "secrets": secrets, "project": project, "files": files, "packages": packages}  # fmt: skip
+        if background:
+            return await submit(means.jobs(), context, given)
+        return await run_program(means, Wanted.of("python", given), context)
+
+    return _made(means, "python", "medium", run)
+
+
+def _javascript(means: Means) -> Tool:
+    async def run(
+        context: Context,
+        code: Code,
+        stdin: Stdin = "",
+        timeout: Seconds = SECONDS,  # noqa: ASYNC109 - the program's own time, counted outside this process
+        timeout_ms: Milliseconds = None,
+        network: Reach = None,
+        secrets: Names = None,
+        project: Project = "none",
+        files: Texts = None,
+        background: Background = False,
+    ) -> Ran:
+        given = {"code": code, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms, "network": network,
+                 "secrets": secrets, "project": project, "files": files}  # fmt: skip
+        if background:
+            return await submit(means.jobs(), context, given)
+        return await run_program(means, Wanted.of("javascript", given), context)
+
+    return _made(means, "javascript", "medium", run)
+
+
+def _shell(means: Means) -> Tool:
+    async def run(
+        context: Context,
+        argv: Argv = None,
+        script: Script = "",
+        stdin: Stdin = "",
+        timeout: Seconds = SECONDS,  # noqa: ASYNC109 - the program's own time, counted outside this process
+        timeout_ms: Milliseconds = None,
+        network: Reach = None,
+        secrets: Names = None,
+        project: Project = "none",
+        files: Texts = None,
+        packages: Packages = None,
+        background: Background = False,
+    ) -> Ran:
+        given = {"argv": argv, "script": script, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms,
+                 "network": network, "secrets": secrets, "project": project, "files": files,
+                 "packages": packages}  # fmt: skip
+        if background:
+            return await submit(means.jobs(), context, given)
+        return await run_program(means, Wanted.of("shell", given), context)
+
+    return _made(means, "shell", "high", run)
+
+
+def _made(means: Means, language: Language, risk: Risk, run: Handler) -> Tool:
+    options = shared(means, language)
+    if language == "shell":
+        options["effects_of"] = shell_effects_of
+    aliases = (f"code/execute/{language}",)
+    return tool(f"exec.{language}", description=_SAYS[language], risk=risk, aliases=aliases, **options)(run)

@@ -1,0 +1,126 @@
+"""What is remembered of a server between processes: the approved definitions, the last listing, its health.
+
+It lives in the user's state directory, beside keys and trust: no tool reaches it, and neither does somebody who can
+only write the project's files.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toolgate.core.errors import Unavailable
+from toolgate.features.servers.definitions import Definition, sort_out
+from toolgate.storage import durable
+
+Stamp = tuple[int, int, int] | None
+
+
+@dataclass
+class Listing:
+    """The tools as the server listed them last."""
+
+    good: dict[str, Definition] = field(default_factory=dict)
+    bad: dict[str, str] = field(default_factory=dict)
+    launch: str = ""
+    at: float = 0.0
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Pins:
+    """The definitions that a human has seen and approved, for one way to start the server."""
+
+    launch: str = ""
+    tools: dict[str, Definition] = field(default_factory=dict)
+    about: dict[str, dict[str, Any]] = field(default_factory=dict)
+    files: dict[str, str] | None = None
+    """Hashes of the files that it is started from, by name; None in approvals that knew nothing of them."""
+
+
+class Store:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def stamp(self, name: str) -> tuple[Stamp, Stamp]:
+        """Changes whenever another process approved or listed something."""
+        return self._stamp(f"{name}.pins"), self._stamp(f"{name}.seen")
+
+    def changed(self) -> Stamp:
+        """Of the whole directory: every write puts a new file into it."""
+        try:
+            status = self.directory.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+    def pins(self, name: str) -> Pins:
+        data = self._read(f"{name}.pins")
+        tools = data.get("tools", {})
+        return Pins(
+            str(data.get("launch", "")),
+            {local: Definition(entry["definition"]) for local, entry in tools.items()},
+            {local: {k: v for k, v in entry.items() if k != "definition"} for local, entry in tools.items()},
+            data.get("files"),
+        )
+
+    def save_pins(self, name: str, pins: Pins) -> None:
+        tools = {
+            local: {**pins.about.get(local, {}), "definition": dict(definition.raw)}
+            for local, definition in pins.tools.items()
+        }
+        self._write(f"{name}.pins", {"launch": pins.launch, "tools": tools, "files": pins.files})
+
+    def listing(self, name: str) -> Listing:
+        data = self._read(f"{name}.seen")
+        good, bad = sort_out(data.get("tools", []))
+        for local, problem in data.get("refused", {}).items():
+            good.pop(local, None)
+            bad[local] = problem
+        return Listing(good, bad, data.get("launch", ""), data.get("at", 0.0), data.get("facts", {}))
+
+    def save_listing(
+        self, name: str, tools: list[dict[str, Any]], refused: Mapping[str, str], launch: str, facts: Any
+    ) -> None:
+        old = self._read(f"{name}.seen")
+        new = {"tools": tools, "refused": dict(refused), "launch": launch, "facts": facts}
+        if any(old.get(key) != value for key, value in new.items()):
+            self._write(f"{name}.seen", {**new, "at": time.time()})
+
+    def health(self, name: str) -> dict[str, Any]:
+        return self._read(f"{name}.health")
+
+    def save_health(self, name: str, health: Mapping[str, Any]) -> None:
+        self._write(f"{name}.health", dict(health))
+
+    def ask_restart(self, name: str) -> None:
+        self._write(f"{name}.restart", {"at": time.time()})
+
+    def restart_stamp(self, name: str) -> Stamp:
+        return self._stamp(f"{name}.restart")
+
+    def _stamp(self, file: str) -> Stamp:
+        try:
+            status = (self.directory / f"{file}.json").stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+    def _read(self, file: str) -> dict[str, Any]:
+        path = self.directory / f"{file}.json"
+        try:
+            data = json.loads(path.read_text("utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise Unavailable(
+                f"{path} cannot be read: {error}", "remove it; then approve the server again"
+            ) from None
+        return data if isinstance(data, dict) else {}
+
+    def _write(self, file: str, data: Mapping[str, Any]) -> None:
+        durable.replace(self.directory / f"{file}.json", json.dumps(data, indent=1).encode())

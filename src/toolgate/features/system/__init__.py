@@ -1,0 +1,1 @@
+"""The gate about itself: `tools.*`, `events.*` and `system.*`."""

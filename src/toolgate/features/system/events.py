@@ -1,0 +1,139 @@
+"""`events.log` and `events.query`: annotate the ledger and read it. An annotation never poses as a gate event."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from toolgate.core.clock import SECOND, iso
+from toolgate.core.context import Context
+from toolgate.core.errors import InvalidArgs
+from toolgate.core.event import BY_KIND, Noted
+from toolgate.core.tool import Tool, tool
+from toolgate.features.system.events_arguments import (
+    Action,
+    After,
+    AfterHash,
+    Anchor,
+    BeforeHash,
+    Data,
+    Evidence,
+    FilePath,
+    Kinds,
+    Limit,
+    Lint,
+    NewestFirst,
+    OfCall,
+    OfConversation,
+    OfFile,
+    OfOp,
+    OfPersona,
+    OfTool,
+    OfType,
+    Op,
+    Rationale,
+    Since,
+    Transaction,
+    Type,
+    Until,
+)
+from toolgate.ledger.ledger import Ledger, View, Work
+from toolgate.storage.port import Filter, Row
+
+_RESERVED = frozenset(BY_KIND) - {"noted"}
+
+
+def toolset(ledger: Ledger) -> list[Tool]:
+    @tool("events.log", writes=["ledger"], scoped=True)
+    async def log_event(
+        ctx: Context,
+        type: Type,  # noqa: A002
+        op: Op = "",
+        file_path: FilePath = "",
+        section_anchor: Anchor = "",
+        before_hash: BeforeHash = "",
+        after_hash: AfterHash = "",
+        rationale: Rationale = "",
+        evidence_refs: Evidence = [],  # noqa: B006 - pydantic copies it
+        lint: Lint = {},  # noqa: B006
+        transaction_id: Transaction = "",
+        agent_action_id: Action = "",
+        data: Data = {},  # noqa: B006
+    ) -> dict[str, int]:
+        """Note something in the ledger: what was observed or decided, why, and on what evidence."""
+        if type in _RESERVED:
+            raise InvalidArgs(
+                f"{type!r} is what the gate itself records",
+                "choose a type of your own, such as `observation`",
+            )
+        ids = {"transaction": transaction_id, "action": agent_action_id}
+        event = Noted(
+            call=ctx.call_id, persona=ctx.persona, tool="events.log", conversation=ctx.conversation, type=type,
+            op=op, file_path=file_path, section_anchor=section_anchor, before_hash=before_hash,
+            after_hash=after_hash, rationale=rationale, evidence_refs=evidence_refs, lint=lint,
+            trail={name: value for name, value in ids.items() if value}, data=data,
+        )  # fmt: skip
+
+        def decide(view: View) -> None:
+            view.emit(event)
+
+        work = Work(decide)
+        await ledger.do(work)
+        return {"event_id": work.rows[0].seq}
+
+    @tool("events.query", reads=["ledger"])
+    async def query(
+        kind: Kinds = "",
+        type: OfType = "",  # noqa: A002
+        op: OfOp = "",
+        persona: OfPersona = "",
+        tool: OfTool = "",
+        call: OfCall = "",
+        conversation: OfConversation = "",
+        file_path: OfFile = "",
+        since: Since = "",
+        until: Until = "",
+        after: After = 0,
+        limit: Limit = 50,
+        newest_first: NewestFirst = True,
+    ) -> dict[str, Any]:
+        """Read recorded events, newest first. `kind` is the gate's word, `type` the annotation's own."""
+        kinds = tuple(part for part in kind.split(",") if part)
+        unknown = [part for part in kinds if part not in BY_KIND]
+        if unknown:
+            raise InvalidArgs(
+                f"there are no events of kind {unknown[0]!r}", f"use one of: {', '.join(BY_KIND)}"
+            )
+        body = {
+            name: value for name, value in (("type", type), ("op", op), ("file_path", file_path)) if value
+        }
+        rows = await ledger.backend.rows(
+            Filter(
+                after=after, since=_moment(since), until=_moment(until), call=call, persona=persona, tool=tool,
+                conversation=conversation, kinds=kinds, body=body, newest_first=newest_first, limit=limit + 1,
+            )
+        )  # fmt: skip
+        return {"rows": [as_event(row) for row in rows[:limit]], "more": len(rows) > limit}
+
+    return [log_event, query]
+
+
+def as_event(row: Row) -> dict[str, Any]:
+    """A row as readers see it."""
+    envelope = {
+        "event_id": row.seq, "at": iso(row.at), "kind": row.kind, "call_id": row.call, "persona": row.persona,
+        "tool": row.tool, "conversation": row.conversation, "ref": row.ref,
+    }  # fmt: skip
+    body: dict[str, Any] = json.loads(row.body)
+    return {name: value for name, value in envelope.items() if value} | body
+
+
+def _moment(text: str) -> int:
+    if not text:
+        return 0
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidArgs(f"{text!r} is not a time", "use ISO 8601, such as 2026-01-31T12:00:00Z") from None
+    return round(moment.timestamp() * SECOND)

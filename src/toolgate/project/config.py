@@ -1,0 +1,378 @@
+"""Configuration: the only reader of the environment and of toolgate.yaml.
+
+`load` gives a Config or a ConfigError with file, line and fix. Everything below this module is handed values.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from toolgate.core.errors import ConfigError, NotAllowed
+from toolgate.core.names import HUMAN, PERSONA
+from toolgate.core.paths import MOUNT, MountPath, folded
+from toolgate.features.programs.config import SandboxSpec
+from toolgate.features.servers.config import ServerSpec, name_flaws
+from toolgate.policy.checks import Parts, flaws
+from toolgate.policy.hard import Named
+from toolgate.policy.held import Held, HeldPlace
+from toolgate.policy.model import (
+    WHOLE,
+    Flaw,
+    LimitsSpec,
+    MountSpec,
+    PersonaSpec,
+    PolicySpec,
+    ScanSpec,
+    Strict,
+    all_flawed,
+    flawed,
+)
+from toolgate.policy.policy import Policy
+from toolgate.project import yamlfile
+from toolgate.project.config_errors import MOST, every, flaws_of
+from toolgate.project.http_config import HttpSpec
+from toolgate.project.ledger_config import LedgerSpec, rescued
+from toolgate.project.own_files import check_config, read_once
+from toolgate.project.starter import DEFAULT_YAML
+
+FILE = "toolgate.yaml"
+STATE = ".toolgate"
+VERSION = 1
+Seconds = Annotated[float, Field(gt=0, le=31_536_000, strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+
+
+class NotifySpec(Strict):
+    """Absent: nobody is told outside the channels themselves."""
+
+    webhook: Annotated[str, Field(pattern=r"^https?://\S+$", max_length=2048)] | None = None
+    desktop: Flag = False
+
+
+class ConsentSpec(Strict):
+    expires_s: Seconds = 900
+    max_open: Annotated[int, Field(ge=1, le=1000, strict=True)] = 5
+    """Open questions per persona."""
+    unattended: Flag = False
+    """Nobody answers here: what would be asked is refused at once."""
+    mcp: Flag = True
+    """Whether the user of an MCP client may answer in it; the client vouches that a person did."""
+    notify: NotifySpec = NotifySpec()
+
+
+class McpSpec(Strict):
+    profile: Literal["minimal", "code", "full"] = "full"
+    """Which tools MCP clients are shown. Showing is not permission."""
+
+
+class BudgetSpec(Strict):
+    """How large a result may be."""
+
+    tokens: Annotated[int, Field(ge=100, le=10_000_000, strict=True)] = 25_000
+    bytes: Annotated[int, Field(ge=1000, le=1 << 30, strict=True)] = 1_000_000
+
+
+class TimeoutsSpec(Strict):
+    default_s: Seconds = 30.0
+    """For tools that name none of their own."""
+    max_s: Seconds = 600.0
+    tool: dict[str, Seconds] = Field(default_factory=dict)
+
+
+class CacheSpec(Strict):
+    """Results of reads that may be served again."""
+
+    bytes: Annotated[int, Field(ge=0, le=1 << 32, strict=True)] = 32 << 20
+    """For all of them, in memory, in each process; 0 keeps none."""
+    watch: Flag = True
+    """Whether trees are watched, so that searches and listings of them can be served too."""
+
+
+class ImagesSpec(Strict):
+    """Contents of changed files, kept for undo and recovery. Each persona has a budget of its own."""
+
+    total_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 50, strict=True)] = 1 << 30
+    persona_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 50, strict=True)] | None = None
+    """Of one persona. Absent: equal shares of the whole for the personas and the human."""
+    keep_days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
+    """How long a change that a human was asked about keeps its images, whatever else is written."""
+    full: Literal["warn", "refuse"] = "warn"
+    """What becomes of a change that does not fit: it runs and says that it cannot be undone, or it is refused."""
+    change_bytes: Annotated[int, Field(ge=1 << 10, le=1 << 40, strict=True)] = 256 << 20
+    """A change that needs more is refused."""
+
+
+class TracesSpec(Strict):
+    """Programs that were run, kept to learn from. The oldest ones go first."""
+
+    days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
+    rows: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = 10_000
+    text_bytes: Annotated[int, Field(ge=256, le=16 << 20, strict=True)] = 64 << 10
+    """Of each text; the middle of a longer one is left out."""
+
+
+class JobsSpec(Strict):
+    """Long work and schedules, kept beside the ledger; needs the extra `jobs`."""
+
+    run: Flag = False
+    """Whether `toolgate up` runs them. One process does; `toolgate jobs run` is another way."""
+    concurrency: Annotated[int, Field(ge=1, le=64, strict=True)] = 4
+    """Calls at once; jobs that wait for a human do not count."""
+    keep_days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
+    """How long jobs that have ended can be looked at."""
+
+
+class Config(Strict):
+    """All of toolgate.yaml. Absent sections have the values of their defaults, which are the strict ones."""
+
+    version: int
+    default_persona: str = ""
+    """Absent: a call must name its persona."""
+    mounts: dict[str, MountSpec] = Field(default_factory=dict)
+    personas: dict[str, PersonaSpec] = Field(default_factory=dict)
+    limits: LimitsSpec = LimitsSpec()
+    consent: ConsentSpec = ConsentSpec()
+    policy_spec: PolicySpec = Field(default=PolicySpec(), alias="policy")
+    scan: ScanSpec = ScanSpec()
+    ledger: LedgerSpec = LedgerSpec()
+    budget: BudgetSpec = BudgetSpec()
+    plugins: tuple[Annotated[str, Field(pattern=r"^(\./\S+\.py|[\w.]+:\w+)$")], ...] = ()
+    """`package.module:factory` or `./file.py`; started only in a trusted project."""
+    servers: dict[str, ServerSpec] = Field(default_factory=dict)
+    """MCP servers behind the gate; started only in a trusted project."""
+    mcp: McpSpec = McpSpec()
+    http: HttpSpec = HttpSpec()
+    timeouts: TimeoutsSpec = TimeoutsSpec()
+    cache: CacheSpec = CacheSpec()
+    images: ImagesSpec = ImagesSpec()
+    sandbox: SandboxSpec = SandboxSpec()
+    traces: TracesSpec = TracesSpec()
+    jobs: JobsSpec = JobsSpec()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _readable(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise flawed("the configuration is not a mapping", f"begin with `version: {VERSION}`")
+        version = data.get("version")
+        if version is None:
+            raise flawed("`version` is missing", f"add `version: {VERSION}` as the first line")
+        if type(version) is int and version > VERSION:
+            fix = "upgrade toolgate: pip install -U toolgate"
+            raise flawed(
+                f"version {version} is newer than this toolgate, which reads {VERSION}", fix, "version"
+            )
+        if type(version) is not int or version != VERSION:
+            raise flawed(
+                f"there is no version {str(version)[:40]!r}", f"write `version: {VERSION}`", "version"
+            )
+        servers = data.get("servers")
+        return data | {"mounts": _mounts(data.get("mounts")), "servers": {} if servers is None else servers}
+
+    @model_validator(mode="after")
+    def _whole(self) -> Config:
+        found = list(islice(self._flaws(), MOST))
+        if found:
+            raise all_flawed(WHOLE, found)
+        return self
+
+    def _flaws(self) -> Iterator[Flaw]:
+        """What does not fit between the parts, or in their names."""
+        for what, names, pattern in (("persona", self.personas, PERSONA), ("mount", self.mounts, MOUNT)):
+            for name in names:
+                if not pattern.fullmatch(name):
+                    told = f"{name[:80]!r} is not a {what}'s name"
+                    yield Flaw((f"{what}s", name), told, "use letters, digits, - and _")
+        if HUMAN in self.personas:
+            told = f"`{HUMAN}` is the person who runs the gate"
+            yield Flaw(("personas", HUMAN), told, "give the persona another name")
+        for name, mount in self.mounts.items():
+            yield from _mount_flaws(name, mount)
+        for name in self.servers:
+            yield from name_flaws(name)
+        if self.default_persona and self.default_persona not in self.personas:
+            known = ", ".join(self.personas) or "none"
+            told = f"there is no persona `{self.default_persona}`"
+            yield Flaw(("default_persona",), told, f"the personas are: {known}")
+        yield from flaws(Parts(self.personas, self.mounts, self.policy_spec, self.limits))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Config:
+        """For library users: the same checks, without a file to point at."""
+        return _validated(dict(data) if isinstance(data, Mapping) else data, yamlfile.Document(data), "")
+
+    def policy(
+        self, trusted: bool, loaded: Iterable[MountPath] = (), held: Iterable[HeldPlace] = ()
+    ) -> Policy:
+        """`loaded` and `held` are what toolgate loads and runs of the files in mounts; see `owncode.py`."""
+        own = ("ledger.undo", "servers.approve") if self.servers else ("ledger.undo",)
+        human = PersonaSpec(phase="collaborate", allow=own, mounts=tuple(self.mounts))
+        files = [plugin for plugin in self.plugins if plugin.startswith("./")]
+        keys = [self.ledger.key_file] if self.ledger.key_file else []
+        return Policy(
+            {HUMAN: human, **self.personas},
+            self.mounts,
+            self.policy_spec,
+            self.limits,
+            trusted=trusted,
+            named=Named.of(files, keys).also(loaded),
+            held=Held.of(held),
+            scan=self.scan,
+        )
+
+
+def check_persona(name: str, config: Config) -> None:
+    if name != HUMAN and name not in config.personas:
+        listed = ", ".join(config.personas) or "none"
+        raise NotAllowed(f"there is no persona {name!r}", f"the personas are: {listed}")
+
+
+def load(root: Path) -> Config:
+    """Read `toolgate.yaml` of a project."""
+    root = root.resolve()
+    return load_from(root / FILE, root)
+
+
+def load_from(file: Path, root: Path, mounts: Mapping[str, MountSpec] | None = None) -> Config:
+    """Read a configuration that will be in force: from a place that no mount can write, neither one of its own nor
+    one of those that are open."""
+    raw, status = _bytes(file)
+    if mounts is not None:
+        check_config(file, status, root, mounts)
+    try:
+        loaded = loads(_decoded(raw, file), str(file))
+    except ConfigError:
+        # it may have been broken on purpose: not even its mistake is believed then
+        check_config(file, status, root, Config.from_dict({"version": VERSION}).mounts)
+        raise
+    check_config(file, status, root, loaded.mounts)
+    return loaded
+
+
+def read(file: Path) -> Config:
+    """Read a configuration wherever it is, such as a policy to be tried."""
+    return loads(_text(file), str(file))
+
+
+def problems(root: Path) -> list[ConfigError]:
+    """Everything that is wrong with `toolgate.yaml` of a project, as far as it can be told in one go, by its lines."""
+    file = root / FILE
+    try:
+        document = yamlfile.read(_text(file), str(file))
+        found = every(Config.model_validate, document.data)
+        if not found:
+            load(root)
+    except ConfigError as error:
+        return [error]
+    except RecursionError:
+        return [ConfigError("nested too deeply", "flatten it", str(file))]
+    return sorted((_error(flaw, document, str(file)) for flaw in found), key=lambda error: error.line)
+
+
+def loads(text: str, file: str = FILE) -> Config:
+    document = yamlfile.read(text, file)
+    return _validated(document.data, document, file)
+
+
+def ledger_of(file: Path, problem: ConfigError) -> Config:
+    """All that may still be believed of a file with this problem: which ledger it means. One who wants to stop
+    everything must not stop another ledger than the one that is in use, so what cannot be known is refused."""
+    try:
+        spec = rescued(_bytes(file)[0].decode("utf-8-sig", "replace"))
+    except ConfigError:
+        spec = None
+    if spec is None:
+        raise ConfigError(
+            f"{problem.message}; and which ledger it means cannot be told from it",
+            f"{problem.fix}; until then every call is refused",
+        )
+    return Config.from_dict({"version": VERSION, "ledger": spec.model_dump()})
+
+
+def state_dir() -> Path:
+    """Where this user's keys and trust live, outside every project."""
+    for variable, below in (("TOOLGATE_STATE_DIR", ""), ("XDG_STATE_HOME", "toolgate")):
+        value = os.environ.get(variable, "")
+        if value and Path(value).is_absolute():
+            return Path(value) / below
+        if value and variable.startswith("TOOLGATE"):
+            raise ConfigError(f"{variable}={value!r} is not an absolute path", "set it to an absolute path")
+    return Path.home() / ".local" / "state" / "toolgate"
+
+
+def environment() -> dict[str, str]:
+    """What `${env:NAME}` in toolgate.yaml may refer to."""
+    return dict(os.environ)
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of toolgate.yaml, for editors."""
+    found = Config.model_json_schema(by_alias=True)
+    found.update({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": FILE})
+    return found
+
+
+def _text(file: Path) -> str:
+    return _decoded(_bytes(file)[0], file)
+
+
+def _decoded(raw: bytes, file: Path) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError("it is not UTF-8 text", "save it as UTF-8", str(file), line) from None
+
+
+def _bytes(file: Path) -> tuple[bytes, os.stat_result]:
+    try:
+        raw, status = read_once(file, yamlfile.MAX_BYTES)
+    except ValueError as error:
+        raise ConfigError(str(error), "put a file in its place", str(file)) from None
+    except FileNotFoundError:
+        raise ConfigError("there is no such file", "run `toolgate init`", str(file)) from None
+    except OSError as error:
+        raise ConfigError(
+            f"it cannot be read: {error.strerror}", "check its permissions", str(file)
+        ) from None
+    if len(raw) > yamlfile.MAX_BYTES:
+        raise ConfigError(f"it is larger than {yamlfile.MAX_BYTES:,} bytes", "shorten it", str(file))
+    return raw, status
+
+
+def _mounts(given: Any) -> Any:
+    """The project and its scratch are always there."""
+    implied = {"project": {"path": "."}, "scratch": {"path": f"{STATE}/scratch"}}
+    if given is None:
+        return implied
+    return implied | given if isinstance(given, dict) else given
+
+
+def _mount_flaws(name: str, mount: MountSpec) -> Iterator[Flaw]:
+    parts = [folded(part) for part in mount.path.split("/")]
+    if STATE in parts and not (name == "scratch" and parts == [STATE, "scratch"]):
+        told = f"the mount {name} would open toolgate's own files"
+        yield Flaw(("mounts", name, "path"), told, "choose another path")
+
+
+def _validated(data: Any, document: yamlfile.Document, file: str) -> Config:
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        first = flaws_of(error, data)[0]
+    except RecursionError:
+        raise ConfigError("nested too deeply", "flatten it", file) from None
+    raise _error(first, document, file)
+
+
+def _error(flaw: Flaw, document: yamlfile.Document, file: str) -> ConfigError:
+    return ConfigError(flaw.message, flaw.fix, file, document.line(flaw.at) if file else 0)
+
+
+__all__ = ["DEFAULT_YAML", "Config", "load", "loads", "problems", "read", "schema", "state_dir"]

@@ -1,0 +1,102 @@
+"""What toolgate loads and runs of the files in mounts: found out when a gate opens, and again when its policy changes.
+
+`own` is written by no tool: the policy itself, plugins, the database. `held` asks a human: what servers are started from, and
+toolgate's own installation. Programs of the catalog belong here too, once there are any.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+from toolgate.core.errors import SetupError
+from toolgate.core.paths import MountPath
+from toolgate.features.servers.filepins import FilePins
+from toolgate.features.servers.runs import runs
+from toolgate.policy.held import HeldPlace
+from toolgate.project.config import Config
+from toolgate.project.own_files import mount_roots
+from toolgate.workspace.placing import Placing
+
+_BESIDE = ("", "-wal", "-shm", "-journal")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCode:
+    own: tuple[MountPath, ...] = ()
+    held: tuple[HeldPlace, ...] = ()
+    servers: Mapping[str, FilePins] = field(default_factory=dict)
+
+    def also(self, other: OwnCode) -> OwnCode:
+        """What a gate was opened with goes on being run, whatever the file says by now."""
+        return OwnCode(self.own + other.own, self.held + other.held, self.servers)
+
+
+def own_code(
+    config: Config, root: Path, source: Path | None, database: Path | None, environ: Mapping[str, str]
+) -> OwnCode:
+    placing = Placing(mount_roots(root, config.mounts))
+    files: list[Path] = [] if source is None else [source.absolute()]
+    files += [root / spec for spec in config.plugins if spec.endswith(".py")]
+    if database is not None:
+        files += [Path(f"{database}{more}") for more in _BESIDE] + [database.parent / "owners"]
+    own = [name for file in files for name in placing.names(file)]
+    for spec in config.plugins:
+        if not spec.endswith(".py"):
+            own += _package(spec, placing)
+    servers = {
+        name: FilePins(name, runs(server, root, environ), placing) for name, server in config.servers.items()
+    }
+    held = [place for one in servers.values() for place in one.places]
+    return OwnCode(tuple(own), (*held, *_installed(placing, environ)), servers)
+
+
+def imported_from(placing: Placing, before: Iterable[str]) -> Iterator[MountPath]:
+    """What loading plugins has imported out of mounts, beside them or from elsewhere on Python's path."""
+    known = set(before)
+    for name, module in list(sys.modules.items()):
+        if name not in known and name.partition(".")[0] != "toolgate" and isinstance(module, ModuleType):
+            for file in (getattr(module, "__file__", None), getattr(module, "__cached__", None)):
+                if file:
+                    yield from placing.names(file)
+
+
+def _package(spec: str, placing: Placing) -> Iterator[MountPath]:
+    """All of an installed package, where that lies in a mount. Nothing of it is imported to find out."""
+    top = spec.partition(":")[0].partition(".")[0]
+    try:
+        found = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        found = None
+    if found is None:
+        return  # loading it says what is wrong
+    places = list(found.submodule_search_locations or ())
+    if not places and found.origin:
+        places = [found.origin, os.path.join(os.path.dirname(found.origin), "__pycache__")]
+    for place in places:
+        for name in placing.names(place):
+            if name.relative == ".":
+                raise SetupError(
+                    f"the plugin {spec!r} is loaded from {place}, which is all of the mount {name.mount}",
+                    "install it as a package outside every mount, or name it as ./file.py",
+                )
+            yield name
+
+
+def _installed(placing: Placing, environ: Mapping[str, str]) -> Iterator[HeldPlace]:
+    """toolgate itself and its interpreter, where they are installed inside a mount, and where it looks for programs."""
+    places = [(os.path.dirname(os.path.abspath(__file__)), "toolgate itself")]
+    if sys.prefix != sys.base_prefix:
+        places.append((sys.prefix, "toolgate's own interpreter"))
+    places += [
+        (entry, "a program that it finds on its PATH")
+        for entry in environ.get("PATH", "").split(os.pathsep)
+        if os.path.isabs(entry)
+    ]
+    for place, who in places:
+        yield from (HeldPlace(name, who) for name in placing.names(place) if name.relative != ".")
