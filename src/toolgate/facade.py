@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
 from toolgate.core.context import NO_TRAIL, Trail
-from toolgate.core.errors import InvalidArgs, Unavailable
+from toolgate.core.decision import Decision
+from toolgate.core.errors import InvalidArgs, Unavailable, UnknownTool
+from toolgate.core.event import Rejected
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
+from toolgate.core.tool import Tool
 from toolgate.features.files import artifacts, undo_api
 from toolgate.features.files.artifacts import Listed
 from toolgate.features.files.undo_api import Wanted
@@ -38,6 +41,7 @@ from toolgate.policy.explain import Explanation
 from toolgate.policy.policy import Policy
 from toolgate.project import trust, vault_api
 from toolgate.project.config import Config, check_persona
+from toolgate.project.gate_reads import GateReads
 from toolgate.secrets.vault import Vault
 from toolgate.storage.port import Filter, Row
 from toolgate.workspace.files import WorkspaceFiles
@@ -55,7 +59,7 @@ class PolicySource(Protocol):
     def current(self) -> Policy: ...
 
 
-class Gate:
+class Gate(GateReads):
     """Made by `toolgate.open`."""
 
     def __init__(
@@ -126,12 +130,30 @@ class Gate:
     def tools(self, persona: str | None = None) -> ToolSpecs:
         """The tools this persona may see: name, description, schemas, effects, and what policy says of them."""
         who = self._persona(persona)
-        seen = []
-        for tool in self.services.registry:
-            decision = self.policy.outlook(who, tool)
-            if decision.verdict != "deny" and tool.listed:
-                seen.append((tool, decision))
+        seen = [(tool, said) for tool, said in self.outlook(who) if said.verdict != "deny" and tool.listed]
         return ToolSpecs.of(seen, partial(self.calls, persona=who))
+
+    def outlook(self, persona: str) -> list[tuple[Tool, Decision]]:
+        """Every tool, also what this persona may not see, with what policy says before arguments are known."""
+        return [(tool, self.policy.outlook(persona, tool)) for tool in self.services.registry]
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of exactly this name; an alias leads to none."""
+        with suppress(UnknownTool):
+            found = self.services.registry.resolve(name)
+            return found if found.name == name else None
+        return None
+
+    async def check_ready(self) -> None:
+        """Raises where no call can be made: the policy cannot be read, or the ledger."""
+        self._policy.current()
+        await self.services.ledger.look(lambda state, now: None)
+
+    async def refused(self, what: str, persona: str = "") -> None:
+        """A face refused something before it was a call. The ledger keeps it, floods counted."""
+        await self.pipeline.refusals.keep(
+            persona, lambda: Rejected(persona=persona, code="not_allowed", error=what[:500])
+        )
 
     async def explain(
         self, tool: str, args: Mapping[str, Any] | None = None, persona: str | None = None

@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from toolgate.faces.tokens import Tokens
+from toolgate.kits.web.tokens import Tokens
 
 from .gateway import as_client
 from .page import ALONE, AS_CLIENT, page

@@ -13,9 +13,9 @@ from toolgate.core.change import Change, FileChange
 from toolgate.core.display import visible
 from toolgate.core.paths import MountPath
 from toolgate.faces.console.call_timeline import said
-from toolgate.faces.console.marks import blocks, differing, draw
+from toolgate.faces.console.diff_view import remarks
+from toolgate.faces.console.markup import blocks, differing, draw
 from toolgate.faces.console.question import deed
-from toolgate.faces.console.remarks import remarks
 from toolgate.faces.diffs import FileDiff, parse
 from toolgate.faces.words import change_in_words
 

@@ -223,7 +223,7 @@ async def test_a_reader_that_does_not_read_is_dropped_and_its_place_is_free(tmp_
         async with asyncio.timeout(PATIENCE):
             while here.site.places.streams or here.site.places.each():
                 await asyncio.sleep(0.02)
-        assert not here.site.pulse.followers
+        assert not here.site.notifier.followers
 
 
 async def test_what_is_too_long_is_refused_before_it_is_kept(here: House) -> None:

@@ -29,17 +29,12 @@ def login_page(message: str = "", status: int = 200) -> HTMLResponse:
     return HTMLResponse(_template("login.html").render(message=message), status)
 
 
-def lost_page(request: Request, base: str, code: Code, message: str, status: int) -> HTMLResponse:
-    """An address that leads nowhere, with the way back: into the console, or to its door."""
-    path = request.url.path
-    inside = path.startswith(f"{base}/")
-    fix = (
-        "Check the address, or go back."
-        if inside
-        else "The console has another address after each start: open the one that `toolgate up` printed, or log in."
-    )
+def lost_page(request: Request, code: Code, message: str, status: int) -> HTMLResponse:
+    """An address outside the console that leads nowhere, with the way to its door."""
     page = _template("lost.html").render(
-        theme=theme(request), title=_TITLES.get(status, message), address=path.removeprefix(base)[:200], fix=fix, code=code.value,
-        back=f"{base}/" if inside else "/", where="Inbox" if inside else "Log in",
-    )  # fmt: skip
+        theme=theme(request),
+        title=_TITLES.get(status, message),
+        address=request.url.path[:200],
+        code=code.value,
+    )
     return HTMLResponse(page, status)

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 
 from toolgate.core.clock import SECOND, iso
 from toolgate.faces.console import assets
-from toolgate.faces.console.text import finalize, marked, plural, ticked
+from toolgate.faces.console.markup import finalize, marked, plural, ticked
 from toolgate.faces.words import span
 
 
-def environment() -> Environment:
+def environment(brought: Mapping[str, Path] | None = None) -> Environment:
+    """With the templates that features bring, by feature; none of them can take the place of one of ours."""
+    loader = ChoiceLoader(
+        [
+            FileSystemLoader(Path(__file__).parent / "templates"),
+            PrefixLoader({name: FileSystemLoader(place) for name, place in (brought or {}).items()}),
+        ]
+    )
     made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True, finalize=finalize,
+        loader=loader, autoescape=True, finalize=finalize,
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     made.filters |= {

@@ -1,26 +1,26 @@
-"""A beat for whoever follows the journal: after each commit of this process, and soon after those of others."""
+"""Notifier for whoever follows the journal: after each commit of this process, and soon after those of others."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from toolgate.core.errors import CallError
-from toolgate.ledger.ledger import Ledger
+from toolgate.facade import Gate
 from toolgate.storage.port import Row
 
-PATIENCE = 30.0
+PATIENCE_S = 30.0
 
 
-class Pulse:
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+class JournalNotifier:
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
         self._loop = asyncio.get_running_loop()
         self._news = asyncio.Event()
         self._others: asyncio.Task[None] | None = None
         self.followers = 0
-        ledger.committed.append(self._hear)
+        self.close = gate.on_commit(self._hear)
 
     @property
     def news(self) -> asyncio.Event:
@@ -41,10 +41,6 @@ class Pulse:
                 self._others.cancel()
                 self._others = None
 
-    def close(self) -> None:
-        with suppress(ValueError):
-            self._ledger.committed.remove(self._hear)
-
     def _hear(self, rows: Sequence[Row]) -> None:
         if self.followers:
             self._loop.call_soon_threadsafe(self._beat)
@@ -56,7 +52,7 @@ class Pulse:
     async def _watch(self) -> None:
         while True:
             try:
-                await self._ledger.backend.changed(PATIENCE)
+                await self._gate.changed(PATIENCE_S)
             except CallError:  # the database is away for a moment; whoever follows is told when it reads
                 await asyncio.sleep(1)
             self._beat()

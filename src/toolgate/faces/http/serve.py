@@ -16,7 +16,7 @@ import uvicorn
 from toolgate.core.errors import SetupError
 from toolgate.faces.http.connection import Connection
 from toolgate.faces.http.places import BATCH, Places
-from toolgate.faces.http.site import Site
+from toolgate.faces.http.site import ServerSite
 
 log = logging.getLogger("toolgate.http")
 PORT = 8721
@@ -83,7 +83,12 @@ class Server(uvicorn.Server):
 
 
 async def serve(
-    app: Any, site: Site, sock: socket.socket, *, proxy: str = "", ready: Callable[[], None] = lambda: None
+    app: Any,
+    site: ServerSite,
+    sock: socket.socket,
+    *,
+    proxy: str = "",
+    ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Until SIGTERM, SIGINT or `site.closing`. Forwarded headers are believed only from `proxy`."""
     places = site.places
@@ -108,7 +113,7 @@ async def serve(
             ending.cancel()
 
 
-async def _end(server: Server, site: Site) -> None:
+async def _end(server: Server, site: ServerSite) -> None:
     await site.closing.wait()
     server.should_exit = True
     for close in site.closers:

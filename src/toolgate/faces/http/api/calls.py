@@ -13,10 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from toolgate.core.errors import CallError, Code, NotAllowed
 from toolgate.core.result import Meta, Result
-from toolgate.faces.http.auth import Anyone, Identity, anyone
-from toolgate.faces.http.guard import Measured
-from toolgate.faces.http.problems import Json, result
-from toolgate.faces.http.site import Here, Site, site_of
+from toolgate.faces.http.site import HereServer, ServerSite, server_of
+from toolgate.kits.web.answers import Json, Measured, result
+from toolgate.kits.web.auth import Anyone, Identity, anyone
 
 LONGEST_WAIT = 3600.0
 Word = Annotated[str, Field(max_length=256)]
@@ -36,7 +35,7 @@ class _Direct(Measured):
             called = await _plain_call(request)
             if called is None:
                 return await usual(request)
-            return await call(site_of(request), await anyone(request), request, called)
+            return await call(server_of(request), await anyone(request), request, called)
 
         return handle if self.path == "/calls" else usual
 
@@ -88,7 +87,10 @@ EXAMPLES: Any = {
 
 @router.post("/calls", summary="Call a tool")
 async def call(
-    here: Here, who: Anyone, request: Request, called: Annotated[Called, Body(openapi_examples=EXAMPLES)]
+    here: HereServer,
+    who: Anyone,
+    request: Request,
+    called: Annotated[Called, Body(openapi_examples=EXAMPLES)],
 ) -> Json:
     """The answer is a Result. Its status follows the error code: 200 it happened, 202 `pending`, and so on (docs/http.md)."""
     persona = await persona_of(here, who, called.persona)
@@ -97,7 +99,7 @@ async def call(
     return result(await carry(here, request, called.tool, called.args, persona, words, seconds))
 
 
-async def persona_of(here: Site, who: Identity, asked: str) -> str | None:
+async def persona_of(here: ServerSite, who: Identity, asked: str) -> str | None:
     """A persona's token speaks for that persona; the human's for whom it names."""
     if who.human or asked in ("", who.name):
         return who.only or asked or None
@@ -106,7 +108,7 @@ async def persona_of(here: Site, who: Identity, asked: str) -> str | None:
 
 
 async def carry(
-    here: Site, request: Request, tool: str, args: dict[str, Any], persona: str | None, words: dict[str, Any],
+    here: ServerSite, request: Request, tool: str, args: dict[str, Any], persona: str | None, words: dict[str, Any],
     seconds: float,
 ) -> Result:  # fmt: skip
     """Make the call; while it is pending wait for the human and make it again. Nothing runs for a caller who left."""
@@ -125,10 +127,10 @@ async def carry(
             return Result.refused(made.tool, error, Meta(made.meta.call_id))
 
 
-async def answered(here: Site, request: Request, question: str, seconds: float) -> bool:
+async def answered(here: ServerSite, request: Request, question: str, seconds: float) -> bool:
     """Whether an approval came in time. A refusal or an expiry is raised."""
     waits = [
-        asyncio.create_task(here.gate.services.desk.wait(question), name=f"waits for {question}"),
+        asyncio.create_task(here.gate.answered(question), name=f"waits for {question}"),
         asyncio.create_task(_gone(request)),
         asyncio.create_task(here.closing.wait()),
     ]
@@ -150,7 +152,7 @@ async def _gone(request: Request) -> None:
 
 
 @router.get("/tools", summary="The tools a persona may see")
-async def tools(here: Here, who: Anyone, persona: Annotated[str, Query()] = "") -> Json:
+async def tools(here: HereServer, who: Anyone, persona: Annotated[str, Query()] = "") -> Json:
     """With schemas, effects, and what policy says before arguments are known."""
     seen = here.gate.tools(await persona_of(here, who, persona))
     return Json({"tools": [spec.as_dict() for spec in seen]})
