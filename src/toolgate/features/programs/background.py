@@ -31,7 +31,7 @@ async def submit(jobs: Jobs, context: Context, given: Mapping[str, Any]) -> Ran:
         ident=_job(context),
     )  # fmt: skip
     return Ran(
-        stdout="", stderr="", exit_code=None, limit=None, output=None, outputs=[], files=[], requests=[],
+        stdout="", stderr="", exit_code=None, limit=None, signal=None, output=None, outputs=[], files=[], requests=[],
         proposal=None, warnings=[], duration_ms=0.0, memory=0, job_id=job,
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from toolgate.core.errors import BlockedContent, CallError, Code
 from toolgate.features.programs.arguments import MARGIN, Wanted
 from toolgate.features.programs.leaving import save
 from toolgate.features.programs.proposing import proposed
-from toolgate.features.programs.results import Ran, ended, ran, stopped
+from toolgate.features.programs.results import Ran, ran, signal_of, stopped
 from toolgate.features.programs.services import Means
 from toolgate.features.programs.viewing import Seen, look_over, view_of
 from toolgate.sandbox.job import Altered, Job, Left, Outcome
@@ -39,8 +39,9 @@ async def run_program(means: Means, wanted: Wanted, context: Context) -> Ran:
         outcome = replace(outcome, limit="requests")
     found = await _found(means, wanted, context, outcome)
     await _trace(means, wanted, context, found)
-    if ended(outcome):
-        raise stopped(outcome, wanted.language, job.limits.wall_s, found)
+    failure = stopped(outcome, wanted.language, job.limits.wall_s, found)
+    if failure is not None:
+        raise failure
     if seen is not None and outcome.delta:
         await _propose(means, context, seen, outcome.delta, found)
     return found
@@ -62,21 +63,21 @@ async def _job(means: Means, wanted: Wanted, tool: str) -> tuple[Job, Seen | Non
 
 
 async def _found(means: Means, wanted: Wanted, context: Context, outcome: Outcome) -> Ran:
-    warnings = means.advise(wanted.language, wanted.code)
+    warnings, killed = means.advise(wanted.language, wanted.code), signal_of(outcome, wanted.language)
     given = {name: text.encode() for name, text in (wanted.files or {}).items()}
     left = [each for each in outcome.left if given.get(each.path) != each.content]
     if not left:
-        return ran(outcome, [], warnings)
+        return ran(outcome, killed, [], warnings)
     if not means.may_save(context.persona):
         refused = f"{len(left)} files were not saved: {context.persona} has no scratch mount"
-        return ran(outcome, [], [*warnings, refused])
+        return ran(outcome, killed, [], [*warnings, refused])
     # what is saved is read by others later, when nobody knows any more what the program was given
     # in a thread: it may be megabytes of what takes longest, and others want to be served meanwhile
     clean = await asyncio.to_thread(_clean, means, left)
     if len(clean) < len(left):
         warnings.append(f"{len(left) - len(clean)} files were not saved: their names hold a secret")
     kept, why = await save(means.files, context.call_id, clean)
-    return ran(outcome, kept, [*warnings, *why])
+    return ran(outcome, killed, kept, [*warnings, *why])
 
 
 def _clean(means: Means, left: Sequence[Left]) -> list[Left]:
