@@ -20,7 +20,6 @@ from toolgate.faces.http import login, problems
 from toolgate.faces.http.api import calls, consent, control, health, record, stream
 from toolgate.faces.http.guard import Guard
 from toolgate.faces.http.site import ServerSite
-from toolgate.faces.local_features import features_of
 from toolgate.feature import Feature, load
 from toolgate.kits.web.answers import Json
 from toolgate.kits.web.auth import Routes, anyone, human, persona_by_token
@@ -51,7 +50,7 @@ def create_app(
     app.state.site = site
     problems.install(app)
     app.include_router(health.public, prefix="/api/v1")
-    routes = api(features_of(gate))
+    routes = api(_features(gate))
     app.include_router(routes, prefix="/api/v1")
     if console:
         _include_console(app, site, routes)
@@ -64,6 +63,10 @@ OWN: Routes = (
     (calls.router, anyone), (record.router, anyone), (stream.router, anyone), (health.router, anyone),
     (consent.router, human), (control.router, human),
 )  # fmt: skip
+
+
+def _features(gate: Gate) -> list[Feature]:
+    return [context.feature for context in gate.features.values()]
 
 
 def api(features: Iterable[Feature]) -> APIRouter:
@@ -87,7 +90,7 @@ def _include_console(app: FastAPI, site: ServerSite, routes: APIRouter) -> None:
     app.include_router(login.router)
     app.include_router(assets.router)
     app.include_router(login.inside, prefix=site.base, dependencies=guarded)
-    console = Console(site, features_of(site.gate))
+    console = Console(site, _features(site.gate))
     app.include_router(router(console), prefix=site.base, dependencies=guarded, include_in_schema=False)
     app.include_router(routes, prefix=f"{site.base}/api/v1", dependencies=guarded, include_in_schema=False)
     app.include_router(no_such_page(console), prefix=site.base, dependencies=guarded, include_in_schema=False)

@@ -1,1 +1,24 @@
-"""Other MCP servers behind the gate. Their SDK is imported only when a server is needed."""
+"""Servers: other MCP servers behind the gate. Their SDK is imported only when one is needed."""
+
+from __future__ import annotations
+
+from toolgate.feature import Feature, Page
+
+FEATURE = Feature(
+    name="servers",
+    summary="MCP servers behind the gate",
+    sections={"servers": "toolgate.features.servers.config:ServersSection"},
+    opens="toolgate.features.servers.wiring:open_servers",
+    opens_early=True,
+    holds="toolgate.features.servers.filepins:held",
+    human_tools=("servers.approve",),
+    pages=(
+        Page(
+            "/servers",
+            "Servers",
+            "toolgate.features.servers.pages:add",
+            "M3 4h14v5H3zM3 11h14v5H3zM6 6.500h.01M6 13.500h.01",
+        ),
+    ),
+    docs="docs/servers.md",
+)
