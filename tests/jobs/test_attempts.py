@@ -14,8 +14,8 @@ from gates import FixedClock
 from toolgate import Gate
 from toolgate.core.event import Started, Unknown
 from toolgate.features.jobs.attempt import Attempt, Outcome, Slots, Step
+from toolgate.features.jobs.gate_port import GatePort
 from toolgate.features.jobs.job import Spec
-from toolgate.features.jobs.wiring import GateHands
 from toolgate.ledger.claims import claim_of
 from toolgate.ledger.ledger import View, Work
 
@@ -33,7 +33,7 @@ class Bench:
 
     def attempt(self, tool: str, **args: Any) -> Attempt:
         spec = Spec("call", call(tool, **args), "ada")
-        return Attempt(GateHands(self.gate), Step("j_1", spec, 1, tool, args), self._tell, Slots(1))
+        return Attempt(GatePort(self.gate), Step("j_1", spec, 1, tool, args), self._tell, Slots(1))
 
     async def make(self, tool: str, **args: Any) -> Outcome:
         return await asyncio.wait_for(self.attempt(tool, **args).make(), 60)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from toolgate import Context
-from toolgate.features.programs.arguments import Wanted
+from toolgate.features.programs.arguments import ProgramRequest
 from toolgate.features.programs.previews import preview
 from toolgate.testing import Approve, Refuse
 
@@ -190,7 +190,7 @@ async def test_a_human_sees_the_program_and_what_it_may_reach(root: Path) -> Non
         assert "for at most 5 s, in the sandbox" in first
         assert second[0] == "run rm -rf 'a b'"
         assert "it may reach the host example.com by GET" in second
-        with_secret = preview(Wanted.of("shell", {"argv": ["true"], "secrets": ["TOKEN"]}), [])
+        with_secret = preview(ProgramRequest.of("shell", {"argv": ["true"], "secrets": ["TOKEN"]}), [])
         assert "it may reach the secret TOKEN" in with_secret
 
 

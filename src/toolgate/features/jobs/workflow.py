@@ -15,7 +15,7 @@ from dbos import DBOS
 
 from toolgate.core.errors import CallError
 from toolgate.features.jobs.attempt import Attempt, Outcome, Slots, Step, Tell, problem
-from toolgate.features.jobs.gate_port import Hands
+from toolgate.features.jobs.gate_port import GatePort
 from toolgate.features.jobs.job import RETRIED, Spec
 from toolgate.features.jobs.kinds import Kind
 
@@ -34,10 +34,10 @@ Bridge = Callable[[Callable[[], Awaitable[Outcome]]], Awaitable[Outcome]]
 
 class Course:
     def __init__(
-        self, ident: str, spec: Spec, hands: Hands, tell: Tell, slots: Slots, bridge: Bridge
+        self, ident: str, spec: Spec, gate: GatePort, tell: Tell, slots: Slots, bridge: Bridge
     ) -> None:
         self._ident, self._spec = ident, spec
-        self._hands, self._tell, self._slots, self._bridge = hands, tell, slots, bridge
+        self._gate, self._tell, self._slots, self._bridge = gate, tell, slots, bridge
         self._calls = 0
         self._last = ""
         self._ends: float | None = None
@@ -84,7 +84,7 @@ class Course:
             left = None if self._ends is None else self._ends - time.time()
             deadline = None if left is None else asyncio.get_running_loop().time() + left
             step = Step(self._ident, self._spec, number, tool, args, attempt, deadline)
-            return await Attempt(self._hands, step, self._tell, self._slots).make()
+            return await Attempt(self._gate, step, self._tell, self._slots).make()
 
         return await self._bridge(make)
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, NotFound, RateLimited
-from toolgate.features.programs.results import Ran
+from toolgate.features.programs.results import ProgramResult
 
 if TYPE_CHECKING:
     from toolgate.features.jobs.jobs import Jobs
@@ -18,7 +18,7 @@ MOST_OPEN = 32
 """Jobs that one persona may have waiting or running: what is submitted is kept, and others want to be run too."""
 
 
-async def submit(jobs: Jobs, context: Context, given: Mapping[str, Any]) -> Ran:
+async def submit(jobs: Jobs, context: Context, given: Mapping[str, Any]) -> ProgramResult:
     """The job makes the same call in the foreground, which passes the gate then: policy, consent, limits, ledger."""
     args = {name: _plain(value) for name, value in given.items() if value is not None}
     try:
@@ -30,7 +30,7 @@ async def submit(jobs: Jobs, context: Context, given: Mapping[str, Any]) -> Ran:
         "call", {"tool": context.tool, "args": args}, context.persona, context.conversation, reason=context.reason,
         ident=_job(context),
     )  # fmt: skip
-    return Ran(
+    return ProgramResult(
         stdout="", stderr="", exit_code=None, limit=None, signal=None, output=None, outputs=[], files=[], requests=[],
         proposal=None, warnings=[], duration_ms=0.0, memory=0, job_id=job,
     )  # fmt: skip

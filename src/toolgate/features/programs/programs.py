@@ -19,21 +19,22 @@ from toolgate.features.programs.arguments import (
     Milliseconds,
     Names,
     Packages,
+    ProgramRequest,
     Project,
     Reach,
     Seconds,
     Stdin,
     Texts,
-    Wanted,
     effects_of,
     shell_effects_of,
 )
 from toolgate.features.programs.background import submit, submitted
 from toolgate.features.programs.previews import preview
-from toolgate.features.programs.results import Ran, in_words
+from toolgate.features.programs.results import ProgramResult, in_words
 from toolgate.features.programs.running import run_program
-from toolgate.features.programs.services import Means
+from toolgate.features.programs.services import ProgramServices
 from toolgate.sandbox.job import Language
+from toolgate.secrets.advice import advise
 
 _SAYS = {
     "python": "Run a Python program in the sandbox: no network, no files and no secrets unless asked for. "
@@ -51,28 +52,28 @@ Argv = Annotated[
 Script = Annotated[str, Field(max_length=1 << 20, description="A script for `/bin/sh`, instead of `argv`.")]
 
 
-def toolset(means: Means) -> list[Tool]:
-    return [_python(means), _javascript(means), _shell(means)]
+def toolset(services: ProgramServices) -> list[Tool]:
+    return [_python(services), _javascript(services), _shell(services)]
 
 
-def shared(means: Means, language: Language) -> dict[str, Any]:
+def shared(services: ProgramServices, language: Language) -> dict[str, Any]:
     """What the tools of every language have in common."""
 
     def show(**given: Any) -> str:
-        wanted = Wanted.of(language, given)
+        wanted = ProgramRequest.of(language, given)
         # nobody is asked about what would be refused anyway
-        means.known(wanted.grant.secrets)
+        services.check_secrets(wanted.grant.secrets)
         if wanted.packages:
-            means.packages(wanted.packages)
-        shown = preview(wanted, means.advise(wanted.language, wanted.code))
+            services.packages(wanted.packages)
+        shown = preview(wanted, advise(wanted.language, wanted.code))
         return shown + _LATER if given.get("background") else shown
 
     async def reconcile(context: Context, background: bool = False, **given: Any) -> tuple[str, str]:
         """What a program does within the walls is gone with it. Only what it may have told a host, or a secret it may
         have used, outlives it, and nobody can tell whether it came to that: then the outcome stays unknown."""
         if background:
-            return await submitted(means.jobs(), context)
-        if Wanted.of(language, given).closed:
+            return await submitted(services.jobs, context)
+        if ProgramRequest.of(language, given).closed:
             return "not", "it had no way out of the sandbox, and what it did there ended with it"
         return "unknown", "it could reach the network or use secrets before it ended"
 
@@ -83,7 +84,7 @@ def shared(means: Means, language: Language) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _python(means: Means) -> Tool:
+def _python(services: ProgramServices) -> Tool:
     async def run(
         context: Context,
         code: Code,
@@ -96,17 +97,17 @@ def _python(means: Means) -> Tool:
         files: Texts = None,
         packages: Packages = None,
         background: Background = False,
-    ) -> Ran:
+    ) -> ProgramResult:
         given = {"code": code, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms, "network": network,
                  "secrets": secrets, "project": project, "files": files, "packages": packages}  # fmt: skip
         if background:
-            return await submit(means.jobs(), context, given)
-        return await run_program(means, Wanted.of("python", given), context)
+            return await submit(services.jobs, context, given)
+        return await run_program(services, ProgramRequest.of("python", given), context)
 
-    return _made(means, "python", "medium", run)
+    return _made(services, "python", "medium", run)
 
 
-def _javascript(means: Means) -> Tool:
+def _javascript(services: ProgramServices) -> Tool:
     async def run(
         context: Context,
         code: Code,
@@ -118,17 +119,17 @@ def _javascript(means: Means) -> Tool:
         project: Project = "none",
         files: Texts = None,
         background: Background = False,
-    ) -> Ran:
+    ) -> ProgramResult:
         given = {"code": code, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms, "network": network,
                  "secrets": secrets, "project": project, "files": files}  # fmt: skip
         if background:
-            return await submit(means.jobs(), context, given)
-        return await run_program(means, Wanted.of("javascript", given), context)
+            return await submit(services.jobs, context, given)
+        return await run_program(services, ProgramRequest.of("javascript", given), context)
 
-    return _made(means, "javascript", "medium", run)
+    return _made(services, "javascript", "medium", run)
 
 
-def _shell(means: Means) -> Tool:
+def _shell(services: ProgramServices) -> Tool:
     async def run(
         context: Context,
         argv: Argv = None,
@@ -142,19 +143,19 @@ def _shell(means: Means) -> Tool:
         files: Texts = None,
         packages: Packages = None,
         background: Background = False,
-    ) -> Ran:
+    ) -> ProgramResult:
         given = {"argv": argv, "script": script, "stdin": stdin, "timeout": timeout, "timeout_ms": timeout_ms,
                  "network": network, "secrets": secrets, "project": project, "files": files,
                  "packages": packages}  # fmt: skip
         if background:
-            return await submit(means.jobs(), context, given)
-        return await run_program(means, Wanted.of("shell", given), context)
+            return await submit(services.jobs, context, given)
+        return await run_program(services, ProgramRequest.of("shell", given), context)
 
-    return _made(means, "shell", "high", run)
+    return _made(services, "shell", "high", run)
 
 
-def _made(means: Means, language: Language, risk: Risk, run: Handler) -> Tool:
-    options = shared(means, language)
+def _made(services: ProgramServices, language: Language, risk: Risk, run: Handler) -> Tool:
+    options = shared(services, language)
     if language == "shell":
         options["effects_of"] = shell_effects_of
     aliases = (f"code/execute/{language}",)

@@ -17,7 +17,7 @@ from toolgate.core.errors import CallError, Failed, TimedOut, TooLarge
 from toolgate.sandbox.job import Language, Limit, Outcome
 
 
-class Kept(TypedDict):
+class OutputFile(TypedDict):
     """A file that the program left in its work directory."""
 
     name: str
@@ -27,7 +27,7 @@ class Kept(TypedDict):
     hash: str
 
 
-class Ran(TypedDict):
+class ProgramResult(TypedDict):
     stdout: str
     stderr: str
     exit_code: int | None
@@ -38,7 +38,7 @@ class Ran(TypedDict):
     output: Any
     """The last value that it gave to `output(...)`."""
     outputs: list[Any]
-    files: list[Kept]
+    files: list[OutputFile]
     requests: list[dict[str, Any]]
     proposal: dict[str, Any] | None
     """What it changed in its view of the project, and what became of that."""
@@ -95,9 +95,11 @@ def signal_of(outcome: Outcome, language: Language) -> signal.Signals | None:
     return signal.Signals(number) if number in set(signal.Signals) else None
 
 
-def ran(outcome: Outcome, killed: signal.Signals | None, files: list[Kept], warnings: Sequence[str]) -> Ran:
+def ran(
+    outcome: Outcome, killed: signal.Signals | None, files: list[OutputFile], warnings: Sequence[str]
+) -> ProgramResult:
     outputs = list(outcome.outputs)
-    return Ran(
+    return ProgramResult(
         stdout=_text(outcome.stdout), stderr=_text(outcome.stderr), exit_code=outcome.exit_code,
         limit=outcome.limit, signal=killed.name if killed else None, output=outputs[-1] if outputs else None, outputs=outputs, files=files,
         requests=[asdict(request) for request in outcome.requests], proposal=None,
@@ -106,7 +108,7 @@ def ran(outcome: Outcome, killed: signal.Signals | None, files: list[Kept], warn
     )  # fmt: skip
 
 
-def stopped(outcome: Outcome, language: Language, seconds: float, found: Ran) -> CallError | None:
+def stopped(outcome: Outcome, language: Language, seconds: float, found: ProgramResult) -> CallError | None:
     """Why it failed, where a limit or a signal ended it. One that met a limit and came to its own good end has not."""
     killed = signal_of(outcome, language)
     if outcome.limit is not None and outcome.exit_code != 0:
