@@ -109,7 +109,7 @@ class Connection(H11Protocol):
 
 class Joined:
     """A transport that sends the head of an answer together with what follows at once. uvicorn writes them one after the
-    other, and each sending lets go of Python's lock, which a busy server waits for longer than it sends."""
+    other, and each sending lets go of Python's lock and has to get it again."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
