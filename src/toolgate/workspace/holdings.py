@@ -45,21 +45,17 @@ Sizes = Mapping[str, int]
 class Holdings:
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._alone = threading.Lock()
-        self._opened: sqlite3.Connection | None = None
-        self._place: tuple[int, int] | None = None
+        self._writer, self._reader = _Connection(file), _Connection(file)
+        """Two, so that whoever only looks, on the event loop, does not wait for who writes."""
 
     def close(self) -> None:
-        with self._alone:
-            if self._opened is not None:
-                self._opened.close()
-                self._opened = None
+        self._writer.close()
+        self._reader.close()
 
     @contextmanager
     def writing(self) -> Iterator[Accounts]:
         """All of it or nothing, and nobody else meanwhile."""
-        with self._alone, self._said():
-            database = self._open()
+        with self._writer.taken() as database:
             database.execute("BEGIN IMMEDIATE")
             try:
                 accounts = Accounts(database)
@@ -73,43 +69,64 @@ class Holdings:
 
     @contextmanager
     def reading(self) -> Iterator[Accounts]:
-        with self._alone, self._said():
-            yield Accounts(self._open())
+        with self._reader.taken() as database:
+            yield Accounts(database)
 
     def place(self) -> tuple[int, int] | None:
         """Which file it is; another one knows nothing of what was counted."""
-        try:
-            status = os.stat(self._file)
-        except FileNotFoundError:
-            return None
-        return status.st_dev, status.st_ino
+        return _place(self._file)
+
+
+class _Connection:
+    """Opened when it is first needed, and again where the file was taken away."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._alone = threading.Lock()
+        self._opened: sqlite3.Connection | None = None
+        self._place: tuple[int, int] | None = None
+
+    def close(self) -> None:
+        with self._alone:
+            self._close()
 
     @contextmanager
-    def _said(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            if self._opened is not None:  # whoever mends the file need not open the gate again
-                self._opened.close()
-                self._opened = None
-            full = "the disk is full" if "full" in str(error) else str(error)
-            raise Unavailable(
-                f"the accounts of what is kept for undo cannot be used: {full}",
-                f"free some space, or move {self._file} away if it is damaged: it is made anew, and what is kept stays",
-                certain=True,
-            ) from error
+    def taken(self) -> Iterator[sqlite3.Connection]:
+        with self._alone:
+            try:
+                yield self._open()
+            except sqlite3.Error as error:
+                self._close()  # whoever mends the file need not open the gate again
+                full = "the disk is full" if "full" in str(error) else str(error)
+                raise Unavailable(
+                    f"the accounts of what is kept for undo cannot be used: {full}",
+                    f"free some space, or move {self._file} away if it is damaged: it is made anew, and what is kept stays",
+                    certain=True,
+                ) from error
 
-    def _open(self) -> sqlite3.Connection:
-        if self._opened is not None and self._place != self.place():  # it was taken away
+    def _close(self) -> None:
+        if self._opened is not None:
             self._opened.close()
             self._opened = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._place != _place(self._file):  # it was taken away
+            self._close()
         if self._opened is None:
             os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
             made = sqlite3.connect(self._file, BUSY_S, isolation_level=None, check_same_thread=False)
             # A power cut may cost the last entries, never their consistency; the images themselves are synced.
             made.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; {_SCHEMA}")
-            self._opened, self._place = made, self.place()
+            self._opened, self._place = made, _place(self._file)
         return self._opened
+
+
+def _place(file: Path) -> tuple[int, int] | None:
+    try:
+        status = os.stat(file)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 class Accounts:
