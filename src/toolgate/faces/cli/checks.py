@@ -27,7 +27,7 @@ from toolgate.faces.cli.serverwords import server_findings
 from toolgate.gate.overdue import still_runs
 from toolgate.jobs.place import installed
 from toolgate.ledger.chain import check_head, running_of
-from toolgate.ledger.state import standing_of
+from toolgate.ledger.standing import standing_of
 from toolgate.policy.examples import run_examples
 from toolgate.policy.facts import facts_from
 from toolgate.record import Record
