@@ -9,6 +9,7 @@ a forged approval stops the gate instead of opening it.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from operator import methodcaller
 from typing import Any, TypeVar
 
 from toolgate.core.clock import SECOND, Clock, SystemClock
@@ -41,6 +42,7 @@ from toolgate.storage.port import (
 )
 
 T = TypeVar("T")
+_text = methodcaller("text")
 _MAYBE = attachments.ROW_BYTES // 4
 """Characters that a row always has room for: most are far shorter, and nothing more is asked about them."""
 SKEW = 60 * SECOND
@@ -170,7 +172,7 @@ class Ledger:
         view = View(state, now, claims)
         try:
             work.value = work.decide(view)
-            texts: list[Any] = view.texts()
+            texts: list[Any] = list(map(_text, view.events)) if view.made is None else view.texts(view.made)
             for index, text in enumerate(texts):
                 event = view.events[index]
                 if (len(text) > _MAYBE or type(event) is Asked) and type(text) is str:

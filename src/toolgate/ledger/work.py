@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import methodcaller
 from typing import Any, Generic, TypeVar
 
 from toolgate.core.event import Event
@@ -13,7 +12,6 @@ from toolgate.storage.attachments import Attachment
 from toolgate.storage.port import Job, Row
 
 T = TypeVar("T")
-_text = methodcaller("text")
 Refs = Callable[[State, int], Iterable[str]]
 
 
@@ -44,11 +42,9 @@ class View:
         if made is not None:
             self.made = event, made
 
-    def texts(self) -> list[str | Shortened]:
-        """What is made of each."""
-        if self.made is None:
-            return list(map(_text, self.events))
-        known, made = self.made
+    def texts(self, ready: tuple[Event, Shortened]) -> list[str | Shortened]:
+        """What is made of each, where one is there already."""
+        known, made = ready
         return [made if event is known else event.text() for event in self.events]
 
 
