@@ -138,17 +138,25 @@ class Accounts:
         self._spent: dict[tuple[str, int], int] = {(persona, rank): size for persona, rank, size in rows}
         """A row for each persona and rank: few enough to be read at once."""
         self._altered: set[tuple[str, int]] = set()
+        self._owned: dict[tuple[str, str], list[int]] = {}
+        """What was read or written of `owned`: nobody else changes it meanwhile."""
 
     def flush(self) -> None:
         rows = [(*key, self._spent[key]) for key in self._altered]
         self._database.executemany("INSERT OR REPLACE INTO spent VALUES (?, ?, ?)", rows)
 
     def add(self, ident: str, persona: str, rank: int, at: int, until: int, sizes: Sizes) -> None:
-        self.remove(ident)
-        self._do("INSERT INTO holders VALUES (?, ?, ?, ?, ?)", ident, persona, rank, at, until)
+        holder = (ident, persona, rank, at, until)
+        if (
+            self._database.execute("INSERT OR IGNORE INTO holders VALUES (?, ?, ?, ?, ?)", holder).rowcount
+            != 1
+        ):
+            self.remove(ident)
+            self._do("INSERT INTO holders VALUES (?, ?, ?, ?, ?)", *holder)
         self._spend(persona, rank, ENTRY)
+        held = [(ident, digest, size) for digest, size in sizes.items()]
+        self._database.executemany("INSERT INTO held VALUES (?, ?, ?)", held)
         for digest, size in sizes.items():
-            self._do("INSERT INTO held VALUES (?, ?, ?)", ident, digest, size)
             self._count(digest, persona, size, rank, 1)
 
     def remove(self, ident: str) -> list[str]:
@@ -221,10 +229,11 @@ class Accounts:
         return int(found[0]), int(found[1] or 0)
 
     def _count(self, digest: str, persona: str, size: int, rank: int, by: int) -> None:
-        held = self._held(digest, persona)
+        held = list(self._held(digest, persona))
         before = _highest(held)
         held[rank] += by
         after = _highest(held)
+        self._owned[digest, persona] = held
         if after < 0:
             self._do("DELETE FROM owned WHERE hash = ? AND persona = ?", digest, persona)
         else:
@@ -237,8 +246,11 @@ class Accounts:
 
     def _held(self, digest: str, persona: str) -> list[int]:
         """By how many holders of each rank."""
-        found = self._row("SELECT n0, n1, n2, n3 FROM owned WHERE hash = ? AND persona = ?", digest, persona)
-        return list(found or (0, 0, 0, 0))
+        known = self._owned.get((digest, persona))
+        if known is None:
+            sql = "SELECT n0, n1, n2, n3 FROM owned WHERE hash = ? AND persona = ?"
+            known = self._owned[digest, persona] = list(self._row(sql, digest, persona) or (0, 0, 0, 0))
+        return known
 
     def _spend(self, persona: str, rank: int, size: int) -> None:
         if rank >= 0:
