@@ -34,7 +34,7 @@ from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger import export, stats
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.checkpoint import Checkpoint
-from toolgate.ledger.ledger import Work
+from toolgate.ledger.ledger import Work, no_question
 from toolgate.ledger.resolve import ResolveWork
 from toolgate.ledger.rotate import rotate
 from toolgate.ledger.state import Grant
@@ -170,7 +170,7 @@ class Gate(GateReads):
     async def check_ready(self) -> None:
         """Raises where no call can be made: the policy cannot be read, or the ledger."""
         self._policy.current()
-        await self.services.ledger.look(lambda state, now: None)
+        await self.services.ledger.look(lambda state, now: None, no_question)
 
     async def refused(self, what: str, persona: str = "") -> None:
         """A face refused something before it was a call. The ledger keeps it, floods counted."""
@@ -363,7 +363,8 @@ class Gate(GateReads):
         ledger = self.services.ledger
         head = await ledger.backend.head()
         live, open_questions = await ledger.look(
-            lambda state, now: (len(state.live), sum(q.state == "open" for q in state.questions.values()))
+            lambda state, now: (len(state.live), sum(q.state == "open" for q in state.questions.values())),
+            no_question,
         )
         return {
             "backend": ledger.backend.name,

@@ -15,6 +15,7 @@ from toolgate.core.ports import Question
 from toolgate.gate.flow import Services
 from toolgate.gate.redact import shown_diff
 from toolgate.ledger.chain import fault_of
+from toolgate.ledger.ledger import no_question
 from toolgate.ledger.state import State
 from toolgate.project.record import Record
 from toolgate.storage.port import Row
@@ -39,7 +40,7 @@ class GateReads:
 
     async def paused(self) -> dict[str, str]:
         """Who is paused, and why; everybody is the empty name."""
-        return await self.services.ledger.look(lambda state, now: dict(state.paused))
+        return await self.services.ledger.look(lambda state, now: dict(state.paused), no_question)
 
     # --- the record ---------------------------------------------------------------------------------------
 
@@ -58,7 +59,7 @@ class GateReads:
 
     async def standing(self) -> set[int]:
         """The events of questions that are open, of calls that run, and of outcomes in doubt."""
-        return await self.services.ledger.look(_standing)
+        return await self.services.ledger.look(_standing, no_question)
 
     def fault(self, row: Row, *, sealed: bool = True) -> str:
         """What is wrong with a row by itself, with `sealed` its seal too; empty if nothing is."""
