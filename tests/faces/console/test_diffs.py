@@ -172,4 +172,7 @@ def test_what_a_call_wants_is_said_in_plain_words() -> None:
     assert deed("fs.write", parsed(change("src/a.py", None, "y\n"))) == "create src/a.py"
     both = parsed(change("src/x/a.py", "x\n", "y\n"), change("src/b.py", "x\n", None))
     assert deed("fs.patch", both) == "change 2 files in src/"
+    apart = parsed(*(change(name, "x\n", "y\n") for name in ("a.py", "b.py", "src/c.py", "src/d.py")))
+    assert deed("fs.apply", apart[:2]) == "change a.py and b.py"
+    assert deed("fs.apply", apart) == "change a.py, b.py and 2 more"
     assert deed("mail.send", []) == "call mail.send"

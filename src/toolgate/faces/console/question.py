@@ -158,9 +158,10 @@ def deed(tool: str, files: Sequence[FileDiff]) -> str:
     if len(real) == 1:
         return f"{word} {real[0].path}" + ("/" if real[0].kind == "directory" else "")
     shared = _shared([file.path for file in real])
-    if len(real) == 2 and not shared:
-        return f"{word} {real[0].path} and {real[1].path}"
-    return f"{word} {plural(len(real), 'file')}" + (f" in {shared}/" if shared else "")
+    if shared:
+        return f"{word} {plural(len(real), 'file')} in {shared}/"
+    rest = f", {real[1].path} and {len(real) - 2} more" if len(real) > 2 else f" and {real[1].path}"
+    return f"{word} {real[0].path}{rest}"
 
 
 def _shared(paths: Sequence[str]) -> str:
