@@ -28,7 +28,7 @@ from toolgate.core.errors import (
     UnknownTool,
 )
 from toolgate.features.jobs.job import Retry
-from toolgate.features.jobs.kinds import Kind
+from toolgate.features.jobs.kinds import JobKind
 from toolgate.storage.port import Filter
 
 from .world import CONFIG, World, call, in_state, lines, opened, until
@@ -146,7 +146,7 @@ async def test_a_plugin_may_bring_a_kind_of_its_own(world: World) -> None:
         return await calls.call("w.look", {"x": first})
 
     async with opened(world, None) as gate, gate.jobs.running():
-        gate.jobs.kinds["twice"] = Kind(run, lambda args: ())
+        gate.jobs.kinds["twice"] = JobKind(run, lambda args: ())
         job = await gate.jobs.wait(await gate.jobs.submit("twice", {"x": "it"}, "ada"))
         assert (job.state, job.result, job.spec.what) == ("done", "saw saw it", "twice")
 

@@ -31,7 +31,7 @@ _DEEDS = {"create": "created", "modify": "changed", "delete": "deleted"}
 
 
 @dataclass(frozen=True)
-class Artifact:
+class ArtifactLine:
     path: str
     deed: str
     before: str
@@ -77,7 +77,7 @@ class Life:
     files: list[FileView]
     plain: list[Markup]
     cut: int
-    artifacts: list[Artifact]
+    artifacts: list[ArtifactLine]
     findings: list[Mapping[str, Any]]
     undoable: bool
     undone_by: int
@@ -136,14 +136,14 @@ async def life(gate: Gate, ident: str, painter: Painter, *, whole: bool = False)
     )  # fmt: skip
 
 
-def artifact(entry: Mapping[str, Any]) -> Artifact:
+def artifact(entry: Mapping[str, Any]) -> ArtifactLine:
     """From an entry of a Change's manifest, whose keys are recorded in the order of the alphabet."""
     op, size = str(entry.get("op", "")), entry.get("size")
     facts = [("size", f"{size:,} bytes")] if isinstance(size, int) else []
     modes = [_mode(entry.get(name)) for name in ("before_mode", "after_mode")]
     if modes[0] != modes[1]:
         facts.append(("mode", " → ".join(mode for mode in modes if mode)))
-    return Artifact(
+    return ArtifactLine(
         str(entry.get("path", "")).removeprefix("project:"), _DEEDS.get(op, op),
         str(entry.get("before") or _NO_FILE), str(entry.get("after") or _NO_FILE), facts,
     )  # fmt: skip

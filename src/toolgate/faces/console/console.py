@@ -24,10 +24,9 @@ from toolgate.facade import Gate
 from toolgate.faces import diffs
 from toolgate.faces.console.diff_view import Painter, drawn
 from toolgate.faces.console.markup import draw
-from toolgate.faces.console.pages import theme
 from toolgate.faces.console.question import deed
-from toolgate.faces.console.reading import Reading
-from toolgate.faces.console.templates import environment
+from toolgate.faces.console.reading import ReadingProgress
+from toolgate.faces.console.templates import environment, theme
 from toolgate.feature import Feature, Page
 from toolgate.kits.web.answers import STATUS
 from toolgate.kits.web.auth import Identity, shown_by
@@ -110,7 +109,7 @@ class Console:
         self.gate = site.gate
         self.painter = Painter()
         self.verified = Verified()
-        self.reading = Reading()
+        self.reading = ReadingProgress()
         self.templates = environment(_templates_of(self.brought))
         self.nav = (*_OWN_PAGES, *(_entry(page) for _, page in self.brought if page.title))
         self._titles: dict[str, str] = {}

@@ -108,7 +108,7 @@ async def view(question: Question, painter: Painter, *, whole: bool = False) -> 
     parsed = await apart(diffs.parse, question.preview) if question.preview else []
     plain = question.preview.split("\n") if question.preview and not parsed else []
     arguments = await _arguments(
-        question, painter, bool(parsed), Room(AT_ONCE, ROOM) if not whole else Room()
+        question, painter, bool(parsed), ArgumentRoom(AT_ONCE, ROOM) if not whole else ArgumentRoom()
     )
     total = sum(file.size for file in parsed) + len(plain)
     shown = parsed if whole else first(parsed, AT_ONCE, ROOM)
@@ -188,7 +188,7 @@ def _mounts(question: Question, files: Sequence[FileDiff]) -> list[str]:
 
 
 @dataclass
-class Room:
+class ArgumentRoom:
     """What is left for arguments, line by line and in characters of HTML; without bounds for "show all"."""
 
     lines: float = math.inf
@@ -200,7 +200,9 @@ class Room:
         return self.lines >= 0 and self.chars >= 0
 
 
-async def _arguments(question: Question, painter: Painter, has_diff: bool, room: Room) -> list[Argument]:
+async def _arguments(
+    question: Question, painter: Painter, has_diff: bool, room: ArgumentRoom
+) -> list[Argument]:
     """The short ones first get their room: a long one must not hide them."""
     given = question.args
     order = sorted(given, key=lambda name: pieces.extent(given[name]).chars)
@@ -209,7 +211,7 @@ async def _arguments(question: Question, painter: Painter, has_diff: bool, room:
 
 
 async def _argument(
-    question: Question, name: str, value: Any, painter: Painter, has_diff: bool, room: Room
+    question: Question, name: str, value: Any, painter: Painter, has_diff: bool, room: ArgumentRoom
 ) -> Argument:
     if isinstance(value, str) and has_diff and name in question.repeats and pieces.is_long(value):
         return Argument(name, told=f"{len(value):,} characters, shown as the change")
@@ -221,7 +223,7 @@ async def _argument(
     return await apart(_plain_argument, name, value, room)
 
 
-def _plain_argument(name: str, value: Any, room: Room) -> Argument:
+def _plain_argument(name: str, value: Any, room: ArgumentRoom) -> Argument:
     """Cut by lines and by characters: a line of a megabyte counts for what it is."""
     if pieces.extent(value).chars <= SHORT and not isinstance(value, Mapping):
         if isinstance(value, list) and value and all(isinstance(item, str) for item in value):

@@ -28,7 +28,7 @@ class Leaf:
     total: int
 
 
-class Reading:
+class ReadingProgress:
     """How far each session has read each question, from its beginning on without a gap."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
 Labels = tuple[tuple[str, str], ...]
 
 
-class Counts:
+class MetricCounts:
     """Told of every committed row, from the thread that committed it."""
 
     def __init__(self, gate: Gate) -> None:

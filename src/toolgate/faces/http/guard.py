@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolgate.core.errors import CallError, Code
-from toolgate.faces.http.connection import KEY, RATE, Connection
+from toolgate.faces.http.connection import KEY, RATE, HttpConnection
 from toolgate.faces.http.site import ServerSite
 from toolgate.kits.web.answers import SAFE, problem, problem_of
 from toolgate.kits.web.auth import shown_by
@@ -68,7 +68,7 @@ class Guard:
 
     def _no_place(self, scope: Scope, who: str) -> Response | None:
         connection = scope.get(KEY)
-        if not who or not isinstance(connection, Connection):
+        if not who or not isinstance(connection, HttpConnection):
             return None
         try:
             connection.belongs_to(who)

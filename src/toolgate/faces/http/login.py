@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from toolgate.core.errors import NotAllowed
 from toolgate.core.names import HUMAN
-from toolgate.faces.console.pages import login_page
+from toolgate.faces.console.templates import login_page
 from toolgate.kits.web.answers import Unauthenticated
 from toolgate.kits.web.auth import Human, by_token, form
 from toolgate.kits.web.sessions import COOKIE, LIFETIME

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from toolgate.core.errors import Code, ToolgateError
-from toolgate.faces.console.pages import login_page, lost_page
+from toolgate.faces.console.templates import login_page, lost_page
 from toolgate.kits.web.answers import Unauthenticated, problem, problem_of
 
 log = logging.getLogger("toolgate.http")

@@ -29,7 +29,7 @@ Tell = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class JobStep:
     """A call of a job, by its number."""
 
     job: str
@@ -66,8 +66,8 @@ class Slots:
         self._free.release()
 
 
-class Attempt:
-    def __init__(self, gate: GatePort, step: Step, tell: Tell, slots: Slots) -> None:
+class CallAttempt:
+    def __init__(self, gate: GatePort, step: JobStep, tell: Tell, slots: Slots) -> None:
         self._gate, self._step, self._tell, self._slots = gate, step, tell, slots
         self._news: tuple[float, str] | None = None
 

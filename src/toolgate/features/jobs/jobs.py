@@ -15,9 +15,9 @@ from toolgate.core.errors import Conflict, InvalidArgs, NotFound, Unavailable
 from toolgate.features.jobs.config import JobsSpec
 from toolgate.features.jobs.gate_port import GatePort
 from toolgate.features.jobs.job import Job, Retry, Schedule, Spec
-from toolgate.features.jobs.kinds import BUILT_IN, Kind
+from toolgate.features.jobs.kinds import BUILT_IN, JobKind
 from toolgate.features.jobs.lock import lock_of, taken
-from toolgate.features.jobs.place import Place, from_engine, need_engine
+from toolgate.features.jobs.place import JobsPlace, from_engine, need_engine
 from toolgate.features.jobs.store import JobStore
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
@@ -30,10 +30,10 @@ log = logging.getLogger("toolgate.jobs")
 class Jobs:
     """Costs nothing until it is used: the engine is imported with the first job."""
 
-    def __init__(self, place: Place | None, gate: GatePort, spec: JobsSpec | None = None) -> None:
+    def __init__(self, place: JobsPlace | None, gate: GatePort, spec: JobsSpec | None = None) -> None:
         self._place, self._gate, self._spec = place, gate, spec or JobsSpec()
         self._made: JobStore | None = None
-        self.kinds: dict[str, Kind] = dict(BUILT_IN)
+        self.kinds: dict[str, JobKind] = dict(BUILT_IN)
         """What a job can be; a plugin may add its own."""
 
     @property
@@ -200,6 +200,3 @@ class Jobs:
             return await asyncio.to_thread(ask, store)
         except Exception as error:
             raise from_engine(error, store.place) from error
-
-
-__all__ = ["Job", "Jobs", "Kind", "Retry", "Schedule"]

@@ -16,7 +16,7 @@ from toolgate.features.jobs.attempt import Outcome, Slots
 from toolgate.features.jobs.config import JobsSpec
 from toolgate.features.jobs.gate_port import GatePort
 from toolgate.features.jobs.job import Spec
-from toolgate.features.jobs.kinds import Kind
+from toolgate.features.jobs.kinds import JobKind
 from toolgate.features.jobs.place import SCHEMA
 from toolgate.features.jobs.store import APP, VERSION, JobStore
 
@@ -36,7 +36,7 @@ log = logging.getLogger("toolgate.jobs")
 
 
 class Runner:
-    def __init__(self, store: JobStore, gate: GatePort, kinds: Mapping[str, Kind], spec: JobsSpec) -> None:
+    def __init__(self, store: JobStore, gate: GatePort, kinds: Mapping[str, JobKind], spec: JobsSpec) -> None:
         self._store, self._gate, self._kinds = store, gate, kinds
         self._keep_days = spec.keep_days
         self._slots = Slots(spec.concurrency)
@@ -109,7 +109,7 @@ class Runner:
 
     async def _carry(self, ident: str, spec: dict[str, Any]) -> dict[str, Any]:
         """On DBOS's loop."""
-        from toolgate.features.jobs.workflow import Course
+        from toolgate.features.jobs.workflow import JobRun
 
         async def tell(news: Mapping[str, Any]) -> None:
             await asyncio.to_thread(self._store.tell, ident, news)
@@ -118,7 +118,7 @@ class Runner:
             log.error("the job %s was not put there by a gate of this project; it is not run", ident)
             return {"state": "failed", "error": FORGED}
         told = Spec.read(spec)
-        course = Course(ident, told, self._gate, tell, self._slots, self._bridge)
+        course = JobRun(ident, told, self._gate, tell, self._slots, self._bridge)
         ended = await course.run(self._kinds.get(told.kind))
         await tell(
             {"end": ended["state"], "call": ended.get("call", "")}

@@ -17,9 +17,8 @@ from urllib.parse import quote
 
 from toolgate.core.canonical import canonical
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound, TooLarge
-from toolgate.features.jobs.engine_log import take_over
 from toolgate.features.jobs.job import Job, Schedule, Spec, State
-from toolgate.features.jobs.place import SCHEMA, Place, need_engine
+from toolgate.features.jobs.place import SCHEMA, JobsPlace, need_engine, take_over_log
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -43,7 +42,7 @@ _DONE = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
 
 
 class JobStore:
-    def __init__(self, place: Place, seal: Seal, max_bytes: int) -> None:
+    def __init__(self, place: JobsPlace, seal: Seal, max_bytes: int) -> None:
         self.place, self.max_bytes = place, max_bytes
         self._seal = seal
         self._opening = threading.Lock()
@@ -68,7 +67,7 @@ class JobStore:
     def make(self) -> DBOSClient:
         """The client; the tables are made if they are not there."""
         need_engine()
-        take_over()
+        take_over_log()
         with self._opening:
             if not self._ready:
                 self.place.create()
@@ -85,7 +84,7 @@ class JobStore:
             if not self.place.dsn and not self.place.exists():
                 return None
             need_engine()
-            take_over()
+            take_over_log()
             self._engine = self._engine or self.place.connect()
             if not self.place.exists(self._engine):
                 return None

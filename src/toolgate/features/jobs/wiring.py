@@ -5,7 +5,7 @@ from __future__ import annotations
 from toolgate.feature import FeatureContext
 from toolgate.features.jobs.gate_port import GatePort
 from toolgate.features.jobs.jobs import Jobs
-from toolgate.features.jobs.place import Place
+from toolgate.features.jobs.place import JobsPlace
 from toolgate.storage.sqlite import SqliteBackend
 
 
@@ -14,9 +14,9 @@ def open_jobs(context: FeatureContext) -> Jobs:
     gate, spec = context.gate, context.config
     backend = gate.services.ledger.backend
     dsn = getattr(backend, "dsn", "")
-    place = Place(dsn=dsn) if dsn else None
+    place = JobsPlace(dsn=dsn) if dsn else None
     if isinstance(backend, SqliteBackend):
-        place = Place(backend.path.parent)
+        place = JobsPlace(backend.path.parent)
     jobs = Jobs(place, GatePort(gate), spec)
     context.stack.push_async_callback(jobs.close)
     return jobs

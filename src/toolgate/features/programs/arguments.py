@@ -16,7 +16,7 @@ from toolgate.core.paths import MountPath
 from toolgate.features.programs.network_access import NetworkGrant
 from toolgate.sandbox.job import Language
 
-SECONDS = 30.0
+DEFAULT_SECONDS = 30.0
 MOST_SECONDS = 300.0
 """Longer work is for jobs."""
 MARGIN = 5.0
@@ -89,7 +89,7 @@ class ProgramRequest:
     code: str = ""
     argv: tuple[str, ...] = ()
     stdin: str = ""
-    seconds: float = SECONDS
+    seconds: float = DEFAULT_SECONDS
     grant: NetworkGrant = field(default_factory=NetworkGrant)
     project: Literal["none", "read", "overlay"] = "none"
     files: Mapping[str, str] | None = None
@@ -103,7 +103,7 @@ class ProgramRequest:
         hosts, methods = (network.hosts, network.methods) if isinstance(network, Network) else (network, ())
         return cls(
             language, given.get("code") or given.get("script") or "", tuple(given.get("argv") or ()),
-            given.get("stdin") or "", given.get("timeout", SECONDS) if milliseconds is None else milliseconds / 1000,
+            given.get("stdin") or "", given.get("timeout", DEFAULT_SECONDS) if milliseconds is None else milliseconds / 1000,
             NetworkGrant(tuple(hosts), tuple(method.upper() for method in methods), tuple(given.get("secrets") or ())),
             given.get("project", "none"), given.get("files"), tuple(given.get("packages") or ()),
         )  # fmt: skip

@@ -40,7 +40,7 @@ About = Annotated[str, Field(max_length=64 << 10, description="For `generate`: w
 _STATES = {"started": "running", "committed": "done", "failed": "failed", "unknown": "unknown"}
 
 
-class Answer(TypedDict):
+class CodeAnswer(TypedDict):
     success: bool
     result: Any
     """The last `output(...)`, else what was printed; of a status, the state."""
@@ -80,14 +80,14 @@ def toolset(services: ProgramServices) -> list[Tool]:
         language: Script = "javascript",
         timeout_ms: Time = 30_000,
         script: Stored = None,
-    ) -> Answer:
+    ) -> CodeAnswer:
         """Run code in the sandbox, without network, secrets or files: an ES module, or Python."""
         given = {"code": code, "language": language, "timeout_ms": timeout_ms, "script": script}
         wanted = await wanted_of(given, context)
         services.check_owner_allows(context, language, wanted.code, given)
         return _answer(await run_program(services, wanted, context), context)
 
-    async def status(context: Context, job_id: Ident) -> Answer:
+    async def status(context: Context, job_id: Ident) -> CodeAnswer:
         """How a run stands, by the `job_id` that it gave."""
         return await _status(services, context, job_id)
 
@@ -101,7 +101,7 @@ def toolset(services: ProgramServices) -> list[Tool]:
         timeout_ms: Time = 30_000,
         script: Stored = None,
         job_id: Ident = "",
-    ) -> Answer:
+    ) -> CodeAnswer:
         """Run code (`execute`), or ask how a run stands (`status`). Writing code (`generate`) is not there yet."""
         if action == "generate":
             raise Unavailable(
@@ -147,25 +147,25 @@ def _reconcile(**given: Any) -> tuple[str, str]:
     return "not", "it had no way out of the sandbox, and what it did there ended with it"
 
 
-def _answer(found: ProgramResult, context: Context) -> Answer:
+def _answer(found: ProgramResult, context: Context) -> CodeAnswer:
     good = found["exit_code"] == 0
     result = found["output"] if found["outputs"] else found["stdout"]
     said = found["stderr"].strip() or f"it ended with exit code {found['exit_code']}"
-    return Answer(success=good, result=result, error=None if good else said, job_id=context.call_id)
+    return CodeAnswer(success=good, result=result, error=None if good else said, job_id=context.call_id)
 
 
-async def _status(services: ProgramServices, context: Context, job_id: str) -> Answer:
+async def _status(services: ProgramServices, context: Context, job_id: str) -> CodeAnswer:
     """Whoever started it may ask; to others it does not exist."""
     if job_id.startswith("j_"):
         job = (await services.jobs.get(job_id, context.persona)).shown()
-        return Answer(success=job["error"] is None, result=job, error=_told(job["error"]), job_id=job_id)
+        return CodeAnswer(success=job["error"] is None, result=job, error=_told(job["error"]), job_id=job_id)
     rows = await services.ledger.backend.rows(Filter(call=job_id)) if job_id else []
     states = [_STATES[row.kind] for row in rows if row.kind in _STATES and row.persona == context.persona]
     if not states:
         raise NotFound(f"there is no run {job_id!r}", "use the `job_id` of a result", certain=True)
     state = states[-1]
     error = None if state in ("running", "done") else f"it is {state}"
-    return Answer(success=error is None, result={"state": state}, error=error, job_id=job_id)
+    return CodeAnswer(success=error is None, result={"state": state}, error=error, job_id=job_id)
 
 
 def _told(error: Any) -> str | None:

@@ -17,7 +17,7 @@ from toolgate.features.programs.output_files import save
 from toolgate.features.programs.proposing import proposed
 from toolgate.features.programs.results import ProgramResult, ran, signal_of, stopped
 from toolgate.features.programs.services import ProgramServices
-from toolgate.features.programs.viewing import Seen, look_over, view_of
+from toolgate.features.programs.viewing import ProjectSeen, look_over, view_of
 from toolgate.sandbox.job import Altered, Job, Left, Outcome
 from toolgate.secrets.advice import advise
 
@@ -48,7 +48,9 @@ async def run_program(services: ProgramServices, wanted: ProgramRequest, context
     return found
 
 
-async def _job(services: ProgramServices, wanted: ProgramRequest, tool: str) -> tuple[Job, Seen | None]:
+async def _job(
+    services: ProgramServices, wanted: ProgramRequest, tool: str
+) -> tuple[Job, ProjectSeen | None]:
     seconds = min(wanted.seconds, max(services.longest_s(tool) - MARGIN, 1.0))
     seen = view = None
     if wanted.project != "none":
@@ -129,7 +131,11 @@ def _check_no_secrets(services: ProgramServices, change: Change) -> None:
 
 
 async def _propose(
-    services: ProgramServices, context: Context, seen: Seen, delta: tuple[Altered, ...], found: ProgramResult
+    services: ProgramServices,
+    context: Context,
+    seen: ProjectSeen,
+    delta: tuple[Altered, ...],
+    found: ProgramResult,
 ) -> None:
     """Kept now, and put to the gate by the call that follows; what cannot be proposed is said instead."""
     told: dict[str, Any] = {

@@ -19,7 +19,7 @@ from starlette.types import Scope
 from toolgate.core.errors import CallError, NotAllowed, TooLarge, ToolgateError
 from toolgate.core.names import HUMAN
 from toolgate.kits.web.answers import SAFE, Unauthenticated
-from toolgate.kits.web.sessions import COOKIE, Session, digest
+from toolgate.kits.web.sessions import COOKIE, ConsoleSession, digest
 from toolgate.kits.web.site import Site, site_of
 
 MAX_FORM = 256 << 10
@@ -32,7 +32,7 @@ _HOW = "send `Authorization: Bearer TOKEN`; `toolgate token` prints the human's,
 class Identity:
     name: str
     """`human`, or the persona's name."""
-    session: Session | None = None
+    session: ConsoleSession | None = None
     token: str = ""
     """The hash of the token that was shown; a long connection ends when it is replaced."""
 
@@ -138,7 +138,7 @@ def _personas(site: Site) -> frozenset[str]:
         return frozenset(site.gate.config.personas)
 
 
-async def csrf(request: Request, session: Session) -> None:
+async def csrf(request: Request, session: ConsoleSession) -> None:
     """A page of somebody else can make a browser send the cookie, but cannot know this word."""
     said = request.headers.get(CSRF_HEADER, "") or (await form(request)).get(CSRF_FIELD, "")
     if not hmac.compare_digest(said.encode(), session.csrf.encode()):

@@ -26,7 +26,7 @@ KNOWN_ADDRESSES = 1000
 
 
 @dataclass
-class Session:
+class ConsoleSession:
     id: str
     csrf: str
     token: str
@@ -35,21 +35,23 @@ class Session:
     seen: float
 
 
-class Sessions:
+class ConsoleSessions:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, ConsoleSession] = {}
 
-    def begin(self, token: str) -> Session:
+    def begin(self, token: str) -> ConsoleSession:
         self._sweep()
         while len(self._open) >= MOST_SESSIONS:  # the oldest goes; whoever has the token can log in again
             del self._open[min(self._open, key=lambda each: self._open[each].seen)]
         now = self._clock()
-        session = Session(secrets.token_urlsafe(32), secrets.token_urlsafe(32), digest(token), now, now)
+        session = ConsoleSession(
+            secrets.token_urlsafe(32), secrets.token_urlsafe(32), digest(token), now, now
+        )
         self._open[_key(session.id)] = session
         return session
 
-    def find(self, ident: str, token: str) -> Session | None:
+    def find(self, ident: str, token: str) -> ConsoleSession | None:
         """The session of this cookie, if it is alive and `token` is still the human's."""
         session = self._open.get(_key(ident)) if ident else None
         if session is None:
@@ -63,7 +65,7 @@ class Sessions:
     def end(self, ident: str) -> None:
         self._open.pop(_key(ident), None)
 
-    def _alive(self, session: Session) -> bool:
+    def _alive(self, session: ConsoleSession) -> bool:
         now = self._clock()
         return now - session.made < LIFETIME and now - session.seen < IDLE
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 
 from toolgate.core.display import visible
-from toolgate.kits.web.sessions import Sessions, Throttle
+from toolgate.kits.web.sessions import ConsoleSessions, Throttle
 from toolgate.kits.web.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Site:
     address: str = ""
     """Where a human opens the console, without a token."""
     base: str = field(default_factory=secret_path)
-    sessions: Sessions = field(default_factory=Sessions)
+    sessions: ConsoleSessions = field(default_factory=ConsoleSessions)
     throttle: Throttle = field(default_factory=Throttle)
 
     def shown(self, path: str) -> str:

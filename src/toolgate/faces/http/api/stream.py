@@ -54,7 +54,7 @@ async def stream(
     wanted = Filter(persona=who.only or persona, kinds=kinds_of(kind), limit=BATCH)
     feed = Feed(here, who, wanted, await _start(here, after, last_event_id))
     headers = {"X-Accel-Buffering": "no"}  # a proxy that collects would keep questions from their human
-    return _Counted(feed, headers)
+    return _CountedStream(feed, headers)
 
 
 async def _start(here: ServerSite, after: int | None, last: str) -> int:
@@ -115,7 +115,7 @@ class Feed:
                 task.cancel()
 
 
-class _Counted(StreamingResponse):
+class _CountedStream(StreamingResponse):
     """Holds one of its owner's places while it is sent, and none before: a response that is never sent would keep it."""
 
     def __init__(self, feed: Feed, headers: dict[str, str]) -> None:
