@@ -156,9 +156,9 @@ class Gate(GateReads):
         seen = [(tool, said) for tool, said in self.outlook(who) if said.verdict != "deny" and tool.listed]
         return ToolSpecs.of(seen, partial(self.calls, persona=who))
 
-    def outlook(self, persona: str) -> list[tuple[Tool, Decision]]:
-        """Every tool, also what this persona may not see, with what policy says before arguments are known."""
-        return [(tool, self.policy.outlook(persona, tool)) for tool in self.services.registry]
+    def outlook(self, persona: str, *tools: Tool) -> list[tuple[Tool, Decision]]:
+        """What policy says of these tools, or of all of them, before arguments are known."""
+        return [(tool, self.policy.outlook(persona, tool)) for tool in tools or self.services.registry]
 
     def tool(self, name: str) -> Tool | None:
         """The tool of exactly this name; an alias leads to none."""

@@ -110,7 +110,7 @@ def add(pages: APIRouter, console: Console) -> None:
                 explanation = await explained(gate, name, args, chosen)
             except CallError as error:
                 trouble = error
-        everybody = [(each, line(found, gate.policy.outlook(each, found))) for each in _personas(console)]
+        everybody = [(each, line(*gate.outlook(each, found)[0])) for each in _personas(console)]
         return await console.page(
             request, who, "tool.html", tool=found, everybody=everybody, chosen=chosen, args=args,
             explanation=explanation, trouble=trouble, meanings=MEANINGS,
