@@ -7,15 +7,24 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import needs
+import sampling
 from faces.cli.driving import Terminal
 from lacking import judge
 from servers.postgres import Server, running_postgres
 
 # The same cases in every run, so that a change is judged by what it changed; TOOLGATE_EXPLORE=1 looks for new ones.
 # Without a deadline for each case: how long one takes says more about the machine than about us.
-settings.register_profile("same", derandomize=True, database=None, deadline=None)
+settings.register_profile(
+    "same", derandomize=True, database=None, deadline=None, max_examples=sampling.fewer(100, 25)
+)
 settings.register_profile("explore", derandomize=False, deadline=None)
 settings.load_profile("explore" if os.environ.get("TOOLGATE_EXPLORE") else "same")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for plugin in (needs, sampling):
+        config.pluginmanager.register(plugin)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -37,6 +46,14 @@ def own_state_dir(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
     monkeypatch.setenv("TOOLGATE_STATE_DIR", str(directory))
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     return directory
+
+
+@pytest.fixture(autouse=True)
+def says_what_it_needs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test may ask for the server while it runs; without its marker it would run where there is none."""
+    yield
+    if "postgres_server" in request.fixturenames:
+        assert request.node.get_closest_marker("postgres"), "mark it with pytest.mark.postgres"
 
 
 @pytest.fixture(scope="session")
