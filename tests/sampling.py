@@ -1,7 +1,7 @@
 """Samples of the large batteries. A seed chooses which cases run; the run prints it, and so does every failure.
 
-`@pytest.mark.sample(3)` runs three of a test's cases; `sample(1, each="name")` one for each value of the parameter `name`.
-`sampled` and `fewer` do the same inside a test. With TOOLGATE_ALL everything runs, and what is named by `::` always does.
+`@pytest.mark.sample(3)` runs three of a test's cases; `sample(1, over="mode")` runs one mode of those that differ in the
+parameter `mode` alone. `sampled` and `fewer` do the same inside a test. With TOOLGATE_ALL everything runs, and what is named by `::` always does.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def cases(session: pytest.Session, test: str) -> list[dict[str, Any]]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "sample(most, each=()): a battery of which `make test` runs a sample")
+    config.addinivalue_line(
+        "markers", "sample(most, over=None): a battery of which `make test` runs a sample"
+    )
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -81,21 +83,18 @@ def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
         if mark is not None:
             groups.setdefault(_group(item, mark), []).append(item)
     gone: list[pytest.Item] = []
-    for key, members in groups.items():
+    for members in groups.values():
         mark = members[0].get_closest_marker("sample")
         assert mark is not None
-        kept = set(sampled(members, mark.args[0], " ".join(key)))
+        kept = set(sampled(members, mark.args[0], members[0].nodeid))  # the same name in every worker
         gone += [case for case in members if case not in kept]
     return gone
 
 
 def _group(item: pytest.Item, mark: pytest.Mark) -> tuple[str, ...]:
-    each = mark.kwargs.get("each", ())
-    parameters = item.callspec.params  # type: ignore[attr-defined]
-    names = (each,) if isinstance(each, str) else each
-    return (item.nodeid.split("[")[0], *(_said(parameters[name]) for name in names))
-
-
-def _said(value: object) -> str:
-    """The same in every worker, where the address of a function is not."""
-    return getattr(value, "__name__", None) or repr(value)
+    """What is sampled together: all cases of a test, or those that have everything else in common."""
+    test = item.nodeid.split("[")[0]
+    over, callspec = mark.kwargs.get("over"), getattr(item, "callspec", None)
+    if over is None or callspec is None:
+        return (test,)
+    return (test, *(f"{name}={value!r}" for name, value in callspec.params.items() if name != over))

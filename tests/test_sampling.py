@@ -22,7 +22,7 @@ def b(): pass
 @pytest.mark.parametrize("n", range(40))
 def test_many(n): assert n < 0
 
-@pytest.mark.sample(1, each="way")
+@pytest.mark.sample(1, over="mode")
 @pytest.mark.parametrize("mode", [1, 2, 3])
 @pytest.mark.parametrize("way", [a, b])
 def test_each(way, mode): assert mode < 0

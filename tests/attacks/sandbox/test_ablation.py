@@ -42,7 +42,7 @@ def both(mode: str, session: pytest.Session) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.sample(1, each="layer")
+@pytest.mark.sample(1, over="one")
 @pytest.mark.parametrize(("layer", "one"), _TRIED)
 def test_only_this_layer_stops_it(layer: str, one: Ablation, request: pytest.FixtureRequest) -> None:
     if layer == "cgroup" and not _in_a_control_group():

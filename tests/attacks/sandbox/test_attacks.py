@@ -35,7 +35,7 @@ def everything(mode: str, session: pytest.Session) -> dict[str, Any]:
     return run(mode, [row["name"] for row in rows if row["mode"] == mode])
 
 
-@pytest.mark.sample(1, each="name")
+@pytest.mark.sample(1, over="mode")
 @pytest.mark.parametrize(("mode", "name"), _ROWS)
 def test_it_is_stopped(mode: str, name: str, request: pytest.FixtureRequest) -> None:
     report = everything(mode, request.session)["attacks"][name]
