@@ -6,7 +6,9 @@ STAMP := $(VENV)/.installed
 NODE := $(VENV)/node
 NODE_STAMP := $(NODE)/.installed
 
-TESTS := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Three for two cores: much of a test is waiting, for a disk or for a program that starts.
+WORKERS ?= 3
+TESTS := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: up test test-all coverage check bench format clean
 .DEFAULT_GOAL := help

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -39,10 +41,24 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays. The collector of garbage need not look through it after each test."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def state_dirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """New ones, by number: `mktemp` would look through all that there are, thousands in the end."""
+    base = tmp_path_factory.mktemp("state")
+    return (base / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def own_state_dir(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_state_dir(state_dirs: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keys, trust and secrets of the tests live with the test; the real home and keyring are never touched."""
-    directory = tmp_path_factory.mktemp("state")
+    directory = next(state_dirs)
+    directory.mkdir(mode=0o700)
     monkeypatch.setenv("TOOLGATE_STATE_DIR", str(directory))
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     return directory
