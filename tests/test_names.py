@@ -9,8 +9,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "toolgate"
 ROOT_MODULES = 9
-FILES = 575
-LINES = 67_403
+FILES = 581
+LINES = 68_458
 """Ceilings. They are lowered when the tree gets smaller, and raised only with a feature that is new."""
 SEVERAL_MEANINGS = {
     "Allowance": 2,
