@@ -16,9 +16,10 @@ from rich.cells import cell_len
 import toolgate
 from repositories import CONFIG, Repo
 from toolgate.core.result import Result
-from toolgate.faces.cli import rendering, speech
+from toolgate.faces.cli import rendering
 from toolgate.faces.cli.call import show
-from toolgate.faces.cli.ticker import Ticker
+from toolgate.kits.terminal import speech
+from toolgate.kits.terminal.ticker import Ticker
 
 from .driving import Cli
 

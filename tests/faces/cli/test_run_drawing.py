@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from toolgate.faces.cli import rendering, speech
+from toolgate.faces.cli import rendering
+from toolgate.kits.terminal import speech
 
 RAN: dict[str, Any] = {
     "stdout": "one\ntwo\n", "stderr": "oh \x1b[31m\n", "exit_code": 3, "limit": None, "output": 1, "outputs": [1],

@@ -8,8 +8,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 from toolgate import app as composition
 from toolgate.consent import offers
 from toolgate.consent.desk import Desk
@@ -18,46 +16,41 @@ from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.core.ports import Question
 from toolgate.faces import diffs, words
-from toolgate.faces.cli import arguments, complete, idents, options, project, speech
 from toolgate.faces.cli import question as questions
+from toolgate.kits.terminal import arguments, complete, idents, options, project, speech
+from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.workspace.images import Images
 
-app = options.family()
 
-
-@app.command(epilog="Example: toolgate approvals q_01a2b3 approve --grant 3600 --path 'docs/**'")
+@command(epilog="Example: toolgate approvals q_01a2b3 approve --grant 3600 --path 'docs/**'")
 def approvals(
     ident: Annotated[
-        str, typer.Argument(metavar="ID", help="Show this question.", autocompletion=complete.questions)
+        str, Argument(metavar="ID", help="Show this question.", complete=complete.questions)
     ] = "",
-    answer: Annotated[str, typer.Argument(metavar="approve|refuse", help="Answer it.")] = "",
+    answer: Annotated[str, Argument(metavar="approve|refuse", help="Answer it.")] = "",
     reason: options.Reason = "",
-    grant: Annotated[float, typer.Option("--grant", help="Also allow such calls for so many seconds.")] = 0,
+    grant: Annotated[float, Option("--grant", help="Also allow such calls for so many seconds.")] = 0,
     path: Annotated[
         list[str] | None,
-        typer.Option("--path", help="The grant covers paths that match; may be said several times."),
+        Option("--path", help="The grant covers paths that match; may be said several times."),
     ] = None,
-    arg: Annotated[list[str] | None, typer.Option("--arg", "-a", help="The grant needs name=value.")] = None,
+    arg: Annotated[list[str] | None, Option("--arg", "-a", help="The grant needs name=value.")] = None,
     same: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--same",
             help="The grant needs this argument as it is here: code by its hash, network as at most these hosts; `all` for all.",
         ),
     ] = None,
-    uses: Annotated[int, typer.Option("--uses", help="The grant ends after so many uses.", min=0)] = 0,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Keep showing questions as they open and close.")
-    ] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Show all of a question, however long.")] = False,
-    only: Annotated[
-        str, typer.Option("--args", metavar="NAME", help="Show only this argument, all of it.")
-    ] = "",
+    uses: Annotated[int, Option("--uses", help="The grant ends after so many uses.", min=0)] = 0,
+    watch: Annotated[bool, Option("--watch", help="Keep showing questions as they open and close.")] = False,
+    everything: Annotated[bool, Option("--all", help="Show all of a question, however long.")] = False,
+    only: Annotated[str, Option("--args", metavar="NAME", help="Show only this argument, all of it.")] = "",
     file: Annotated[
-        str, typer.Option("--file", metavar="PATH", help="Write what this binary file would hold to stdout.")
+        str, Option("--file", metavar="PATH", help="Write what this binary file would hold to stdout.")
     ] = "",
-    limit: Annotated[int, typer.Option("--limit", help="List at most so many.", min=1, max=1000)] = 50,
-    after: Annotated[int, typer.Option("--after", help="List those asked after this event.", min=0)] = 0,
+    limit: Annotated[int, Option("--limit", help="List at most so many.", min=1, max=1000)] = 50,
+    after: Annotated[int, Option("--after", help="List those asked after this event.", min=0)] = 0,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
@@ -203,10 +196,9 @@ def _print(found: list[Question]) -> None:
         ]
         for question in found
     ]
-    console = speech.out()
-    console.print(speech.table(["question|whole", "age", "persona", "tool", "expires"], rows))
+    speech.put(speech.table(["question|whole", "age", "persona", "tool", "expires"], rows))
     for question in found:
-        console.print(speech.safe(f"{question.id[-6:]}  {questions.sentence(question)}", "dim"))
+        speech.put(speech.safe(f"{question.id[-6:]}  {questions.sentence(question)}", "dim"))
 
 
 def _plain(question: Question) -> dict[str, Any]:

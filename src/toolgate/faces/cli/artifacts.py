@@ -7,21 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from rich.text import Text
-
 from toolgate.core.paths import MountPath
-from toolgate.faces.cli import options, project, speech
 from toolgate.features.files.artifacts import MOST
+from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal.command import Option, command
 
-app = options.family()
 COLUMNS = ["file", "what", "before", "after", "size|right", "now", "events"]
 
 
-@app.command(epilog="Example: toolgate artifacts --conversation refactoring-7")
+@command(epilog="Example: toolgate artifacts --conversation refactoring-7")
 def artifacts(
-    conversation: Annotated[str, typer.Option("--conversation", help="Only of this conversation.")] = "",
-    limit: Annotated[int, typer.Option("-n", "--limit", help="How many files.", min=1, max=MOST)] = 200,
+    conversation: Annotated[str, Option("--conversation", help="Only of this conversation.")] = "",
+    limit: Annotated[int, Option("-n", "--limit", help="How many files.", min=1, max=MOST)] = 200,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
@@ -43,9 +40,10 @@ async def _artifacts(conversation: str, limit: int, root: Path | None) -> None:
         return
     rows = [_row(one) for one in found["artifacts"]]
     if sys.stdout.isatty():
-        speech.out().print(Text("\n").join(map(_lines, rows)))
+        for row in rows:
+            speech.put(_lines(row))
     else:
-        speech.out().print(speech.table(COLUMNS, rows))
+        speech.put(speech.table(COLUMNS, rows))
     if found["more"]:
         speech.note("there are more; see --limit", "")
 
@@ -59,7 +57,7 @@ def _row(one: Mapping[str, Any]) -> list[str]:
     return [name, what, _short(one["before"]), _short(one["after"]), size, one["now"], events]
 
 
-def _lines(row: list[str]) -> Text:
+def _lines(row: list[str]) -> speech.StyledText:
     """The name by itself: beside it nothing would have room at a terminal."""
     name, what, before, after, size, now, events = row
     hashes = f"{before or '-'} → {after or '-'}"

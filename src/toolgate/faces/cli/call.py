@@ -9,18 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from toolgate.core.call import new_id
 from toolgate.core.errors import CallError, Code, InvalidArgs
 from toolgate.core.result import Meta, Result
 from toolgate.facade import Gate
-from toolgate.faces.cli import arguments, failures, options, project, rendering, speech
+from toolgate.faces.cli import rendering
 from toolgate.faces.cli.prompt import Terminal
-from toolgate.faces.cli.ticker import Ticker
+from toolgate.kits.terminal import arguments, failures, options, project, speech
+from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.kits.terminal.ticker import Ticker
 from toolgate.project import config
-
-app = options.family()
 
 
 @dataclass
@@ -35,15 +33,13 @@ class Request:
     more: dict[str, Any] = field(default_factory=dict)
 
 
-@app.command(
-    epilog="""Example: toolgate call fs.write '{"path": "a.md", "content": "hi"}' --persona builder"""
-)
+@command(epilog="""Example: toolgate call fs.write '{"path": "a.md", "content": "hi"}' --persona builder""")
 def call(
     tool: options.ToolName,
-    args: Annotated[str, typer.Argument(metavar="JSON", help="Arguments: JSON, @file, or - for stdin.")] = "",
+    args: Annotated[str, Argument(metavar="JSON", help="Arguments: JSON, @file, or - for stdin.")] = "",
     arg: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--arg",
             "-a",
             help="One argument: name=value, or name=@file for a file's text (name=@@text for @text). Repeatable.",
@@ -52,17 +48,13 @@ def call(
     persona: options.Persona = "",
     root: options.Root = None,
     json: options.Json = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Approve it at this terminal, if it asks.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Approve it at this terminal, if it asks.")] = False,
     no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="Do not wait for an answer: give back pending.")
+        bool, Option("--no-wait", help="Do not wait for an answer: give back pending.")
     ] = False,
-    key: Annotated[
-        str, typer.Option("--key", help="A repeat with the same key gives the stored result.")
-    ] = "",
+    key: Annotated[str, Option("--key", help="A repeat with the same key gives the stored result.")] = "",
     reason: options.Reason = "",
-    conversation: Annotated[
-        str, typer.Option("--conversation", help="Which conversation it is part of.")
-    ] = "",
+    conversation: Annotated[str, Option("--conversation", help="Which conversation it is part of.")] = "",
 ) -> None:
     """Call a tool through the gate.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolgate.faces.cli import options, project, speech
 from toolgate.faces.cli.checks import CHECKS, Finding, Patient
+from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal.command import command
 
-app = options.family()
 _MARKS = {"ok": ("✓", "green"), "warn": ("!", "bold yellow"), "bad": ("✗", "bold red")}
 
 
-@app.command(epilog="Example: toolgate doctor --root ~/code/shop")
+@command(epilog="Example: toolgate doctor --root ~/code/shop")
 def doctor(root: options.Root = None, json: options.Json = False) -> None:
     """Check everything and say how to fix it; exit 1 if something is broken."""
     project.run(_doctor(root))
@@ -43,6 +43,6 @@ def _print(findings: list[Finding]) -> None:
     for finding in findings:
         text = speech.safe(finding.found)
         if finding.fix and finding.state != "ok":
-            text.append("\nfix: ", "bold").append_text(speech.safe(finding.fix))
+            text = text.append("\nfix: ", "bold") + speech.safe(finding.fix)
         made.add_row(speech.safe(*_MARKS[finding.state]), speech.safe(finding.what), text)
-    speech.out().print(made)
+    speech.put(made)

@@ -6,29 +6,22 @@ import json as jsonlib
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from toolgate.core.errors import ConfigError, SetupError
-from toolgate.faces.cli import options, project, speech
 from toolgate.features.servers.clients import servers_in
 from toolgate.features.servers.config import ServerSpec
 from toolgate.features.servers.importing import Imported, converted, is_toolgate
 from toolgate.features.servers.yamledit import block, with_servers
+from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.project import config
 from toolgate.storage import durable
 
-app = options.family()
 
-
-@app.command("import", epilog="Example: toolgate import .mcp.json --dry-run")
+@command(epilog="Example: toolgate import .mcp.json --dry-run")
 def import_(
-    file: Annotated[
-        Path, typer.Argument(help="The client's file: .mcp.json, claude_desktop_config.json, ...")
-    ],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be added; write nothing.")
-    ] = False,
-    only: Annotated[list[str] | None, typer.Option("--only", help="Only this server; repeatable.")] = None,
+    file: Annotated[Path, Argument(help="The client's file: .mcp.json, claude_desktop_config.json, ...")],
+    dry_run: Annotated[bool, Option("--dry-run", help="Show what would be added; write nothing.")] = False,
+    only: Annotated[list[str] | None, Option("--only", help="Only this server; repeatable.")] = None,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:

@@ -8,13 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from toolgate.core.clock import SECOND, span_of
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import InvalidArgs, NotFound, UnknownTool
 from toolgate.facade import Gate
-from toolgate.faces.cli import arguments, failures, idents, options, project, speech
+from toolgate.kits.terminal import arguments, failures, idents, options, project, speech
+from toolgate.kits.terminal.command import Argument, CommandGroup, Option
 from toolgate.policy.examples import run_examples
 from toolgate.policy.facts import facts_from
 from toolgate.policy.globs import tool_glob
@@ -25,7 +24,7 @@ from toolgate.project import config as configuration
 from toolgate.project.config import Config
 from toolgate.storage.port import Filter
 
-app = options.family("Check, test, explain and replay the policy.")
+app = CommandGroup("Check, test, explain and replay the policy.")
 _FIRST = ("asked", "denied", "started")
 _BATCH = 5000
 
@@ -85,7 +84,7 @@ async def _test(root: Path | None) -> int:
         outcomes = run_examples(gate.policy, facts_from(gate.services.registry))
     failed = [outcome.where for outcome in outcomes if not outcome.passed]
     if not speech.finish({"passed": len(outcomes) - len(failed), "failed": failed}, ok=not failed):
-        speech.out().print(speech.safe(render_examples(outcomes), lines=True), end="", soft_wrap=True)
+        speech.put(speech.safe(render_examples(outcomes), lines=True), end="", whole=True)
     return 1 if failed else 0
 
 
@@ -94,8 +93,8 @@ async def _test(root: Path | None) -> int:
 )
 def explain(
     tool: options.ToolName,
-    args: Annotated[str, typer.Argument(metavar="JSON", help="Arguments: JSON, @file, or - for stdin.")] = "",
-    arg: Annotated[list[str] | None, typer.Option("--arg", "-a", help="One argument: name=value.")] = None,
+    args: Annotated[str, Argument(metavar="JSON", help="Arguments: JSON, @file, or - for stdin.")] = "",
+    arg: Annotated[list[str] | None, Option("--arg", "-a", help="One argument: name=value.")] = None,
     persona: options.Persona = "",
     root: options.Root = None,
     json: options.Json = False,
@@ -141,16 +140,16 @@ async def _explain(tool: str, given: arguments.Given, persona: str, root: Path |
         for line in explanation.lines
     ]  # fmt: skip
     if not speech.finish(data | {"lines": lines}):
-        speech.out().print(speech.safe(render_explanation(explanation), lines=True), end="", soft_wrap=True)
+        speech.put(speech.safe(render_explanation(explanation), lines=True), end="", whole=True)
 
 
 @app.command("replay", epilog="Example: toolgate policy replay stricter.yaml --since 2026-01-31")
 def replay_command(
     new: Annotated[
-        Path, typer.Argument(metavar="NEW.yaml", help="The policy to try.", exists=True, dir_okay=False)
+        Path, Argument(metavar="NEW.yaml", help="The policy to try.", exists=True, dir_okay=False)
     ],
     since: Annotated[
-        str, typer.Option("--since", help="Only calls since then: 10m, 2h, or an ISO 8601 time.")
+        str, Option("--since", help="Only calls since then: 10m, 2h, or an ISO 8601 time.")
     ] = "",
     root: options.Root = None,
     json: options.Json = False,
@@ -170,7 +169,7 @@ async def _replay(new: Config, since: int, root: Path | None) -> None:
         for item in found.differences
     ]  # fmt: skip
     if not speech.finish({"totals": dict(found.totals), "differences": differences}):
-        speech.out().print(speech.safe(render_replay(found), lines=True), end="", soft_wrap=True)
+        speech.put(speech.safe(render_replay(found), lines=True), end="", whole=True)
 
 
 async def _recorded(gate: Gate, since: int) -> Any:

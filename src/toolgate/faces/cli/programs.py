@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from toolgate.core.clock import iso
-from toolgate.faces.cli import options, project, speech
+from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.ledger.traces import as_execution
 from toolgate.storage.executions import ExecutionRow
 
-app = options.family()
 CODE, ERROR = 500, 300
 
 
-@app.command(epilog="Example: toolgate failures 3 --conversation talk-17")
+@command(epilog="Example: toolgate failures 3 --conversation talk-17")
 def failures(
-    number: Annotated[int, typer.Argument(metavar="N", help="How many.", min=1, max=1000)] = 5,
-    conversation: Annotated[str, typer.Option("--conversation", help="Only of this conversation.")] = "",
+    number: Annotated[int, Argument(metavar="N", help="How many.", min=1, max=1000)] = 5,
+    conversation: Annotated[str, Option("--conversation", help="Only of this conversation.")] = "",
     persona: options.Persona = "",
     root: options.Root = None,
     json: options.Json = False,

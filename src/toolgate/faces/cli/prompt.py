@@ -18,8 +18,8 @@ from toolgate.core.ports import Question
 from toolgate.facade import Gate
 from toolgate.faces import words
 from toolgate.faces.cli import question as questions
-from toolgate.faces.cli import speech
-from toolgate.faces.cli.keyboard import Keyboard
+from toolgate.kits.terminal import speech
+from toolgate.kits.terminal.keyboard import Keyboard
 from toolgate.ledger.state import parsed
 from toolgate.storage.port import Filter
 

@@ -18,9 +18,9 @@ from toolgate.core.display import visible
 from toolgate.core.lookalikes import decidable
 from toolgate.core.ports import Question
 from toolgate.faces import diffs, pieces
-from toolgate.faces.cli.columns import ENDLESS
-from toolgate.faces.cli.speech import pairs, safe
 from toolgate.faces.words import change_in_words, finding_in_words, lookalikes, secrets_in_words, span
+from toolgate.kits.terminal.columns import ENDLESS
+from toolgate.kits.terminal.speech import pairs, safe
 
 _DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _FOLDED = "   ↪ "
@@ -143,6 +143,10 @@ class Preview:
 
     lines: list[str]
     is_diff: bool
+
+    @property
+    def plain(self) -> str:
+        return "\n".join(f"  {line}" for line in self.lines)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for line in self.lines:

@@ -10,10 +10,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rich.text import Text
-
-from toolgate.faces.cli import speech
-from toolgate.faces.cli.drawings import Line, changes, files, history, programs, search
+from toolgate.faces.cli.drawings import changes, files, history, programs, search
+from toolgate.kits.terminal import speech
+from toolgate.kits.terminal.drawing import Line
 
 Drawing = Callable[[Any, bool], Iterator[Line]]
 CHANGES = ("fs.write", "fs.append", "fs.edit", "fs.save", "fs.ensure_dir", "fs.move", "fs.delete")
@@ -49,9 +48,10 @@ def show(tool: str, data: Any) -> bool:
     except (KeyError, TypeError, AttributeError, ValueError):  # shortened beyond its shape: shown as it is
         return False
     if person:
-        speech.out().print(
-            Text("\n").join(line.for_terminal() for line in lines), soft_wrap=True
-        ) if lines else None
+        if lines:
+            from rich.text import Text
+
+            speech.put(Text("\n").join(line.for_terminal() for line in lines), whole=True)
     else:
         sys.stdout.writelines(line.for_pipe() for line in lines)
     if data.get("truncated") and data.get("next"):

@@ -6,32 +6,28 @@ import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import typer
-
 from toolgate.core.errors import InvalidArgs, NotAllowed, NotFound
 from toolgate.facade import Gate
-from toolgate.faces.cli import failures, options, project, speech
 from toolgate.faces.cli.call import show
-from toolgate.faces.cli.keyboard import forget_typed
 from toolgate.faces.cli.question import preview
 from toolgate.faces.cli.serverwords import ago, in_words
+from toolgate.kits.terminal import failures, options, project, speech
+from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.kits.terminal.keyboard import forget_typed
 
-app = options.family()
 ACTIONS = ("diff", "approve", "restart", "check")
 MOST_FILES = 20
 
 
-@app.command(epilog="Example: toolgate servers approve weather")
+@command(epilog="Example: toolgate servers approve weather")
 def servers(
     action: Annotated[
         str,
-        typer.Argument(metavar="NAME|diff|approve|restart|check", help="A server, or what to do with one."),
+        Argument(metavar="NAME|diff|approve|restart|check", help="A server, or what to do with one."),
     ] = "",
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The server.")] = "",
-    tool: Annotated[
-        list[str] | None, typer.Option("--tool", help="Approve only this one; repeatable.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Approve without being asked.")] = False,
+    name: Annotated[str, Argument(metavar="NAME", help="The server.")] = "",
+    tool: Annotated[list[str] | None, Option("--tool", help="Approve only this one; repeatable.")] = None,
+    yes: Annotated[bool, Option("--yes", help="Approve without being asked.")] = False,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
@@ -85,13 +81,13 @@ async def _list(name: str, root: Any) -> None:
         for one in found
     ]  # fmt: skip
     columns = ["server|whole", "by", "state", "tools|right", "held|right", "last error"]
-    speech.out().print(speech.table(columns, rows))
+    speech.put(speech.table(columns, rows))
 
 
 def _describe(one: Mapping[str, Any]) -> None:
     error = f"{one['last_error']} ({ago(one['last_error_at'])})" if one["last_error"] else "none"
     answered = f"{ago(one['last_ok_at'])}, in {one['latency_ms']:g} ms" if one["last_ok_at"] else "never"
-    speech.out().print(
+    speech.put(
         speech.pairs(
             [
                 ("server", one["name"]), (one["transport"], one["target"]), ("state", in_words(one)),
@@ -118,7 +114,7 @@ def _show(name: str, found: list[dict[str, str]]) -> None:
         speech.say(f"nothing of {name} is held: its tools are what was approved")
     for one in found:
         speech.say(speech.safe(f"{name}.{one['tool']}", "bold") + speech.safe(f": {one['why']}"))
-        speech.out().print(preview(one["diff"]))
+        speech.put(preview(one["diff"]))
         speech.say("")
 
 

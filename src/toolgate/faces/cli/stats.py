@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
-from toolgate.faces.cli import options, project, speech
+from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal.command import Option, command
 from toolgate.ledger.traces import days_of
 
-app = options.family()
 
-
-@app.command(epilog="Example: toolgate stats --period 1week --persona builder")
+@command(epilog="Example: toolgate stats --period 1week --persona builder")
 def stats(
     period: Annotated[
         str,
-        typer.Option("--period", help="1hour, 1day, 1week, 1month or all; with --code any, such as 7days."),
+        Option("--period", help="1hour, 1day, 1week, 1month or all; with --code any, such as 7days."),
     ] = "",
-    code: Annotated[
-        bool, typer.Option("--code", help="The programs that were run, and how they failed.")
-    ] = False,
+    code: Annotated[bool, Option("--code", help="The programs that were run, and how they failed.")] = False,
     persona: options.Persona = "",
     root: options.Root = None,
     json: options.Json = False,
@@ -71,14 +66,13 @@ async def _stats(period: str, persona: str, root: Any) -> None:
 
 
 def _show(one: dict[str, Any]) -> None:
-    console = speech.out()
     rate = (
         ""
         if one["success_rate"] is None
         else f", {one['success_rate']:.1%} worked, {one['avg_ms']:.1f} ms on average"
     )
-    console.print()
-    console.print(
+    speech.put()
+    speech.put(
         speech.safe(one["persona"] or "(nobody)", "bold")
         + speech.safe(f": {one['calls']} calls{rate}; {one['refused']} refused; ≈{one['tokens']} tokens")
     )
@@ -96,9 +90,9 @@ def _show(one: dict[str, Any]) -> None:
             "refused|right",
             "tokens|right",
         ]
-        console.print(speech.table(names, [["  " + str(row[0]), *row[1:]] for row in rows]))
+        speech.put(speech.table(names, [["  " + str(row[0]), *row[1:]] for row in rows]))
     for entry in one["errors"]:
-        console.print(
+        speech.put(
             speech.safe(
                 f"  {entry['count']} × {entry['tool'] or '(unknown tool)'}: {entry['error']}", "yellow"
             )

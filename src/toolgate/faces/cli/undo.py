@@ -9,18 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from rich.text import Text
-
 from toolgate.core.errors import Code
 from toolgate.core.result import Problem, Result
-from toolgate.faces.cli import failures, idents, options, project, speech
 from toolgate.faces.cli.call import carry
 from toolgate.faces.cli.call import show as show_result
-from toolgate.faces.cli.keyboard import Keyboard
 from toolgate.faces.cli.question import preview as drawn
-
-app = options.family()
+from toolgate.kits.terminal import failures, idents, options, project, speech
+from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.kits.terminal.keyboard import Keyboard
 
 
 @dataclass(frozen=True)
@@ -34,20 +30,20 @@ class Request:
     root: Path | None
 
 
-@app.command(epilog="Example: toolgate undo 42 45   ·   toolgate undo --since 10m --dry-run")
+@command(epilog="Example: toolgate undo 42 45   ·   toolgate undo --since 10m --dry-run")
 def undo(
     events: Annotated[
         list[str] | None,
-        typer.Argument(metavar="EVENT", help="Events or calls: see `toolgate ledger tail`."),
+        Argument(metavar="EVENT", help="Events or calls: see `toolgate ledger tail`."),
     ] = None,
     conversation: Annotated[
-        str, typer.Option("--conversation", help="All that was done in this conversation.")
+        str, Option("--conversation", help="All that was done in this conversation.")
     ] = "",
     since: Annotated[
-        str, typer.Option("--since", help="All since then: 10m, 2h, an ISO 8601 time, or an event.")
+        str, Option("--since", help="All since then: 10m, 2h, an ISO 8601 time, or an event.")
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what it would do.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do it without asking.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show what it would do.")] = False,
     reason: options.Reason = "",
     root: options.Root = None,
     json: options.Json = False,
@@ -75,7 +71,7 @@ async def _undo(request: Request) -> int:
         return show_result(planned)
     if not speech.mode.json:
         for line in page(planned.data):
-            speech.out().print(line)
+            speech.put(line)
     if request.dry_run:
         return _only_shown(planned)
     if not request.yes and not await _confirmed(planned):
@@ -130,13 +126,13 @@ def page(data: Mapping[str, Any]) -> Iterator[Any]:
     ]
     yield speech.table(["  event|right", "time|whole", "persona|whole", "tool|whole", "files|cut"], rows)
     if data["diff"]:
-        yield Text()
+        yield ""
         yield speech.safe("which would do", "bold")
-        yield Text()
+        yield ""
         yield drawn(data["diff"], is_diff=True)
     elif any(one["files"] for one in calls):
         yield speech.safe("which changes no file: they are as they were before", "dim")
-    yield Text()
+    yield ""
     for title, left in (("left alone", data["skipped"]), ("cannot be undone", data["cannot"])):
         for one in left:
             yield speech.safe(f"{title}: ", "yellow") + speech.safe(

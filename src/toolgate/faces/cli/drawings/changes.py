@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from toolgate.faces.cli.drawings import Line, paint
 from toolgate.faces.words import finding_in_words
+from toolgate.kits.terminal.drawing import Line, paint
 
 _STYLES = {"create": "green", "delete": "red"}
 _LISTS = ("findings", "deleted")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from toolgate.faces.cli.drawings import Line, content, paint
+from toolgate.kits.terminal.drawing import Line, content, paint
 
 
 def draw_read(data: Any, person: bool) -> Iterator[Line]:

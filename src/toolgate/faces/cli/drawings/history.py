@@ -8,8 +8,8 @@ from typing import Any
 from rich.text import Text
 
 from toolgate.core.display import legible
-from toolgate.faces.cli import speech
-from toolgate.faces.cli.drawings import Line, content, paint
+from toolgate.kits.terminal import speech
+from toolgate.kits.terminal.drawing import Line, content, paint
 
 _MARKS = {"context": (" ", ""), "addition": ("+", "green"), "deletion": ("-", "red")}
 _HALF, _NUMBER, _MIDDLE = 60, 7, 3

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from toolgate.faces.cli.drawings import Line, content, paint
+from toolgate.kits.terminal.drawing import Line, content, paint
 
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 _STATES = {"applied": "green", "pending": "yellow"}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from toolgate.faces.cli.drawings import Line, content, paint
+from toolgate.kits.terminal.drawing import Line, content, paint
 
 
 def draw_search(data: Any, person: bool) -> Iterator[Line]:

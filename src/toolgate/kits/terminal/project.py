@@ -11,15 +11,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from toolgate import app
 from toolgate.app import Setup
 from toolgate.consent.desk import Desk
 from toolgate.core.errors import NotAllowed, SetupError, ToolgateError
 from toolgate.core.ports import Channel
 from toolgate.facade import Gate
-from toolgate.faces.cli import complete, speech
+from toolgate.kits.terminal import complete, speech
 from toolgate.project import config
 from toolgate.project.record import Record
 
@@ -31,7 +29,7 @@ def run(work: Coroutine[Any, Any, int | None]) -> None:
     """Do it, and end with the exit code it gives."""
     code = asyncio.run(_interruptible(work))
     if code:
-        raise typer.Exit(code)
+        raise SystemExit(code)
 
 
 async def _interruptible(work: Coroutine[Any, Any, int | None]) -> int | None:
