@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
 from toolgate.core.context import NO_TRAIL, Trail
-from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
+from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable, UnknownTool
 from toolgate.core.event import Noted
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
+from toolgate.core.tool import Tool
 from toolgate.feature import FeatureContext, load
 from toolgate.features.files import artifacts, undo_api
 from toolgate.features.files.artifacts import Listed
@@ -38,6 +39,7 @@ from toolgate.ledger.rotate import rotate
 from toolgate.ledger.state import Grant
 from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.policy.explain import Explanation
+from toolgate.policy.facts import FactsFor, facts_from
 from toolgate.policy.policy import Policy
 from toolgate.project import trust, vault_api
 from toolgate.project.config import Config, check_persona
@@ -157,6 +159,25 @@ class Gate:
                 seen.append((tool, decision))
         return ToolSpecs.of(seen, partial(self.calls, persona=who))
 
+    def tool_names(self) -> list[str]:
+        """Of all tools, whoever may use them. Loads none."""
+        return self.services.registry.names()
+
+    async def find_tool(self, name: str, *, ask_servers: bool = False) -> Tool | None:
+        """The tool that a name or alias leads to; with `ask_servers` also one of a server that was not asked yet."""
+        registry = self.services.registry
+        with suppress(CallError):
+            try:
+                return registry.resolve(name)
+            except UnknownTool:
+                if ask_servers and registry.late is not None and await registry.late(name):
+                    return registry.resolve(name)
+        return None
+
+    def facts_alone(self) -> FactsFor:
+        """Makes the facts of a call from its name and arguments alone, for examples and replays."""
+        return facts_from(self.services.registry)
+
     async def explain(
         self, tool: str, args: Mapping[str, Any] | None = None, persona: str | None = None
     ) -> Explanation:
@@ -182,6 +203,10 @@ class Gate:
         return persona or self._policy.config.default_persona or "nobody"
 
     # --- consent ------------------------------------------------------------------------------------------
+
+    async def open_questions(self) -> list[str]:
+        """The ids of the open questions, oldest first."""
+        return await self.services.desk.open_ids()
 
     async def approvals(self) -> list[Question]:
         """Open questions, oldest first."""
@@ -251,6 +276,10 @@ class Gate:
 
     async def remove_secret(self, name: str, *, by: str = "", channel: str = "library") -> None:
         await vault_api.remove(self, name, by or whoami(), channel)
+
+    def redact(self, value: Any) -> Any:
+        """The value without the vault's secrets, in whatever form."""
+        return self.services.redactor.redact(value)
 
     # --- other servers ------------------------------------------------------------------------------------
 
@@ -337,6 +366,19 @@ class Gate:
         if ledger.keys.source == "memory":
             raise Unavailable("this ledger's key is kept in memory only", "there is nothing to rotate")
         return await rotate(ledger, Path(ledger.keys.source), by or whoami())
+
+    async def running(self) -> tuple[set[str], list[Row]]:
+        """The calls that run, and the starts of those that have run for longer than they may."""
+        return await self.services.ledger.look(
+            lambda state, now: (
+                set(state.live),
+                [item.row for item in state.live.values() if not still_runs(self.services, item, now)],
+            )
+        )
+
+    async def unknown_calls(self) -> list[str]:
+        """The calls whose outcome nobody knows, oldest first."""
+        return await self.services.ledger.look(lambda state, now: list(state.doubts))
 
     async def ledger_state(self) -> dict[str, Any]:
         ledger = self.services.ledger

@@ -248,7 +248,10 @@ def load(root: Path) -> Config:
 
 
 def load_from(
-    file: Path, root: Path, mounts: Mapping[str, MountSpec] | None = None, more: tuple[Feature, ...] | None = None
+    file: Path,
+    root: Path,
+    mounts: Mapping[str, MountSpec] | None = None,
+    more: tuple[Feature, ...] | None = None,
 ) -> Config:
     """Read a configuration that will be in force: from a place that no mount can write, neither one of its own nor
     one of those that are open."""
@@ -406,7 +409,9 @@ def validate(data: Any, more: tuple[Feature, ...] | None = None) -> Config:
     return made
 
 
-def _validated(data: Any, document: yamlfile.Document, file: str, more: tuple[Feature, ...] | None = None) -> Config:
+def _validated(
+    data: Any, document: yamlfile.Document, file: str, more: tuple[Feature, ...] | None = None
+) -> Config:
     try:
         return validate(data, more)
     except ValidationError as error:

@@ -6,20 +6,20 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from toolgate import app as composition
-from toolgate.consent import offers
-from toolgate.consent.desk import Desk
-from toolgate.consent.works import Scope, covered
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.core.ports import Question
-from toolgate.faces import diffs, words
-from toolgate.faces.cli import question as questions
+from toolgate.kits import words
 from toolgate.kits.terminal import arguments, complete, idents, options, project, speech
+from toolgate.kits.terminal import question as questions
 from toolgate.kits.terminal.command import Argument, Option, command
-from toolgate.workspace.images import Images
+from toolgate.project import opening
+
+if TYPE_CHECKING:
+    from toolgate.consent.desk import Desk
+    from toolgate.consent.works import Scope
 
 
 @command(epilog="Example: toolgate approvals q_01a2b3 approve --grant 3600 --path 'docs/**'")
@@ -80,6 +80,8 @@ def _scope(
         if paths or named or uses or same:
             raise InvalidArgs("--path, --arg, --same and --uses describe a grant", "add --grant SECONDS")
         return None
+    from toolgate.consent.works import Scope
+
     return Scope(arguments.read("", named or ()).fit(), tuple(paths or ()), seconds=seconds, uses=uses)
 
 
@@ -93,7 +95,7 @@ async def _answer(
 ) -> None:
     # under a broken policy a call can be refused, and not approved
     setup = project.trusted(root) if answer == "approve" else project.recorded(root)
-    async with composition.open_desk(setup) as desk:
+    async with opening.open_desk(setup) as desk:
         ident = await _whole(desk, ident)
         asked = await desk.question(ident) if scope is not None else None
         if scope is not None and asked is not None:
@@ -104,6 +106,8 @@ async def _answer(
     if not speech.finish({"id": ident, "outcome": outcome}):
         speech.say(f"{ident} is {outcome}" + ("; `toolgate grants` shows the grant" if scope else ""))
         if scope is not None and asked is not None and outcome == "approved":
+            from toolgate.consent.works import covered
+
             until = questions.now() + round(scope.seconds * SECOND)
             speech.say(words.grant_in_words(asked.persona, asked.tool, covered(scope, asked.args), until))
         if outcome == "approved":
@@ -111,6 +115,8 @@ async def _answer(
 
 
 def _kept(asked: Question, same: Sequence[str]) -> dict[str, Any]:
+    from toolgate.consent import offers
+
     names = [limit.name for limit in offers.limits(asked)] if "all" in same else same
     return offers.same(asked, names)
 
@@ -141,8 +147,11 @@ async def _show(ident: str, root: Path | None, whole: bool, only: str) -> None:
 
 async def _file(ident: str, root: Path | None, path: str) -> None:
     """Bytes that no question shows line by line, to be looked at with other programs."""
+    from toolgate.kits import diffs
+    from toolgate.workspace.images import Images
+
     setup = project.recorded(root)
-    async with composition.open_desk(setup) as desk:
+    async with opening.open_desk(setup) as desk:
         question = await desk.question(await _whole(desk, ident))
     binary = {
         each.path: each.digest for each in diffs.parse(question.preview if question else "") if each.digest

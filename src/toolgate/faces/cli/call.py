@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,10 +11,10 @@ from toolgate.core.call import new_id
 from toolgate.core.errors import CallError, Code, InvalidArgs
 from toolgate.core.result import Meta, Result
 from toolgate.facade import Gate
-from toolgate.faces.cli import rendering
-from toolgate.faces.cli.prompt import Terminal
 from toolgate.kits.terminal import arguments, failures, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.kits.terminal.prompt import carry
+from toolgate.kits.terminal.results import show
 from toolgate.kits.terminal.ticker import Ticker
 from toolgate.project import config
 
@@ -99,7 +97,7 @@ async def _through_gate(request: Request, given: arguments.Given) -> Result:
     with Ticker() as ticker:
 
         async def make(gate: Gate, wait: bool) -> Result:
-            tool = await arguments.known(gate, request.tool, ask=bool(given.written))
+            tool = await gate.find_tool(request.tool, ask_servers=bool(given.written))
             if wait and tool is not None and tool.follow is not None:
                 # another call follows: a key keeps the first from being made again if that one is put off
                 request.more["key"] = request.more["key"] or new_id("k")
@@ -109,58 +107,3 @@ async def _through_gate(request: Request, given: arguments.Given) -> Result:
             )
 
         return await carry(make, request.root, yes=request.yes, wait=request.wait)
-
-
-Make = Callable[[Gate, bool], Coroutine[Any, Any, Result]]
-
-
-async def carry(make: Make, root: Path | None, *, yes: bool = False, wait: bool = True) -> Result:
-    """Make a call with whoever sits at the terminal to answer it."""
-    terminal = Terminal(sys.stdin.isatty() and sys.stderr.isatty(), yes)
-    async with project.any_gate(root, [terminal]) as gate:
-        terminal.gate = gate
-        return await _or_later(make, gate, terminal) if wait else await make(gate, False)
-
-
-async def _or_later(make: Make, gate: Gate, terminal: Terminal) -> Result:
-    """Wait for the call, unless the human puts it off; then its question stays open and it is pending."""
-    calling = asyncio.create_task(make(gate, True))
-    later = asyncio.create_task(terminal.later.wait())
-    try:
-        await asyncio.wait((calling, later), return_when=asyncio.FIRST_COMPLETED)
-        if calling.done():
-            return await calling
-    finally:
-        for task in (calling, later):
-            task.cancel()
-        await asyncio.gather(calling, later, return_exceptions=True)
-    return await make(gate, False)
-
-
-def show(result: Result, code: int | None = None) -> int:
-    """Print a result; give the exit code."""
-    if speech.mode.json:
-        speech.write_json(result.as_dict())
-    elif result.error is None:
-        if not rendering.show(result.tool, result.data):
-            speech.show(result.data)
-        if result.meta.truncated and not (isinstance(result.data, dict) and result.data.get("truncated")):
-            speech.note("the result was shortened to fit the token budget", "yellow")
-        if speech.mode.verbose or sys.stderr.isatty():
-            _meta(result)
-    else:
-        rendering.show_failed(result.tool, result.data)
-        failures.tell(result.error.code.value, result.error.message, result.error.fix)
-    if result.error is None:
-        return failures.OK
-    return failures.exit_code(result.error.code) if code is None else code
-
-
-def _meta(result: Result) -> None:
-    meta = result.meta
-    parts = [meta.call_id, f"event {meta.event_id}", f"{meta.duration_ms:.1f} ms", f"≈{meta.tokens} tokens"]
-    parts += ["cached"] if meta.cached else []
-    parts += (
-        [f"undo with: toolgate undo {meta.event_id}"] if rendering.to_undo(result.tool, result.data) else []
-    )
-    speech.note(" · ".join(parts))

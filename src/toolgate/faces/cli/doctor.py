@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolgate.faces.cli.checks import CHECKS, Finding, Patient
+from toolgate.faces.cli.checks import CHECKS
+from toolgate.feature import everything, load
 from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal.checkup import Check, Diagnosis, Patient
 from toolgate.kits.terminal.command import command
 
 _MARKS = {"ok": ("✓", "green"), "warn": ("!", "bold yellow"), "bad": ("✗", "bold red")}
@@ -20,7 +22,7 @@ def doctor(root: options.Root = None, json: options.Json = False) -> None:
 async def _doctor(root: Any) -> int:
     patient = Patient(project.locate(root))
     try:
-        findings = [finding for check in CHECKS for finding in await _examine(check, patient)]
+        findings = [finding for check in _checks() for finding in await _examine(check, patient)]
     finally:
         await patient.close()
     broken = any(finding.state == "bad" for finding in findings)
@@ -29,16 +31,22 @@ async def _doctor(root: Any) -> int:
     return 1 if broken else 0
 
 
-async def _examine(check: Any, patient: Patient) -> list[Finding]:
+def _checks() -> list[Check]:
+    """Those of the kernel first: they open the project."""
+    brought = [check for feature in everything() if feature.checks for check in load(feature.checks)]
+    return [*CHECKS, *brought]
+
+
+async def _examine(check: Any, patient: Patient) -> list[Diagnosis]:
     """A check that breaks is a finding, not the end of the examination."""
     try:
         return [finding async for finding in check(patient)]
     except Exception as error:
         fix = getattr(error, "fix", "") or "run `toolgate --debug doctor`"
-        return [Finding("bad", check.__name__.replace("_", " "), str(error), fix)]
+        return [Diagnosis("bad", check.__name__.replace("_", " "), str(error), fix)]
 
 
-def _print(findings: list[Finding]) -> None:
+def _print(findings: list[Diagnosis]) -> None:
     made = speech.table([" |whole", "check|whole", "finding"], [])
     for finding in findings:
         text = speech.safe(finding.found)

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
-from toolgate.faces.words import grant_in_words
 from toolgate.kits.terminal import idents, options, project, speech
 from toolgate.kits.terminal.command import Argument, command
+from toolgate.kits.words import grant_in_words
 from toolgate.ledger.state import Grant
 
 

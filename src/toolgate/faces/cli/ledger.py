@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from toolgate.core.errors import InvalidArgs
-from toolgate.faces.cli import ledger_pages, proof
-from toolgate.faces.cli.policy import moment
+from toolgate.faces.cli import ledger_pages
 from toolgate.kits.terminal import idents, options, project, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
 from toolgate.storage.port import Filter
@@ -30,7 +29,7 @@ def tail(
 ) -> None:
     """Show the newest events, oldest first. With --json and --follow: one event a line."""
     wanted = Filter(
-        persona=persona, tool=tool, kinds=tuple(kind or ()), conversation=conversation, since=moment(since),
+        persona=persona, tool=tool, kinds=tuple(kind or ()), conversation=conversation, since=options.moment(since),
         newest_first=True, limit=count,
     )  # fmt: skip
     project.run(ledger_pages.tail(wanted, follow, root))
@@ -70,6 +69,8 @@ def verify(
     json: options.Json = False,
 ) -> None:
     """Check every event, every seal and every projection. Exit 1 naming the first bad event."""
+    from toolgate.faces.cli import proof
+
     files = checkpoint or []
     project.run(
         proof.verify_file(export, files, public_key, archive or [])
@@ -120,6 +121,8 @@ def checkpoint(
     json: options.Json = False,
 ) -> None:
     """Sign where the ledger ends. Keep it elsewhere: it shows a cut or restored ledger for what it is."""
+    from toolgate.faces.cli import proof
+
     project.run(proof.checkpoint(out, root))
 
 

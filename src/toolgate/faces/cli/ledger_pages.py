@@ -11,10 +11,10 @@ from typing import Any
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.event import BY_KIND
-from toolgate.faces.words import by_whom, cut_in_words
 from toolgate.kits.terminal import idents, project, speech
 from toolgate.kits.terminal.columns import Columns
 from toolgate.kits.terminal.speech import StyledText
+from toolgate.kits.words import by_whom, cut_in_words
 from toolgate.project.record import Record
 from toolgate.storage.port import Filter, Row
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from toolgate import app
-from toolgate.app import Setup
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.names import PERSONA
 from toolgate.kits.terminal import complete, options, project, speech
 from toolgate.kits.terminal.command import Argument, command
+from toolgate.project import opening
 from toolgate.project.config import check_persona
+
+if TYPE_CHECKING:
+    from toolgate.project.opening import Setup
 
 Who = Annotated[str, Argument(help="One persona; without it, everybody.", complete=complete.personas)]
 
@@ -27,7 +29,7 @@ async def _pause(persona: str, reason: str, root: options.Root) -> None:
     setup = project.recorded(root)
     if persona:
         _check(persona, setup)
-    async with app.open_desk(setup) as desk:
+    async with opening.open_desk(setup) as desk:
         await desk.pause(persona, reason=reason)
     if not speech.finish({"persona": persona, "paused": True}):
         speech.say(

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from toolgate.core.clock import SECOND, span_of
 from toolgate.core.decision import Verdict
-from toolgate.core.errors import InvalidArgs, NotFound, UnknownTool
+from toolgate.core.errors import NotFound, UnknownTool
 from toolgate.facade import Gate
 from toolgate.kits.terminal import arguments, failures, idents, options, project, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
 from toolgate.policy.examples import run_examples
-from toolgate.policy.facts import facts_from
 from toolgate.policy.globs import tool_glob
 from toolgate.policy.policy import Policy
 from toolgate.policy.render import render_examples, render_explanation, render_replay
@@ -57,7 +53,7 @@ async def _check(root: Path | None) -> int:
 
 def idle_globs(gate: Gate) -> Iterator[tuple[str, str]]:
     """Globs about tools that do not exist: a misspelling, or a tool that is not installed."""
-    names = [tool.name for tool in gate.services.registry]
+    names = gate.tool_names()
     for where, globs in _tool_globs(gate.policy):
         for glob in globs:
             if not any(map(tool_glob(glob).matches, names)):
@@ -81,7 +77,7 @@ def run_tests(root: options.Root = None, json: options.Json = False) -> None:
 
 async def _test(root: Path | None) -> int:
     async with project.any_gate(root) as gate:
-        outcomes = run_examples(gate.policy, facts_from(gate.services.registry))
+        outcomes = run_examples(gate.policy, gate.facts_alone())
     failed = [outcome.where for outcome in outcomes if not outcome.passed]
     if not speech.finish({"passed": len(outcomes) - len(failed), "failed": failed}, ok=not failed):
         speech.put(speech.safe(render_examples(outcomes), lines=True), end="", whole=True)
@@ -118,7 +114,7 @@ async def _made(gate: Gate, ident: str) -> tuple[str, dict[str, Any], str]:
 
 async def _explain(tool: str, given: arguments.Given, persona: str, root: Path | None) -> None:
     async with project.any_gate(root) as gate:
-        args = given.fit(await arguments.known(gate, tool, ask=bool(given.written)))
+        args = given.fit(await gate.find_tool(tool, ask_servers=bool(given.written)))
         if not args and (tool.startswith("c_") or tool.isdigit()):
             tool, args, persona = await _made(gate, tool)
         try:
@@ -155,13 +151,13 @@ def replay_command(
     json: options.Json = False,
 ) -> None:
     """Run recorded calls against another policy and show what would be decided otherwise."""
-    project.run(_replay(configuration.read(new), moment(since), root))
+    project.run(_replay(configuration.read(new), options.moment(since), root))
 
 
 async def _replay(new: Config, since: int, root: Path | None) -> None:
     async with project.gate(root) as gate:
         calls = [call async for call in _recorded(gate, since)]
-        found = replay(calls, new.policy(True), facts_from(gate.services.registry))
+        found = replay(calls, new.policy(True), gate.facts_alone())
     differences = [
         {"event_id": item.call.seq, "kind": item.kind, "persona": item.call.persona, "tool": item.call.tool,
          "was": item.call.verdict, "now": item.decision.verdict if item.decision else None,
@@ -194,17 +190,3 @@ async def _recorded(gate: Gate, since: int) -> Any:
                 row.seq, row.at, row.persona, row.tool, body["args"], Verdict(verdict), body["rule"], found
             )
         after = rows[-1].seq
-
-
-def moment(text: str) -> int:
-    if not text:
-        return 0
-    if (span := span_of(text)) is not None:
-        return max(time.time_ns() // 1000 - span, 0)
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidArgs(
-            f"{text!r} is not a time", "write `10m`, `2h`, or a time such as 2026-01-31T12:00:00Z"
-        ) from None
-    return round(found.timestamp() * SECOND)

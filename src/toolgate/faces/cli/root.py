@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from toolgate.feature import Command
+from toolgate.feature import Command, everything
 from toolgate.feature import load as load_place
 from toolgate.version import VERSION
 
@@ -38,14 +38,6 @@ OWN = (
     Command("doctor", f"{_HERE}.doctor:doctor", "Check everything and say how to fix it.", PROJECT),
     Command("schema", f"{_HERE}.schema:schema", "JSON Schema of toolgate.yaml.", PROJECT),
 )
-OF_FEATURES = (
-    Command("jobs", f"{_HERE}.jobs:app", "Long work and schedules: list, submit, cancel, run.", HUMANS),
-    Command("undo", f"{_HERE}.undo:undo", "Take back what calls did.", HUMANS),
-    Command("artifacts", f"{_HERE}.artifacts:artifacts", "List the files that calls changed.", RECORD),
-    Command("failures", f"{_HERE}.programs:failures", "The last programs that failed, with code and error.", RECORD),
-    Command("import", f"{_HERE}.importing:import_", "Put an MCP client's servers behind the gate.", PROJECT),
-    Command("servers", f"{_HERE}.servers:servers", "MCP servers behind the gate: health, held tools, approval.", PROJECT),
-)  # fmt: skip
 OPTIONS = (
     ("    --version", "Show the version."),
     ("-v, --verbose", "Say more on stderr."),
@@ -58,7 +50,8 @@ OPTIONS = (
 
 def commands() -> dict[str, Command]:
     """By name. `diary add` and `diary list` are commands of a group, which has the first word for its name."""
-    return {each.name: each for each in (*OWN, *OF_FEATURES)}
+    brought = (each for feature in everything() for each in feature.commands)
+    return {each.name: each for each in (*brought, *OWN)}
 
 
 def names() -> list[str]:

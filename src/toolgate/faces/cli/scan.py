@@ -48,8 +48,8 @@ async def _scan(paths: list[str], root: Path | None) -> int:
     look = Look()
     async with project.gate(root) as gate:
         scanner = ContentScanner(gate.vault)
-        files = gate.services.files
-        assert isinstance(files, WorkspaceFiles)
+        files = gate.files
+        assert files is not None
         with Ticker() as ticker:
             for given in paths:
                 path = MountPath.parse(given if root else _from_here(given, gate.root))

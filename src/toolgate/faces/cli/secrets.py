@@ -112,7 +112,7 @@ async def _test(name: str, root: Any) -> None:
     async with project.gate(root) as gate:
         vault = vault_of(gate)
         secret, kind = vault.need(name), vault.kind
-        shown, count = shown_forms(secret.value, gate.services.redactor.redact)
+        shown, count = shown_forms(secret.value, gate.redact)
     if shown:
         raise Failed(f"{name} is not masked when it is written as: {', '.join(shown)}", "report this")
     found = {**_plain(name, secret), "kept_in": kind, "length": _length(secret), "forms_masked": count}

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.command import Option, command
-from toolgate.ledger.traces import days_of
 
 
 @command(epilog="Example: toolgate stats --period 1week --persona builder")
@@ -21,27 +20,12 @@ def stats(
     json: options.Json = False,
 ) -> None:
     """Calls, success, time, tools and errors per persona."""
-    project.run(_code(period or "7days", persona, root) if code else _stats(period or "1day", persona, root))
+    if code:
+        from toolgate.features.programs.commands import summary
 
-
-async def _code(period: str, persona: str, root: Any) -> None:
-    days = days_of(period)
-    async with project.record(root) as record:
-        found = {"period": period} | await record.traces.summary(days, persona)
-    if speech.finish(found):
-        return
-    speech.say(f"{period} since {found['since']}", "dim")
-    if not found["total"]:
-        speech.say("no program was run")
-        return
-    speech.say(
-        f"{found['total']} programs: {found['successful']} succeeded ({found['success_rate']:.1%}), "
-        f"{found['failed']} failed, {found['avg_ms']:.1f} ms on average"
-    )
-    for kind in found["errors"]:
-        speech.say(speech.safe(f"  {kind['count']} × {kind['category']}", "yellow"))
-        for example in kind["examples"]:
-            speech.say(speech.safe(f"      {example['error'] or '(nothing on stderr)'}", "dim"))
+        project.run(summary(period or "7days", persona, root))
+    else:
+        project.run(_stats(period or "1day", persona, root))
 
 
 async def _stats(period: str, persona: str, root: Any) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from toolgate import app as composition
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.names import HUMAN
 from toolgate.faces.tokens import Tokens, path_for
 from toolgate.kits.terminal import complete, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.project import config, trust
+from toolgate.project.opening import Setup
 
 
 @command(epilog="Example: toolgate token builder")
@@ -34,5 +34,5 @@ def token(
         sys.stdout.write(found + "\n")
 
 
-def of_project(setup: composition.Setup) -> Tokens:
+def of_project(setup: Setup) -> Tokens:
     return Tokens(path_for(config.state_dir(), trust.make_project_id(setup.root)))

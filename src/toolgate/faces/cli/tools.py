@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from toolgate.core.errors import Code
 from toolgate.core.result import Result
-from toolgate.faces.cli.call import show
 from toolgate.kits.terminal import complete, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.kits.terminal.results import show
 
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
 
@@ -30,7 +30,7 @@ def tools(
 async def _ask(tool: str, args: dict[str, Any], persona: str, root: Any) -> int:
     async with project.any_gate(root) as gate:
         result = await gate.call(tool, args, persona=persona or None)
-        trusted, there = gate.policy.trusted, len(list(gate.services.registry))
+        trusted, there = gate.policy.trusted, len(gate.tool_names())
     if not trusted and result.error and result.error.code is Code.UNKNOWN_TOOL:
         raise project.unknown(gate.root, args["name"])
     if speech.mode.json or not result.ok:

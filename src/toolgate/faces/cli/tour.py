@@ -21,7 +21,7 @@ from toolgate.core.ports import Question
 from toolgate.core.result import Result
 from toolgate.facade import Gate
 from toolgate.faces.cli import demo_tools, forgery, ledger_pages
-from toolgate.faces.cli import question as questions
+from toolgate.kits.terminal import question as questions
 from toolgate.kits.terminal import speech
 from toolgate.policy.render import render_explanation
 from toolgate.project import config, trust

@@ -12,7 +12,6 @@ from toolgate.core.apart import apart
 from toolgate.core.clock import iso
 from toolgate.core.errors import NotFound, ToolgateError
 from toolgate.facade import Gate
-from toolgate.faces import diffs, pieces
 from toolgate.faces.console.artifacts import Artifact, artifact
 from toolgate.faces.console.calls import OUTCOMES, body_of, calls
 from toolgate.faces.console.colours import Painter
@@ -27,8 +26,9 @@ from toolgate.faces.console.question import (
     drawn,
     first,
 )
-from toolgate.faces.words import by_whom, cut_in_words
 from toolgate.gate.redact import shown_diff
+from toolgate.kits import diffs, pieces
+from toolgate.kits.words import by_whom, cut_in_words
 from toolgate.ledger.chain import fault_of
 from toolgate.project.record import Record
 from toolgate.storage.port import Filter, Row

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgate.facade import Gate
-from toolgate.faces import diffs
-from toolgate.faces.words import by_whom
+from toolgate.kits import diffs
+from toolgate.kits.words import by_whom
 from toolgate.ledger.state import State
 from toolgate.storage.port import Row
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from toolgate.faces.console.marks import Colours, Span, texts
-from toolgate.faces.diffs import FileDiff
+from toolgate.kits.diffs import FileDiff
 from toolgate.workspace.outline.outline import Outliner
 
 MAX_CHARS = 64 << 10

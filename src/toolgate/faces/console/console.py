@@ -21,10 +21,10 @@ from toolgate.faces.console.pages import theme
 from toolgate.faces.console.question import deed
 from toolgate.faces.console.reading import Reading
 from toolgate.faces.console.templates import environment
-from toolgate.faces.diffs import parse
 from toolgate.faces.http.auth import Identity
 from toolgate.faces.http.problems import STATUS, Unauthenticated
 from toolgate.faces.http.site import Site
+from toolgate.kits.diffs import parse
 
 
 class Console:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from toolgate.core.lookalikes import positions
 from toolgate.faces.console.text import line_of, marked
-from toolgate.faces.diffs import FileDiff, Hunk, Line
+from toolgate.kits.diffs import FileDiff, Hunk, Line
 
 _WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
 _LONGEST = 2000

@@ -10,7 +10,6 @@ from starlette.responses import Response
 from toolgate.core.apart import apart
 from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable
 from toolgate.core.ports import Question
-from toolgate.faces import pieces
 from toolgate.faces.console import granting
 from toolgate.faces.console.call_timeline import life
 from toolgate.faces.console.calls import calls
@@ -18,6 +17,7 @@ from toolgate.faces.console.console import Console, is_part
 from toolgate.faces.console.question import MOST_CHARS, MOST_LINES, too_large, view
 from toolgate.faces.console.reading import leaf
 from toolgate.faces.http.auth import Human, Identity
+from toolgate.kits import pieces
 from toolgate.storage.port import Filter
 
 BEFORE = 5

@@ -12,7 +12,7 @@ from toolgate.core.names import HUMAN
 from toolgate.faces.console.console import Console
 from toolgate.faces.console.outlook import MEANINGS, explained, families, line
 from toolgate.faces.http.auth import Human, form
-from toolgate.faces.words import grant_in_words
+from toolgate.kits.words import grant_in_words
 
 Word = Annotated[str, Query(max_length=4000)]
 

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from toolgate.core.event import BY_KIND
-from toolgate.faces import diffs
 from toolgate.faces.console.activity import Query as Wanted
 from toolgate.faces.console.activity import feed
 from toolgate.faces.console.call_timeline import life
@@ -16,6 +15,7 @@ from toolgate.faces.console.calls import events
 from toolgate.faces.console.console import Console, is_part
 from toolgate.faces.console.question import drawn
 from toolgate.faces.http.auth import Human, form
+from toolgate.kits import diffs
 from toolgate.storage.port import Filter
 
 PAGE = 100

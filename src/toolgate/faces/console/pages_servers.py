@@ -8,11 +8,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from toolgate.core.errors import NotFound
-from toolgate.faces import diffs
 from toolgate.faces.console.console import Console
 from toolgate.faces.console.marks import draw
 from toolgate.faces.console.question import drawn
 from toolgate.faces.http.auth import Human, form
+from toolgate.kits import diffs
 
 FIELD = "tool:"
 

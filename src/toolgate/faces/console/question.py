@@ -17,13 +17,13 @@ from toolgate.core.apart import apart
 from toolgate.core.display import visible
 from toolgate.core.effects import READS, WRITES, Effects, verb
 from toolgate.core.ports import Question
-from toolgate.faces import diffs, pieces
 from toolgate.faces.console.colours import SECONDS, Painter
 from toolgate.faces.console.marks import Block, Colours, Span, blocks, draw
 from toolgate.faces.console.remarks import Remark, remarks
 from toolgate.faces.console.text import plural
-from toolgate.faces.diffs import FileDiff
-from toolgate.faces.words import lookalikes
+from toolgate.kits import diffs, pieces
+from toolgate.kits.diffs import FileDiff
+from toolgate.kits.words import lookalikes
 
 AT_ONCE = 600
 """Lines shown before "show all"; whoever has not seen all cannot approve."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from toolgate.core.ports import Question
-from toolgate.faces import pieces
 from toolgate.faces.console.marks import draw
+from toolgate.kits import pieces
 
 PIECES = 2000
 ROOM = 200_000

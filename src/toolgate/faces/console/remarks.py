@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from toolgate.core.display import visible
 from toolgate.faces.console.text import name_of, plural
-from toolgate.faces.diffs import FileDiff, Line
+from toolgate.kits.diffs import FileDiff, Line
 
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _NAMED = 5

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from toolgate.core.clock import SECOND, iso
 from toolgate.faces.console import assets
 from toolgate.faces.console.text import finalize, marked, plural, ticked
-from toolgate.faces.words import span
+from toolgate.kits.words import span
 
 
 def environment() -> Environment:

@@ -8,9 +8,9 @@ from typing import Any
 
 from toolgate.core.clock import iso
 from toolgate.core.ports import Question
-from toolgate.faces import pieces
-from toolgate.faces.words import grant_in_words
 from toolgate.gate.shape import cut
+from toolgate.kits import pieces
+from toolgate.kits.words import grant_in_words
 from toolgate.ledger.chain import fault_of, row_text
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.state import Grant

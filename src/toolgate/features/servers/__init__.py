@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolgate.feature import Feature
+from toolgate.feature import Command, Feature
 
 FEATURE = Feature(
     name="servers",
@@ -12,5 +12,18 @@ FEATURE = Feature(
     opens_early=True,
     holds="toolgate.features.servers.filepins:held",
     human_tools=("servers.approve",),
+    commands=(
+        Command(
+            "import",
+            "toolgate.features.servers.commands:import_",
+            "Put an MCP client's servers behind the gate.",
+        ),
+        Command(
+            "servers",
+            "toolgate.features.servers.commands:servers",
+            "MCP servers behind the gate: health, held tools, approval.",
+        ),
+    ),
+    checks="toolgate.features.servers.checks:CHECKS",
     docs="docs/servers.md",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
+from unicodedata import category, east_asian_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ _HINTS: dict[str, dict[str, Any]] = {
     "cut": {"no_wrap": True, "overflow": "ellipsis"},
 }
 _GAP = "  "
+_NO_PLACE = frozenset({"Mn", "Me", "Cf"})
 
 
 class Plain(Protocol):
@@ -98,9 +100,7 @@ def _cells(text: str) -> int:
     """How many places of a terminal it takes."""
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len
-
-    return cell_len(text)
+    return sum(2 if east_asian_width(char) in "WF" else category(char) not in _NO_PLACE for char in text)
 
 
 def _cut(

@@ -68,8 +68,7 @@ def _rows(rows: Iterable[tuple[str, str]], left: int, width: int) -> Iterator[st
 
 
 def _place(one: Parameter) -> str:
-    shown = f"{one.shown}..." if one.many else one.shown
-    return shown if one.required else f"[{shown}]"
+    return (one.shown if one.required else f"[{one.shown}]") + "..." * one.many
 
 
 def _options(found: Sequence[Parameter]) -> list[tuple[str, str]]:

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+from toolgate.core.clock import SECOND, span_of
+from toolgate.core.errors import InvalidArgs
 from toolgate.kits.terminal import complete, speech
 from toolgate.kits.terminal.command import Argument, Option
 
@@ -24,6 +26,24 @@ Json = Annotated[bool, Option("--json", help="Print one JSON result and nothing 
 Persona = Annotated[str, Option("--persona", "-p", help="Whose call it is.", complete=complete.personas)]
 Reason = Annotated[str, Option("--reason", "-r", help="Why; goes into the ledger.")]
 ToolName = Annotated[str, Argument(metavar="TOOL", help="The tool's name.", complete=complete.tools)]
+
+
+def moment(text: str) -> int:
+    """Microseconds of `10m` or `2h` ago, or of an ISO 8601 time; 0 for nothing."""
+    if not text:
+        return 0
+    import time
+    from datetime import datetime
+
+    if (span := span_of(text)) is not None:
+        return max(time.time_ns() // 1000 - span, 0)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidArgs(
+            f"{text!r} is not a time", "write `10m`, `2h`, or a time such as 2026-01-31T12:00:00Z"
+        ) from None
+    return round(found.timestamp() * SECOND)
 
 
 def channel() -> str:

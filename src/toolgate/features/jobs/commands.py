@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
-from toolgate.facade import Gate
-from toolgate.faces.cli.serverwords import ago
 from toolgate.features.jobs.job import Job, Retry
 from toolgate.kits.terminal import arguments, idents, options, project, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
+from toolgate.kits.words import ago
+
+if TYPE_CHECKING:
+    from toolgate.facade import Gate
 
 app = CommandGroup("Long work and schedules.")
 Ident = Annotated[str, Argument(metavar="ID", help="The job; its beginning or end is enough.")]
