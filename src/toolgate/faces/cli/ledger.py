@@ -81,7 +81,7 @@ def verify(
 
 @app.command(epilog="Example: toolgate ledger archive ~/backup/shop --keep 90")
 def archive(
-    directory: Annotated[Path, Argument(metavar="DIR", help="Where the file goes.", file_okay=False)],
+    directory: Annotated[Path, Argument(metavar="DIR", help="Where the file goes.", path="directory")],
     keep: Annotated[int, Option("--keep", help="Days whose events stay in the ledger.", min=3)] = 30,
     root: options.Root = None,
     json: options.Json = False,
@@ -116,7 +116,7 @@ async def _export(root: Path | None) -> None:
 
 @app.command(epilog="Example: toolgate ledger checkpoint --out ~/backup/shop.checkpoint.json")
 def checkpoint(
-    out: Annotated[Path | None, Option("--out", help="Write it to this file.", dir_okay=False)] = None,
+    out: Annotated[Path | None, Option("--out", help="Write it to this file.", path="file")] = None,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:

@@ -141,9 +141,7 @@ async def _explain(tool: str, given: arguments.Given, persona: str, root: Path |
 
 @app.command("replay", epilog="Example: toolgate policy replay stricter.yaml --since 2026-01-31")
 def replay_command(
-    new: Annotated[
-        Path, Argument(metavar="NEW.yaml", help="The policy to try.", exists=True, dir_okay=False)
-    ],
+    new: Annotated[Path, Argument(metavar="NEW.yaml", help="The policy to try.", path="existing")],
     since: Annotated[
         str, Option("--since", help="Only calls since then: 10m, 2h, or an ISO 8601 time.")
     ] = "",

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolgate.core.display import legible
 from toolgate.kits.terminal import speech
-from toolgate.kits.terminal.drawing import Line, content, numbered, paint
+from toolgate.kits.terminal.drawing import Line, content, listed_file, numbered, paint
 
 _MARKS = {"context": (" ", ""), "addition": ("+", "green"), "deletion": ("-", "red")}
 _HALF, _NUMBER, _MIDDLE = 60, 7, 3
@@ -84,7 +84,7 @@ def draw_list(data: Any, person: bool) -> Iterator[Line]:
     for entry in data["files"]:
         name = entry["path"] + ("/" if entry["is_directory"] else "")
         size = None if entry["is_directory"] else entry["size"]
-        yield entry(name, size, entry["last_modified"], person)
+        yield listed_file(name, size, entry["last_modified"], person)
     if person and data["truncated"]:
         yield paint(f"… {data['total_files']:,} in all", "dim")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from toolgate.kits.terminal.drawing import Line, draw_patch, entry, file_name, found, numbered, paint
+from toolgate.kits.terminal.drawing import Line, draw_patch, file_name, found, listed_file, numbered, paint
 
 _LISTS = ("findings", "deleted")
 
@@ -34,7 +34,7 @@ def draw_entries(data: Any, person: bool) -> Iterator[Line]:
         if not detail:
             yield file_name(name, person)
         elif person:
-            yield entry(name, detail["size"], detail["modified"] or "", person)
+            yield listed_file(name, detail["size"], detail["modified"] or "", person)
         else:
             yield _detailed(name, detail)
 

@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Literal
 
     Function = Callable[..., None]
     Candidates = Callable[[str, Sequence[str]], Sequence[str]]
     """What TAB offers for a beginning, given the words before it."""
+    PathKind = Literal["", "file", "directory", "existing"]
+    """What a path must be, if it is there; `existing`: a file that is."""
 
 HELP = ("-h", "--help")
 
@@ -27,27 +30,26 @@ HELP = ("-h", "--help")
 class Argument:
     """A word in its place."""
 
+    names: tuple[str, ...] = ()
+    met: Callable[[str], None] | None = None
+
     def __init__(
         self, *, help: str = "", metavar: str = "", complete: Candidates | None = None,  # noqa: A002
-        min: float | None = None, max: float | None = None, file_okay: bool = True, hidden: bool = False,  # noqa: A002
+        min: float | None = None, max: float | None = None, path: PathKind = "", hidden: bool = False,  # noqa: A002
     ) -> None:  # fmt: skip
-        self.names: tuple[str, ...] = ()
         self.help, self.metavar, self.complete, self.hidden = help, metavar, complete, hidden
-        self.min, self.max = min, max
-        self.file_okay, self.dir_okay = file_okay, True
-        self.met: Callable[[str], None] | None = None
+        self.min, self.max, self.path = min, max, path
 
 
 class Option(Argument):
     """A word with dashes, and its value unless it is a flag. `met` hears of it at once, with the command's name."""
 
     def __init__(
-        self, *names: str, help: str = "", metavar: str = "", complete: Candidates | None = None,  # noqa: A002
-        min: float | None = None, max: float | None = None, met: Callable[[str], None] | None = None,  # noqa: A002
-        dir_okay: bool = True,
+        self, *names: str, met: Callable[[str], None] | None = None, help: str = "", metavar: str = "",  # noqa: A002
+        complete: Candidates | None = None, min: float | None = None, max: float | None = None, path: PathKind = "",  # noqa: A002
     ) -> None:  # fmt: skip
-        super().__init__(help=help, metavar=metavar, complete=complete, min=min, max=max)
-        self.names, self.met, self.dir_okay = names, met, dir_okay
+        super().__init__(help=help, metavar=metavar, complete=complete, min=min, max=max, path=path)
+        self.names, self.met = names, met
 
 
 class Parameter(NamedTuple):
@@ -282,9 +284,15 @@ def _converted(one: Parameter, text: str, path: str) -> Any:
         raise _wrong(f"{one.spelled} is at least {told.min:,}, not {text[:80]}", path)
     if told.max is not None and not value <= told.max:
         raise _wrong(f"{one.spelled} is at most {told.max:,}, not {text[:80]}", path)
-    if one.kind is Path:
-        if not told.file_okay and value.is_file():
-            raise _wrong(f"{one.spelled} is a directory, and {text!r} is a file", path)
-        if not told.dir_okay and value.is_dir():
-            raise _wrong(f"{one.spelled} is a file, and {text!r} is a directory", path)
+    if one.kind is Path and told.path:
+        _check_path(one, value, path)
     return value
+
+
+def _check_path(one: Parameter, found: Path, path: str) -> None:
+    if one.told.path == "existing" and not found.exists():
+        raise _wrong(f"{one.spelled}: there is no {str(found)!r}", path)
+    if one.told.path == "directory" and found.is_file():
+        raise _wrong(f"{one.spelled} is a directory, and {str(found)!r} is a file", path)
+    if one.told.path != "directory" and found.is_dir():
+        raise _wrong(f"{one.spelled} is a file, and {str(found)!r} is a directory", path)

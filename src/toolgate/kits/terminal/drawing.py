@@ -120,7 +120,7 @@ def numbered(lines: list[str], first: int, person: bool) -> Iterator[Line]:
         yield start.append_line(content(line))
 
 
-def entry(name: str, size: int | None, modified: str, person: bool) -> Line:
+def listed_file(name: str, size: int | None, modified: str, person: bool) -> Line:
     if not person:
         return file_name(name, person)
     shown = "" if size is None else f"{size:,}"
