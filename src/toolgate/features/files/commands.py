@@ -1,4 +1,5 @@
-"""`toolgate undo`: show what taking calls back would do, ask, and do it as one."""
+"""Commands of the files: `undo` shows what taking calls back would do, asks, and does it as one; `artifacts` lists the
+files that calls changed, as the ledger has them."""
 
 from __future__ import annotations
 
@@ -9,18 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from rich.text import Text
-
 from toolgate.core.errors import Code
+from toolgate.core.paths import MountPath
 from toolgate.core.result import Problem, Result
-from toolgate.faces.cli import failures, idents, options, project, speech
-from toolgate.faces.cli.call import carry
-from toolgate.faces.cli.call import show as show_result
-from toolgate.faces.cli.keyboard import Keyboard
-from toolgate.faces.cli.question import preview as drawn
-
-app = options.family()
+from toolgate.kits.terminal import failures, idents, options, project, speech
+from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.kits.terminal.keyboard import Keyboard
+from toolgate.kits.terminal.prompt import carry
+from toolgate.kits.terminal.question import preview as drawn
+from toolgate.kits.terminal.results import show as show_result
 
 
 @dataclass(frozen=True)
@@ -34,20 +32,20 @@ class Request:
     root: Path | None
 
 
-@app.command(epilog="Example: toolgate undo 42 45   ·   toolgate undo --since 10m --dry-run")
+@command(epilog="Example: toolgate undo 42 45   ·   toolgate undo --since 10m --dry-run")
 def undo(
     events: Annotated[
         list[str] | None,
-        typer.Argument(metavar="EVENT", help="Events or calls: see `toolgate ledger tail`."),
+        Argument(metavar="EVENT", help="Events or calls: see `toolgate ledger tail`."),
     ] = None,
     conversation: Annotated[
-        str, typer.Option("--conversation", help="All that was done in this conversation.")
+        str, Option("--conversation", help="All that was done in this conversation.")
     ] = "",
     since: Annotated[
-        str, typer.Option("--since", help="All since then: 10m, 2h, an ISO 8601 time, or an event.")
+        str, Option("--since", help="All since then: 10m, 2h, an ISO 8601 time, or an event.")
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what it would do.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do it without asking.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show what it would do.")] = False,
     reason: options.Reason = "",
     root: options.Root = None,
     json: options.Json = False,
@@ -75,7 +73,7 @@ async def _undo(request: Request) -> int:
         return show_result(planned)
     if not speech.mode.json:
         for line in page(planned.data):
-            speech.out().print(line)
+            speech.put(line)
     if request.dry_run:
         return _only_shown(planned)
     if not request.yes and not await _confirmed(planned):
@@ -130,13 +128,13 @@ def page(data: Mapping[str, Any]) -> Iterator[Any]:
     ]
     yield speech.table(["  event|right", "time|whole", "persona|whole", "tool|whole", "files|cut"], rows)
     if data["diff"]:
-        yield Text()
+        yield ""
         yield speech.safe("which would do", "bold")
-        yield Text()
+        yield ""
         yield drawn(data["diff"], is_diff=True)
     elif any(one["files"] for one in calls):
         yield speech.safe("which changes no file: they are as they were before", "dim")
-    yield Text()
+    yield ""
     for title, left in (("left alone", data["skipped"]), ("cannot be undone", data["cannot"])):
         for one in left:
             yield speech.safe(f"{title}: ", "yellow") + speech.safe(
@@ -167,3 +165,65 @@ def _count(number: int, word: str) -> str:
     if number == 1:
         return f"1 {word}"
     return f"{number:,} {word[:-1]}ies" if word.endswith("y") else f"{number:,} {word}s"
+
+
+MOST_ARTIFACTS = 1000
+ARTIFACT_COLUMNS = ["file", "what", "before", "after", "size|right", "now", "events"]
+
+
+@command(epilog="Example: toolgate artifacts --conversation refactoring-7")
+def artifacts(
+    conversation: Annotated[str, Option("--conversation", help="Only of this conversation.")] = "",
+    limit: Annotated[int, Option("-n", "--limit", help="How many files.", min=1, max=MOST_ARTIFACTS)] = 200,
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """List the files that calls changed, last changed first: hashes before and after, size, events.
+
+    The list comes from the ledger. `now` says whether a file still has that content.
+    """
+    project.run(_artifacts(conversation, limit, root))
+
+
+async def _artifacts(conversation: str, limit: int, root: Path | None) -> None:
+    async with project.gate(root) as gate:
+        found = await gate.artifacts(conversation, limit)
+    if speech.finish(found):
+        return
+    if not found["artifacts"]:
+        where = f" in the conversation {conversation}" if conversation else ""
+        speech.say(f"no call has changed a file{where}")
+        return
+    rows = [_artifact_row(one) for one in found["artifacts"]]
+    if sys.stdout.isatty():
+        for row in rows:
+            speech.put(_artifact_lines(row))
+    else:
+        speech.put(speech.table(ARTIFACT_COLUMNS, rows))
+    if found["more"]:
+        speech.note("there are more; see --limit", "")
+
+
+def _artifact_row(one: Mapping[str, Any]) -> list[str]:
+    size = "" if one["size"] is None or one["kind"] == "directory" else f"{one['size']:,}"
+    name = MountPath.parse(one["path"]).shown + ("/" if one["kind"] == "directory" else "")
+    origin = next((step["origin"] for step in reversed(one["changes"]) if "origin" in step), "")
+    what = f"renamed from {MountPath.parse(origin).shown}" if origin and one["op"] == "create" else one["op"]
+    events = ", ".join(_artifact_event(step) for step in one["changes"])
+    return [name, what, _short_hash(one["before"]), _short_hash(one["after"]), size, one["now"], events]
+
+
+def _artifact_lines(row: list[str]) -> speech.StyledText:
+    """The name by itself: beside it nothing would have room at a terminal."""
+    name, what, before, after, size, now, events = row
+    hashes = f"{before or '-'} → {after or '-'}"
+    told = [what, hashes, f"{size} bytes" if size else "", now, f"event{'s' * (',' in events)} {events}"]
+    return speech.safe(name, "bold").append("\n  ") + speech.safe("  ".join(filter(None, told)), "dim")
+
+
+def _artifact_event(step: Mapping[str, Any]) -> str:
+    return f"{step['event_id']}" + (f" (undone by {step['undone_by']})" if "undone_by" in step else "")
+
+
+def _short_hash(digest: str | None) -> str:
+    return "" if digest is None else digest.removeprefix("sha256:")[:12]

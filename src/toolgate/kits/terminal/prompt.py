@@ -6,22 +6,28 @@ import asyncio
 import contextlib
 import sys
 from dataclasses import dataclass, field
-from typing import Any
-
-from rich.rule import Rule
+from typing import TYPE_CHECKING, Any
 
 from toolgate.consent import offers
 from toolgate.consent.works import Scope, covered
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import CallError
 from toolgate.core.ports import Question
-from toolgate.facade import Gate
-from toolgate.faces import words
-from toolgate.faces.cli import question as questions
-from toolgate.faces.cli import speech
-from toolgate.faces.cli.keyboard import Keyboard
+from toolgate.kits import words
+from toolgate.kits.terminal import project, speech
+from toolgate.kits.terminal import question as questions
+from toolgate.kits.terminal.keyboard import Keyboard
 from toolgate.ledger.state import parsed
 from toolgate.storage.port import Filter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from pathlib import Path
+
+    from toolgate.core.result import Result
+    from toolgate.facade import Gate
+
+    Make = Callable[[Gate, bool], Coroutine[Any, Any, Result]]
 
 MENU = "[a]pprove once  [r]efuse  [g]rant  [l]ater"
 LONG = "[s]how all  [r]efuse  [l]ater"
@@ -65,6 +71,8 @@ class Terminal:
         speech.note(f"  toolgate approvals {question.id} approve   (or refuse)", "")
 
     def _show(self, question: Question, *, whole: bool = False) -> None:
+        from rich.rule import Rule
+
         console = speech.err()
         console.print(Rule("toolgate asks", style="yellow", characters="─"))
         questions.print_page(console, question, whole=whole)
@@ -195,8 +203,8 @@ class _Conversation:
     async def _globs(self) -> tuple[str, ...]:
         """What is typed, or else the files of this very call."""
         assert self.terminal.gate is not None
-        known = (one for one in self.terminal.gate.services.registry if one.name == self.question.tool)
-        own = offers.globs(offers.paths_of(self.question, next(known, None)))
+        tool = await self.terminal.gate.find_tool(self.question.tool)
+        own = offers.globs(offers.paths_of(self.question, tool))
         if own:
             speech.note(f"this call is on {' and '.join(own)}", "")
         typed = await self._read(
@@ -224,3 +232,26 @@ def _minutes(text: str | None) -> float | None:
     except ValueError:
         return None
     return minutes if 0 < minutes <= 525_600 else None
+
+
+async def carry(make: Make, root: Path | None, *, yes: bool = False, wait: bool = True) -> Result:
+    """Make a call with whoever sits at the terminal to answer it."""
+    terminal = Terminal(sys.stdin.isatty() and sys.stderr.isatty(), yes)
+    async with project.any_gate(root, [terminal]) as gate:
+        terminal.gate = gate
+        return await _or_later(make, gate, terminal) if wait else await make(gate, False)
+
+
+async def _or_later(make: Make, gate: Gate, terminal: Terminal) -> Result:
+    """Wait for the call, unless the human puts it off; then its question stays open and it is pending."""
+    calling = asyncio.create_task(make(gate, True))
+    later = asyncio.create_task(terminal.later.wait())
+    try:
+        await asyncio.wait((calling, later), return_when=asyncio.FIRST_COMPLETED)
+        if calling.done():
+            return await calling
+    finally:
+        for task in (calling, later):
+            task.cancel()
+        await asyncio.gather(calling, later, return_exceptions=True)
+    return await make(gate, False)

@@ -1,19 +1,107 @@
-"""History as git prints it: commits, unified diffs, blame."""
+"""Drawings of `code.*`: matches as grep has them, files and outlines, history as git prints it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
-from rich.text import Text
-
 from toolgate.core.display import legible
-from toolgate.faces.cli import speech
-from toolgate.faces.cli.drawings import Line, content, paint
+from toolgate.kits.terminal import speech
+from toolgate.kits.terminal.drawing import Line, content, listed_file, numbered, paint
 
 _MARKS = {"context": (" ", ""), "addition": ("+", "green"), "deletion": ("-", "red")}
 _HALF, _NUMBER, _MIDDLE = 60, 7, 3
 """Columns of a row: of the text in one half where there is no terminal, of its number and mark, and between the halves."""
+
+
+def draw_search(data: Any, person: bool) -> Iterator[Line]:
+    parted = False
+    for file, found in groupby(data["matches"], key=lambda match: match["file"]):
+        matches = list(found)
+        if person:
+            yield paint(file, "magenta")
+        elif parted and _has_context(matches):
+            yield paint("--")
+        parted = True
+        yield from _matches(file, matches, person)
+        if person:
+            yield Line()
+    if person:
+        searched = f", {data['files_searched']:,} searched" if "files_searched" in data else ""
+        yield paint(data["summary"] + searched, "dim")
+
+
+def _matches(file: str, matches: list[Any], person: bool) -> Iterator[Line]:
+    """Each line once, though it may be the context of two matches."""
+    last = 0
+    matching = {match.get("line", 0) for match in matches}
+    apart = _has_context(matches)
+    for match in matches:
+        number = match.get("line", 0)
+        before, after = match["context_before"], match["context_after"]
+        if apart and last and number - len(before) > last + 1:
+            yield paint("--", "dim")
+        for at, line in enumerate(before, number - len(before)):
+            if not number or (at > last and at not in matching):
+                yield _start(file, at, "-", person).append_line(content(line, "dim"))
+        yield _start(file, number, ":", person).append_line(_matching(match))
+        last = max(last, number)
+        for at, line in enumerate(after, number + 1):
+            if at in matching:
+                break
+            if not number or at > last:
+                yield _start(file, at, "-", person).append_line(content(line, "dim"))
+                last = max(last, at) if number else 0
+
+
+def _has_context(matches: list[Any]) -> bool:
+    return any(match["context_before"] or match["context_after"] for match in matches)
+
+
+def _start(file: str, number: int, mark: str, person: bool) -> Line:
+    start = Line() if person else paint(file).append(mark)
+    return start.append(f"{number}{mark}", "green") if number > 0 else start
+
+
+def _matching(match: Any) -> Line:
+    text, matched = match["line_text"], match["matched_text"]
+    at = text.find(matched, 0 if text.startswith("…") else max(match.get("column", 1) - 1, 0))
+    if at < 0 or not matched:
+        return content(text)
+    line = content(text[:at]).append_line(content(matched, "bold red"))
+    return line.append_line(content(text[at + len(matched) :]))
+
+
+def draw_read(data: Any, person: bool) -> Iterator[Line]:
+    first, last = map(int, data["line_range"].split("-"))
+    yield from numbered(data["content"].split("\n")[: last - first + 1], first, person)
+    if person and data["truncated"]:
+        yield paint(f"… {data['summary']}", "dim")
+
+
+def draw_list(data: Any, person: bool) -> Iterator[Line]:
+    for entry in data["files"]:
+        name = entry["path"] + ("/" if entry["is_directory"] else "")
+        size = None if entry["is_directory"] else entry["size"]
+        yield listed_file(name, size, entry["last_modified"], person)
+    if person and data["truncated"]:
+        yield paint(f"… {data['total_files']:,} in all", "dim")
+
+
+def draw_outline(data: Any, person: bool) -> Iterator[Line]:
+    if person:
+        yield paint(data["path"], "magenta")
+    yield from _symbols(data["symbols"], 0)
+    if data.get("note"):
+        yield paint(f"… {data['note']}", "yellow")
+
+
+def _symbols(symbols: Any, depth: int) -> Iterator[Line]:
+    for each in symbols:
+        line = paint(f"{each['start_line']:>6}-{each['end_line']:<6} ", "green").append("  " * depth)
+        yield line.append_line(paint(each["kind"] + " ", "dim")).append_line(paint(each["name"], "bold"))
+        yield from _symbols(each.get("children", ()), depth + 1)
 
 
 def draw_diff(data: Any, person: bool) -> Iterator[Line]:
@@ -118,6 +206,8 @@ def _side(line: Any, half: int) -> Line:
     if line is None:
         return paint(" " * half)
     mark, style = _MARKS[line["type"]]
+    from rich.text import Text
+
     text = Text(legible(f"{line['line_number']:>5} {mark}{line['content']}"), tab_size=8)
     text.expand_tabs(8)
     text.truncate(half, overflow="ellipsis", pad=True)
@@ -142,3 +232,16 @@ def draw_blame(data: Any, person: bool) -> Iterator[Line]:
         )
     if person:
         yield paint(data["summary"], "dim")
+
+
+DRAWINGS = {
+    "code.search": draw_search,
+    "fs.search": draw_search,
+    "code.read": draw_read,
+    "code.list": draw_list,
+    "code.outline": draw_outline,
+    "code.diff": draw_diff,
+    "code.log": draw_log,
+    "code.show": draw_show,
+    "code.blame": draw_blame,
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 from toolgate.core.errors import CallError, Code, ConfigError, ToolgateError
-from toolgate.faces.cli import speech
+from toolgate.kits.terminal import speech
 
 OK, FAILED, USAGE, REFUSED = 0, 1, 2, 3
 _USAGE = frozenset({Code.UNKNOWN_TOOL, Code.INVALID_ARGS})
@@ -68,11 +68,10 @@ def tell(code: str, message: str, fix: str, data: object = None) -> None:
             }
         )
         return
-    console = speech.err()
-    console.print(
+    speech.put_err(
         speech.safe("error ", "bold red")
         + speech.safe(f"{code}: ", "bold")
         + speech.safe(message, lines=True)
     )
     if fix:
-        console.print(speech.safe("fix: ", "bold") + speech.safe(fix, lines=True))
+        speech.put_err(speech.safe("fix: ", "bold") + speech.safe(fix, lines=True))

@@ -4,13 +4,14 @@ touches."""
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.lookalikes import notes
 from toolgate.core.ports import Question
-from toolgate.faces import diffs
+from toolgate.kits import diffs
 
 LONGEST = 120
 """Characters of a path in a sentence."""
@@ -33,6 +34,11 @@ def span(micros: int) -> str:
         if seconds < limit:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds / 86_400:.0f} days"
+
+
+def ago(at: float) -> str:
+    """How long ago a moment is, given in seconds of the clock; empty for none."""
+    return f"{span(round((time.time() - at) * SECOND))} ago" if at else ""
 
 
 def by_whom(by: str, channel: str) -> str:

@@ -1,4 +1,4 @@
-"""Programs: what they printed, what they gave back and left, what they asked the network, what they would change."""
+"""Drawings of `exec.*` and `fs.apply`: what programs printed, what they gave back and left, what they asked the network, what they would change."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from toolgate.faces.cli.drawings import Line, content, paint
+from toolgate.kits.terminal.drawing import Line, content, draw_patch, paint
 
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 _STATES = {"applied": "green", "pending": "yellow"}
@@ -68,3 +68,9 @@ def _end(data: Any) -> Line:
     parts = [f"limit: {data['limit']}"] if data["limit"] else []
     parts += [f"{data['duration_ms']:.0f} ms", f"{data['memory'] / (1 << 20):.0f} MiB"]
     return paint(code, "green" if good else "bold red").append(" · " + " · ".join(parts), "dim")
+
+
+DRAWINGS = {
+    **dict.fromkeys(("exec.python", "exec.javascript", "exec.shell"), draw_run),
+    "fs.apply": draw_patch,
+}

@@ -9,19 +9,19 @@ import signal
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from toolgate import app
-from toolgate.app import Setup
+import toolgate
 from toolgate.consent.desk import Desk
 from toolgate.core.errors import NotAllowed, SetupError, ToolgateError
 from toolgate.core.ports import Channel
-from toolgate.facade import Gate
-from toolgate.faces.cli import complete, speech
-from toolgate.project import config
+from toolgate.kits.terminal import complete, speech
+from toolgate.project import config, opening
 from toolgate.project.record import Record
+
+if TYPE_CHECKING:
+    from toolgate.facade import Gate
+    from toolgate.project.opening import Setup
 
 INTERRUPTED = 130
 FEW_TOOLS = "this project is not trusted, so most tools are not there: `toolgate trust`"
@@ -31,7 +31,7 @@ def run(work: Coroutine[Any, Any, int | None]) -> None:
     """Do it, and end with the exit code it gives."""
     code = asyncio.run(_interruptible(work))
     if code:
-        raise typer.Exit(code)
+        raise SystemExit(code)
 
 
 async def _interruptible(work: Coroutine[Any, Any, int | None]) -> int | None:
@@ -67,7 +67,7 @@ def locate(root: Path | None) -> Path:
 
 
 def prepare(root: Path | None) -> Setup:
-    return app.prepare(locate(root))
+    return opening.prepare(locate(root))
 
 
 def trusted(root: Path | None) -> Setup:
@@ -77,7 +77,7 @@ def trusted(root: Path | None) -> Setup:
 
 def recorded(root: Path | None) -> Setup:
     """For commands that need the record and not the policy: where toolgate.yaml is broken they say so and go on."""
-    setup = _trusted(app.prepare_ledger(locate(root)))
+    setup = _trusted(opening.prepare_ledger(locate(root)))
     if setup.problem is not None:
         speech.note(
             f"warning: the policy is broken, and every call is refused: {setup.problem.message}", "yellow"
@@ -117,10 +117,10 @@ def _set_up(setup: Setup) -> None:
 
 def make_key(root: Path) -> None:
     """With a new project. That an old ledger lacks its key is said here, and keeps nobody from going on."""
-    setup = app.prepare(root)
-    app.key_path(setup)  # a place that no key may be in is refused
+    setup = opening.prepare(root)
+    opening.key_path(setup)  # a place that no key may be in is refused
     try:
-        asyncio.run(app.make_key(setup))
+        asyncio.run(opening.make_key(setup))
     except ToolgateError as error:
         speech.note(f"warning: {error.message}", "yellow")
         speech.note(f"fix: {error.fix}", "yellow")
@@ -131,10 +131,10 @@ async def any_gate(root: Path | None, channels: Sequence[Channel] = ()) -> Async
     """Also of an untrusted project: there everything is denied, and the denial says why."""
     setup = prepare(root)
     _set_up(setup)
-    async with app.open(setup.root, channels=channels) as gate:
+    async with toolgate.open(setup.root, channels=channels) as gate:
         if setup.trusted:
             with contextlib.suppress(OSError):
-                complete.remember_tools(setup.local, [tool.name for tool in gate.services.registry])
+                complete.remember_tools(setup.local, gate.tool_names())
         yield gate
 
 
@@ -147,12 +147,12 @@ async def gate(root: Path | None, channels: Sequence[Channel] = ()) -> AsyncIter
 @asynccontextmanager
 async def record(root: Path | None) -> AsyncIterator[Record]:
     """The ledger to read and check, even where no gate would open on it."""
-    async with app.open_record(recorded(root)) as opened:
+    async with opening.open_record(recorded(root)) as opened:
         yield opened
 
 
 @asynccontextmanager
 async def desk(root: Path | None) -> AsyncIterator[Desk]:
     """The ledger to answer, revoke, pause and resume in, even where no policy, plugin or mount is as it should be."""
-    async with app.open_desk(recorded(root)) as opened:
+    async with opening.open_desk(recorded(root)) as opened:
         yield opened

@@ -1,24 +1,22 @@
-"""`toolgate failures`: the last programs that failed, with their code and what went wrong."""
+"""Commands of the programs: `failures` shows the last that failed, `stats --code` how they went in a period."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from toolgate.core.clock import iso
-from toolgate.faces.cli import options, project, speech
-from toolgate.ledger.traces import as_execution
+from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.ledger.traces import as_execution, days_of
 from toolgate.storage.executions import ExecutionRow
 
-app = options.family()
 CODE, ERROR = 500, 300
 
 
-@app.command(epilog="Example: toolgate failures 3 --conversation talk-17")
+@command(epilog="Example: toolgate failures 3 --conversation talk-17")
 def failures(
-    number: Annotated[int, typer.Argument(metavar="N", help="How many.", min=1, max=1000)] = 5,
-    conversation: Annotated[str, typer.Option("--conversation", help="Only of this conversation.")] = "",
+    number: Annotated[int, Argument(metavar="N", help="How many.", min=1, max=1000)] = 5,
+    conversation: Annotated[str, Option("--conversation", help="Only of this conversation.")] = "",
     persona: options.Persona = "",
     root: options.Root = None,
     json: options.Json = False,
@@ -61,3 +59,23 @@ def _head(text: str, most: int) -> str:
 def _tail(text: str, most: int) -> str:
     """An error is told at the end."""
     return text if len(text) <= most else "…" + text[-most:]
+
+
+async def summary(period: str, persona: str, root: Any) -> None:
+    days = days_of(period)
+    async with project.record(root) as record:
+        found = {"period": period} | await record.traces.summary(days, persona)
+    if speech.finish(found):
+        return
+    speech.say(f"{period} since {found['since']}", "dim")
+    if not found["total"]:
+        speech.say("no program was run")
+        return
+    speech.say(
+        f"{found['total']} programs: {found['successful']} succeeded ({found['success_rate']:.1%}), "
+        f"{found['failed']} failed, {found['avg_ms']:.1f} ms on average"
+    )
+    for kind in found["errors"]:
+        speech.say(speech.safe(f"  {kind['count']} × {kind['category']}", "yellow"))
+        for example in kind["examples"]:
+            speech.say(speech.safe(f"      {example['error'] or '(nothing on stderr)'}", "dim"))

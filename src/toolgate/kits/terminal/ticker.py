@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 
 from toolgate.core.display import visible
-from toolgate.faces.cli import speech
+from toolgate.kits.terminal import speech
 
 PATIENCE = 0.4
 """Seconds before the first word: what is quick needs none."""

@@ -7,20 +7,19 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
-
-from rich.cells import chop_cells
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import iso
 from toolgate.core.display import visible
 from toolgate.core.lookalikes import decidable
 from toolgate.core.ports import Question
-from toolgate.faces import diffs, pieces
-from toolgate.faces.cli.columns import ENDLESS
-from toolgate.faces.cli.speech import pairs, safe
-from toolgate.faces.words import change_in_words, finding_in_words, lookalikes, secrets_in_words, span
+from toolgate.kits import diffs, pieces
+from toolgate.kits.terminal.columns import ENDLESS
+from toolgate.kits.terminal.speech import pairs, safe
+from toolgate.kits.words import change_in_words, finding_in_words, lookalikes, secrets_in_words, span
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 
 _DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _FOLDED = "   ↪ "
@@ -70,6 +69,9 @@ def is_short(question: Question) -> bool:
 
 def page(question: Question) -> Group:
     """The question. What is too long is cut, and says how to see the rest."""
+    from rich.console import Group
+    from rich.text import Text
+
     asked = _who(question) + (" with" if question.args else " without arguments")
     parts: list[RenderableType] = [safe(asked, "bold"), Text()]
     if question.args:
@@ -126,6 +128,8 @@ def _preview(question: Question) -> Preview | Group:
     told = (
         f"(cut: {extent.lines:,} lines, {extent.chars:,} characters; toolgate approvals {question.id} --all)"
     )
+    from rich.console import Group
+
     return Group(kept, safe(f"  {told}", "bold"))
 
 
@@ -144,7 +148,14 @@ class Preview:
     lines: list[str]
     is_diff: bool
 
+    @property
+    def plain(self) -> str:
+        return "\n".join(f"  {line}" for line in self.lines)
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.cells import chop_cells
+        from rich.text import Text
+
         for line in self.lines:
             style = (
                 next((style for mark, style in _DIFF if line.startswith(mark)), "") if self.is_diff else ""

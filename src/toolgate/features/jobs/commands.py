@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from typing import Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
-from toolgate.facade import Gate
-from toolgate.faces.cli import arguments, idents, options, project, speech
-from toolgate.faces.cli.serverwords import ago
 from toolgate.features.jobs.job import Job, Retry
+from toolgate.kits.terminal import arguments, idents, options, project, speech
+from toolgate.kits.terminal.command import Argument, CommandGroup, Option
+from toolgate.kits.words import ago
 
-app = options.family("Long work and schedules.")
-app.info.no_args_is_help = False
-Ident = Annotated[str, typer.Argument(metavar="ID", help="The job; its beginning or end is enough.")]
-Tool = Annotated[str, typer.Argument(metavar="TOOL", help="The tool to call.")]
-Args = Annotated[str, typer.Argument(metavar="JSON", help="Its arguments: JSON, @file, or - for stdin.")]
-Attempts = Annotated[int, typer.Option("--attempts", help="How often a failure is tried.", min=1, max=100)]
-Delay = Annotated[
-    float, typer.Option("--delay", help="Seconds before the second attempt; doubles each time.")
-]
-Timeout = Annotated[float | None, typer.Option("--timeout", help="Seconds from its start to its end.")]
-Conversation = Annotated[str, typer.Option("--conversation", help="Which conversation it is part of.")]
+if TYPE_CHECKING:
+    from toolgate.facade import Gate
+
+app = CommandGroup("Long work and schedules.")
+Ident = Annotated[str, Argument(metavar="ID", help="The job; its beginning or end is enough.")]
+Tool = Annotated[str, Argument(metavar="TOOL", help="The tool to call.")]
+Args = Annotated[str, Argument(metavar="JSON", help="Its arguments: JSON, @file, or - for stdin.")]
+Attempts = Annotated[int, Option("--attempts", help="How often a failure is tried.", min=1, max=100)]
+Delay = Annotated[float, Option("--delay", help="Seconds before the second attempt; doubles each time.")]
+Timeout = Annotated[float | None, Option("--timeout", help="Seconds from its start to its end.")]
+Conversation = Annotated[str, Option("--conversation", help="Which conversation it is part of.")]
 _STYLES = {
     "done": "green",
     "failed": "red",
@@ -35,20 +33,16 @@ _STYLES = {
 }
 
 
-@app.callback(
-    invoke_without_command=True, epilog='Example: toolgate jobs submit code.search \'{"pattern": "x"}\''
-)
+@app.without_command(epilog='Example: toolgate jobs submit code.search \'{"pattern": "x"}\'')
 def jobs(
-    ctx: typer.Context,
-    open_only: Annotated[bool, typer.Option("--open", help="Only those that have not ended.")] = False,
+    open_only: Annotated[bool, Option("--open", help="Only those that have not ended.")] = False,
     persona: options.Persona = "",
-    limit: Annotated[int, typer.Option("--limit", help="How many.", min=1, max=1000)] = 30,
+    limit: Annotated[int, Option("--limit", help="How many.", min=1, max=1000)] = 30,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
     """Long work and schedules: without a subcommand, the newest jobs."""
-    if ctx.invoked_subcommand is None:
-        project.run(_list(persona, limit, open_only, root))
+    project.run(_list(persona, limit, open_only, root))
 
 
 @app.command(epilog="Example: toolgate jobs show j_1a2b3c")
@@ -91,8 +85,8 @@ def retry(ident: Ident, root: options.Root = None, json: options.Json = False) -
     epilog="Example: toolgate jobs schedule nightly '0 3 * * *' code.search '{\"pattern\": \"TODO\"}'"
 )
 def schedule(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")],
-    cron: Annotated[str, typer.Argument(metavar="CRON", help="When, in UTC: minute hour day month weekday.")],
+    name: Annotated[str, Argument(metavar="NAME", help="The schedule's name.")],
+    cron: Annotated[str, Argument(metavar="CRON", help="When, in UTC: minute hour day month weekday.")],
     tool: Tool,
     args: Args = "",
     persona: options.Persona = "",
@@ -117,7 +111,7 @@ def schedules(root: options.Root = None, json: options.Json = False) -> None:
 
 @app.command(epilog="Example: toolgate jobs unschedule nightly")
 def unschedule(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The schedule to remove.")],
+    name: Annotated[str, Argument(metavar="NAME", help="The schedule to remove.")],
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
@@ -145,7 +139,7 @@ async def _list(persona: str, limit: int, open_only: bool, root: Any) -> None:
         speech.say("there are no jobs")
         return
     columns = ["job|whole", "what|cut", "persona", "state", "progress|right", "age|right"]
-    speech.out().print(speech.table(columns, [_row(job) for job in found]))
+    speech.put(speech.table(columns, [_row(job) for job in found]))
     if alone:
         _nobody()
 
@@ -164,7 +158,7 @@ async def _show(ident: str, root: Any) -> None:
         return
     shown = {name: value for name, value in job.shown().items() if value not in (None, "", {}, 0)}
     result, error = shown.pop("result", None), shown.pop("error", None)
-    speech.out().print(speech.pairs((name, _words(value)) for name, value in shown.items()))
+    speech.put(speech.pairs((name, _words(value)) for name, value in shown.items()))
     if error:
         speech.say(speech.safe(f"{error['code']}: ", "bold red") + speech.safe(error["message"], lines=True))
         speech.say(speech.safe("fix: ", "bold") + speech.safe(error.get("fix", ""), lines=True))
@@ -229,7 +223,7 @@ async def _schedules(root: Any) -> None:
         speech.say("there are no schedules")
         return
     rows = [[one.name, one.cron, one.spec.what, one.spec.persona, one.last] for one in found]
-    speech.out().print(speech.table(["schedule|whole", "cron", "what|cut", "persona", "last"], rows))
+    speech.put(speech.table(["schedule|whole", "cron", "what|cut", "persona", "last"], rows))
 
 
 async def _unschedule(name: str, root: Any) -> None:

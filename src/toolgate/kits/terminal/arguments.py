@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from toolgate.core import wire
-from toolgate.core.errors import CallError, InvalidArgs, UnknownTool
+from toolgate.core.errors import CallError, InvalidArgs
 from toolgate.core.tool import Tool
-from toolgate.facade import Gate
 
 
 @dataclass
@@ -40,18 +38,6 @@ def read(text: str, named: Iterable[str] = ()) -> Given:
         else:
             given.written[name] = value
     return given
-
-
-async def known(gate: Gate, name: str, *, ask: bool = False) -> Tool | None:
-    """The tool; with `ask` also one of a server that has not been asked yet. None: the gate will say why."""
-    registry = gate.services.registry
-    with contextlib.suppress(CallError):
-        try:
-            return registry.resolve(name)
-        except UnknownTool:
-            if ask and registry.late is not None and await registry.late(name):
-                return registry.resolve(name)
-    return None
 
 
 def _object(text: str) -> dict[str, Any]:
