@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from toolgate.consent.cover import check_scope
 from toolgate.core.call import Call, new_id
 from toolgate.core.canonical import canonical
 from toolgate.core.clock import SECOND
-from toolgate.core.decision import Decision
-from toolgate.core.effects import Effects
 from toolgate.core.errors import Conflict, InvalidArgs, NotAllowed, NotFound, RateLimited, TooLarge
 from toolgate.core.event import Approved, Asked, Expired, Granted, Refused, Revoked
 from toolgate.core.finding import recorded
@@ -19,6 +16,10 @@ from toolgate.ledger.attachments import ROW_BYTES
 from toolgate.ledger.ledger import DUE, View, Work, all_questions
 from toolgate.ledger.limits import USUAL, Allowance
 from toolgate.ledger.state import Grant, Open, State
+
+if TYPE_CHECKING:
+    from toolgate.core.decision import Decision
+    from toolgate.core.effects import Effects
 
 LONGEST = 366 * 24 * 3600
 MASK = "[masked]"
@@ -201,6 +202,8 @@ class AnswerWork(Work[str]):
     def _grant(self, question: Open, now: int) -> Granted:
         scope = self.scope
         assert scope is not None
+        from toolgate.consent.cover import check_scope  # the policy's models: few answers give a grant
+
         _check(scope)
         check_scope(scope.args, scope.paths)
         size = len(canonical([dict(scope.args), list(scope.paths)]).encode())

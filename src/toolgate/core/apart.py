@@ -6,13 +6,16 @@ everybody else wait for Python's lock a little longer.
 
 from __future__ import annotations
 
-import asyncio
 import os
+import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from typing import Any, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
 
 LARGE = 128 << 10
 """Characters that are worth a thread: less takes no longer than the way there."""
@@ -20,19 +23,32 @@ _LEAVES = frozenset({int, float, bool, type(None)})
 _TEXTS, _LISTS = (str, bytes), (list, tuple)
 T = TypeVar("T")
 V = TypeVarTuple("V")
-_threads = ThreadPoolExecutor(2, "large")
+_threads: ThreadPoolExecutor | None = None
 
 
 def _fresh_threads() -> None:
     global _threads
-    _threads = ThreadPoolExecutor(2, "large")
+    _threads = None
 
 
 os.register_at_fork(after_in_child=_fresh_threads)
 
 
+def has_loop() -> bool:
+    """Whether an event loop runs in this thread; a command that only reads or writes a ledger file needs none."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio._get_running_loop() is not None
+
+
 def apart(work: Callable[[*V], T], *values: *V) -> asyncio.Future[T]:
     """What it gives back, while the event loop goes on."""
+    global _threads
+    import asyncio
+
+    if _threads is None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        _threads = ThreadPoolExecutor(2, "large")
     called = partial(copy_context().run, work, *values)
     return asyncio.get_running_loop().run_in_executor(_threads, called)
 

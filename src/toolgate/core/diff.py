@@ -8,11 +8,13 @@ Many files share one bound: where it is used up, the rest are shown as blocks to
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from toolgate.core.change import Change, FileChange
-from toolgate.core.paths import MountPath
 from toolgate.core.renames import Moved, moved
+
+if TYPE_CHECKING:
+    from toolgate.core.change import Change, FileChange
+    from toolgate.core.paths import MountPath
 
 CONTEXT = 3
 MAX_EDITS = 500

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from toolgate.core.change import FileChange
-from toolgate.core.paths import MountPath
+
+if TYPE_CHECKING:
+    from toolgate.core.paths import MountPath
 
 SIMILAR = 0.5
 """The share of bytes in equal lines, as git has it."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core import functions
-from toolgate.core.decision import Decision
 from toolgate.core.result import Result
-from toolgate.core.tool import Tool
+
+if TYPE_CHECKING:
+    from toolgate.core.decision import Decision
+    from toolgate.core.tool import Tool
 
 Run = Callable[..., Awaitable[list[Result]]]
 """Several calls through the gate, in order: `Gate.calls` for one persona."""

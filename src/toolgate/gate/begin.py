@@ -10,7 +10,7 @@ import asyncio
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -21,15 +21,17 @@ from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import CallError, RateLimited
 from toolgate.core.event import Configured, Started
 from toolgate.core.finding import recorded
-from toolgate.core.ports import Rules, Window
 from toolgate.gate.authorize import authorize, refused
-from toolgate.gate.flow import Flow, Services, Stage
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import live_claim, objection, replay
 from toolgate.ledger.ledger import View, Work, all_questions
 from toolgate.ledger.limits import blocked
-from toolgate.ledger.state import State
-from toolgate.storage.port import Row
+
+if TYPE_CHECKING:
+    from toolgate.core.ports import Rules, Window
+    from toolgate.gate.flow import Flow, Services, Stage
+    from toolgate.ledger.state import State
+    from toolgate.storage.port import Row
 
 MAX_TURNS = 5
 

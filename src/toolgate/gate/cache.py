@@ -10,8 +10,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from toolgate.core.evidence import Proof
+if TYPE_CHECKING:
+    from toolgate.core.evidence import Proof
 
 MAX_ENTRIES = 512
 MAX_BYTES = 32 << 20

@@ -7,16 +7,18 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code, LedgerBroken, by_policy
 from toolgate.core.event import Denied, Event, Flood, Limited, Rejected
 from toolgate.core.finding import recorded
 from toolgate.core.names import PERSONA
-from toolgate.gate.flow import Flow, Services
 from toolgate.gate.scan import mask_large, recorded_args
 from toolgate.ledger.ledger import View, Work
+
+if TYPE_CHECKING:
+    from toolgate.gate.flow import Flow, Services
 
 log = logging.getLogger("toolgate.gate")
 ROWS_A_MINUTE = 30

@@ -10,20 +10,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core import diff
 from toolgate.core.apart import apart, large
-from toolgate.core.call import Call
-from toolgate.core.change import Change
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import BlockedContent
-from toolgate.core.ports import Scan, Scanner
 from toolgate.gate.authorize import refused
 from toolgate.gate.flow import Flow, Services, aside
 from toolgate.gate.markers import check_args, check_change
 from toolgate.gate.redact import shown_diff, with_contents
 from toolgate.secrets.mask import MASK, distinct
+
+if TYPE_CHECKING:
+    from toolgate.core.call import Call
+    from toolgate.core.change import Change
+    from toolgate.core.ports import Scan, Scanner
 
 log = logging.getLogger("toolgate.gate")
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from operator import methodcaller
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolgate.core.clock import SECOND, Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.core.event import Archived, Asked, Event, Rotated
 from toolgate.ledger import attachments
 from toolgate.ledger.chain import check_head, check_key, fault_of, make_head, running_of, seal
-from toolgate.ledger.keys import Keys
 from toolgate.ledger.limits import USUAL
 from toolgate.ledger.state import HORIZON, MINUTE, State, Windows
 from toolgate.storage.attachments import Attachment
@@ -38,6 +37,9 @@ from toolgate.storage.port import (
     Transaction,
     Write,
 )
+
+if TYPE_CHECKING:
+    from toolgate.ledger.keys import Keys
 
 T = TypeVar("T")
 _text = methodcaller("text")

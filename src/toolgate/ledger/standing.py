@@ -8,9 +8,10 @@ not stored; only the head's seal over it is.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from toolgate.ledger.keys import Keys
+if TYPE_CHECKING:
+    from toolgate.ledger.keys import Keys
 
 _MODULUS = 1 << 256
 

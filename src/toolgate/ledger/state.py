@@ -11,24 +11,26 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import SECOND
 from toolgate.core.event import Event, Started
-from toolgate.core.ports import Window
 from toolgate.ledger.attachments import weight
 from toolgate.ledger.standing import Standing
 from toolgate.storage.port import CUT, FREE, Row, Tables
 from toolgate.storage.schema import EMPTY_HASH, IN_MEMORY
 
+if TYPE_CHECKING:
+    from toolgate.core.ports import Window
+
 HORIZON = 3600 * SECOND
 """No limit looks back further."""
 MINUTE = 60 * SECOND
 KEY_LIFETIME = 48 * 3600 * SECOND
-Windows = Callable[[str, str], tuple[Window, ...]]
+Windows = Callable[[str, str], "tuple[Window, ...]"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Live:
     """A call that has started and is not settled."""
 
@@ -82,7 +84,7 @@ class Grant:
         return (self.id, self.row.seq, self.uses, self.expires)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)  # nobody compares two; and every command that opens a ledger makes the class
 class State:
     windows: Windows | None = None
     """Which limits apply to (persona, tool); None keeps no record of recent calls."""

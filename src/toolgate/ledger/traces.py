@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.call import new_id
 from toolgate.core.clock import Clock, iso
@@ -18,7 +18,9 @@ from toolgate.core.display import encodable
 from toolgate.core.errors import InvalidArgs
 from toolgate.ledger.categories import categorize, error_line
 from toolgate.storage.executions import DAY, ExecutionRow, Executions, Keep
-from toolgate.storage.port import Backend
+
+if TYPE_CHECKING:
+    from toolgate.storage.port import Backend
 
 WORD_BYTES = 1024
 """Of an id or a name."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -61,7 +60,7 @@ def make_project_id(root: Path) -> str:
         return found
     directory = root / ".toolgate"
     directory.mkdir(mode=0o700, exist_ok=True)
-    ident = secrets.token_hex(16)
+    ident = os.urandom(16).hex()
     with suppress(FileExistsError), (directory / ".gitignore").open("x") as ignore:
         ignore.write("*\n")  # nothing in here belongs into a commit
     durable.replace(directory / ID_FILE, f"{ident}\n".encode())

@@ -4,18 +4,22 @@ The ledger writes a transaction once, as a generator that is given the head, yie
 the answers (no I/O of its own). Each backend only locks the head and drives that generator inside one of its
 transactions: SQLite on its writer thread, PostgreSQL on a connection, memory at once. So the logic exists once, and dialects hold only
 what really differs.
+
+asyncio is imported where something waits: a command that writes one row needs no event loop.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from toolgate.storage.attachments import Attachment, Grown, Held
-from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
+if TYPE_CHECKING:
+    import asyncio
+
+    from toolgate.storage.attachments import Attachment, Grown, Held
+    from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 
 
 class Row(NamedTuple):
@@ -74,55 +78,47 @@ Tables = Mapping[str, Mapping[Any, tuple[Any, ...]]]
 """Projections: table → key → row. The key is the row's first column."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowsAfter:
+class RowsAfter(NamedTuple):
     """Rows another process has written meanwhile; answered with a list of Row."""
 
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class RowsOf:
+class RowsOf(NamedTuple):
     """All rows of these questions and grants; answered with a list of Row, in order."""
 
     refs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadTables:
+class LoadTables(NamedTuple):
     """The projections that are kept in memory; answered with Tables."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recent:
+class Recent(NamedTuple):
     """(at, persona, tool) of calls started since; answered in order."""
 
     since: int
 
 
-@dataclass(frozen=True, slots=True)
-class Heavy:
+class Heavy(NamedTuple):
     """(at, persona, body) of the long rows since then, in order: what `limits.journal_bytes` counts."""
 
     since: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimsOf:
+class ClaimsOf(NamedTuple):
     """The rows that claim these idempotency scopes; answered with a list of Row, in order."""
 
     scopes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RowAt:
+class RowAt(NamedTuple):
     """One row by its number; answered with a Row or None."""
 
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(NamedTuple):
     """Drop idempotency claims that ended before `at`, and attachments; answered with None. The journal keeps their
     history."""
 
@@ -163,6 +159,8 @@ class Job:
 
     async def outcome(self) -> Any:
         """What was decided. A caller that is cancelled still waits for it: it must know before it goes."""
+        import asyncio
+
         assert self.future is not None
         try:
             return await self.future

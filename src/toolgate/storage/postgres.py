@@ -10,18 +10,20 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolgate.core.errors import CallError, Unavailable
 from toolgate.storage import attachments, executions, postgres_sql, schema
 from toolgate.storage.attachments import Grown, Held
-from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.faults import from_postgres, is_lost
 from toolgate.storage.port import Filter, Fold, Head, Job, Row, Sum, Tables
 from toolgate.storage.postgres_connect import ERRORS, close, connect, migrate, place_of
 from toolgate.storage.postgres_owners import PostgresOwners
 from toolgate.storage.postgres_write import Writer, spoil
 from toolgate.storage.select import select_rows
+
+if TYPE_CHECKING:
+    from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 
 MAX_BATCH = 256
 SPLIT = 32

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import LedgerBroken, Unavailable
@@ -17,7 +17,9 @@ from toolgate.storage import postgres_sql
 from toolgate.storage.faults import from_postgres, is_lost, is_passing
 from toolgate.storage.port import ClaimsOf, Fold, Head, Job, Query, RowsOf, Transaction, Write
 from toolgate.storage.postgres_connect import ERRORS, close, connect, place_of
-from toolgate.storage.postgres_owners import PostgresOwners
+
+if TYPE_CHECKING:
+    from toolgate.storage.postgres_owners import PostgresOwners
 
 ATTEMPTS = 4
 CALM = 8

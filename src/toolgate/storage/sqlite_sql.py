@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import LedgerBroken
 from toolgate.storage import attachments, schema
@@ -28,7 +28,9 @@ from toolgate.storage.port import (
     Write,
 )
 from toolgate.storage.select import select_rows
-from toolgate.storage.sqlite_place import Place
+
+if TYPE_CHECKING:
+    from toolgate.storage.sqlite_place import Place
 
 _NORMAL, _FULL = 1, 2
 COLUMNS = ", ".join(schema.JOURNAL)
@@ -224,6 +226,11 @@ def rows_of(db: sqlite3.Connection, wanted: Filter) -> list[Row]:
 def read_head(db: sqlite3.Connection) -> Head:
     row = db.execute(_HEAD).fetchone()
     return Head(*row) if row else Head(0, 0, 0, schema.EMPTY_HASH, "")
+
+
+def data_version(db: sqlite3.Connection) -> int:
+    """Another one whenever another connection has written."""
+    return int(db.execute("PRAGMA data_version").fetchone()[0])
 
 
 def load(db: sqlite3.Connection, names: Sequence[str]) -> dict[str, dict[Any, tuple[Any, ...]]]:
