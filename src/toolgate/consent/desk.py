@@ -15,7 +15,6 @@ from toolgate.core.clock import SECOND
 from toolgate.core.effects import Effects
 from toolgate.core.errors import CallError, Denied, Expired, NotFound, Unavailable
 from toolgate.core.event import Paused, Resumed
-from toolgate.core.ports import Channel, Notice
 from toolgate.core.question import Question
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.ledger import Ledger, View, Work, all_questions
@@ -25,6 +24,8 @@ from toolgate.storage.port import Filter, Row
 if TYPE_CHECKING:
     import asyncio
     import logging
+
+    from toolgate.core.ports import Channel, Notice
 
 DENIED = "Access denied by creator."
 CLOSING = 5.0

@@ -1,10 +1,11 @@
-"""Configuration: the only reader of the environment and of toolgate.yaml.
+"""Configuration: the reader of toolgate.yaml and of the environment (where the state is: `trust.py`).
 
 `load` gives a Config or a ConfigError with file, line and fix. Everything below this module is handed values.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache, partial
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, create_model, model_validator
 
 from toolgate import feature
-from toolgate.core.errors import ConfigError, NotAllowed
+from toolgate.core.errors import ConfigError
 from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, MountPath, folded
 from toolgate.feature import Feature, everything
@@ -36,14 +37,14 @@ from toolgate.policy.model import (
 )
 from toolgate.policy.policy import Policy
 from toolgate.project import yamlfile
+from toolgate.project.checked import check_persona
 from toolgate.project.config_errors import MOST, every, flaws_of
 from toolgate.project.http_config import HttpSpec
 from toolgate.project.ledger_config import LedgerSpec, rescued
 from toolgate.project.own_files import check_config, read_once
 from toolgate.project.starter import DEFAULT_YAML
+from toolgate.project.trust import FILE, STATE, state_dir
 
-FILE = "toolgate.yaml"
-STATE = ".toolgate"
 VERSION = 1
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
@@ -135,6 +136,12 @@ class Config(Strict):
     _defaults: dict[str, Any] = PrivateAttr(default_factory=dict)
     _unread: dict[str, Any] = PrivateAttr(default_factory=dict)
     _more: tuple[Feature, ...] = PrivateAttr(default=())
+    _digest: str = PrivateAttr(default="")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the bytes it was read from; empty where a program handed it in."""
+        return self._digest
 
     @property
     def unread(self) -> Mapping[str, Any]:
@@ -235,12 +242,6 @@ class Config(Strict):
         )
 
 
-def check_persona(name: str, config: Config) -> None:
-    if name != HUMAN and name not in config.personas:
-        listed = ", ".join(config.personas) or "none"
-        raise NotAllowed(f"there is no persona {name!r}", f"the personas are: {listed}")
-
-
 def load(root: Path) -> Config:
     """Read `toolgate.yaml` of a project."""
     root = root.resolve()
@@ -248,7 +249,10 @@ def load(root: Path) -> Config:
 
 
 def load_from(
-    file: Path, root: Path, mounts: Mapping[str, MountSpec] | None = None, more: tuple[Feature, ...] | None = None
+    file: Path,
+    root: Path,
+    mounts: Mapping[str, MountSpec] | None = None,
+    more: tuple[Feature, ...] | None = None,
 ) -> Config:
     """Read a configuration that will be in force: from a place that no mount can write, neither one of its own nor
     one of those that are open."""
@@ -262,6 +266,7 @@ def load_from(
         check_config(file, status, root, Config.from_dict({"version": VERSION}).mounts)
         raise
     check_config(file, status, root, loaded.mounts)
+    loaded._digest = hashlib.sha256(raw).hexdigest()
     return loaded
 
 
@@ -304,17 +309,6 @@ def ledger_of(file: Path, problem: ConfigError) -> Config:
             f"{problem.fix}; until then every call is refused",
         )
     return Config.from_dict({"version": VERSION, "ledger": spec.model_dump()})
-
-
-def state_dir() -> Path:
-    """Where this user's keys and trust live, outside every project."""
-    for variable, below in (("TOOLGATE_STATE_DIR", ""), ("XDG_STATE_HOME", "toolgate")):
-        value = os.environ.get(variable, "")
-        if value and Path(value).is_absolute():
-            return Path(value) / below
-        if value and variable.startswith("TOOLGATE"):
-            raise ConfigError(f"{variable}={value!r} is not an absolute path", "set it to an absolute path")
-    return Path.home() / ".local" / "state" / "toolgate"
 
 
 def environment() -> dict[str, str]:
@@ -406,7 +400,9 @@ def validate(data: Any, more: tuple[Feature, ...] | None = None) -> Config:
     return made
 
 
-def _validated(data: Any, document: yamlfile.Document, file: str, more: tuple[Feature, ...] | None = None) -> Config:
+def _validated(
+    data: Any, document: yamlfile.Document, file: str, more: tuple[Feature, ...] | None = None
+) -> Config:
     try:
         return validate(data, more)
     except ValidationError as error:
@@ -420,4 +416,6 @@ def _error(flaw: Flaw, document: yamlfile.Document, file: str) -> ConfigError:
     return ConfigError(flaw.message, flaw.fix, file, document.line(flaw.at) if file else 0)
 
 
-__all__ = ["DEFAULT_YAML", "Config", "load", "loads", "problems", "read", "schema", "state_dir"]
+__all__ = [
+    "DEFAULT_YAML", "FILE", "STATE", "Config", "check_persona", "load", "loads", "problems", "read", "schema", "state_dir",
+]  # fmt: skip

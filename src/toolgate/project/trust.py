@@ -13,10 +13,22 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from toolgate.core.errors import SetupError
+from toolgate.core.errors import ConfigError, SetupError
 from toolgate.storage import durable
 
+FILE, STATE = "toolgate.yaml", ".toolgate"
 ID_FILE = "project"
+
+
+def state_dir() -> Path:
+    """Where this user's keys and trust live, outside every project."""
+    for variable, below in (("TOOLGATE_STATE_DIR", ""), ("XDG_STATE_HOME", "toolgate")):
+        value = os.environ.get(variable, "")
+        if value and Path(value).is_absolute():
+            return Path(value) / below
+        if value and variable.startswith("TOOLGATE"):
+            raise ConfigError(f"{variable}={value!r} is not an absolute path", "set it to an absolute path")
+    return Path.home() / ".local" / "state" / "toolgate"
 
 
 def project_id(root: Path) -> str:
