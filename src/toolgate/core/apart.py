@@ -7,7 +7,6 @@ everybody else wait for Python's lock a little longer.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
@@ -32,12 +31,6 @@ def _fresh_threads() -> None:
 
 
 os.register_at_fork(after_in_child=_fresh_threads)
-
-
-def has_loop() -> bool:
-    """Whether an event loop runs in this thread; a command that only reads or writes a ledger file needs none."""
-    asyncio = sys.modules.get("asyncio")
-    return asyncio is not None and asyncio._get_running_loop() is not None
 
 
 def apart(work: Callable[[*V], T], *values: *V) -> asyncio.Future[T]:

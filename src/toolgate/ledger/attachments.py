@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from toolgate.core.apart import apart, has_loop
+from toolgate.core.apart import apart
 from toolgate.core.canonical import canonical, sha256
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import LedgerBroken, NotFound
 from toolgate.core.event import Asked, Committed, Event, Noted, Started
+from toolgate.core.loops import has_loop
 
 if TYPE_CHECKING:
     from toolgate.storage.port import Backend, Row

@@ -8,14 +8,14 @@ configuration in full is imported where that is needed.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
-from toolgate.core.apart import has_loop
 from toolgate.core.errors import ConfigError, LedgerBroken, SetupError
+from toolgate.core.loops import has_loop, need_loop
 from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
 from toolgate.project import checked, trust
@@ -168,24 +168,13 @@ def _prepared_before(root: Path) -> Setup | None:
     return Setup(root, root / FILE, says, True, says.database, state_dir) if says is not None else None
 
 
-def run(setup: Setup, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run what opens this project's ledger and no gate: without an event loop where the ledger is a file."""
-    if setup.database is None:
-        from toolgate.storage.sqlite_direct import run
-
-        return run(work())
-    import asyncio
-
-    return asyncio.run(work())
-
-
 @asynccontextmanager
 async def open_desk(setup: Setup) -> AsyncIterator[Desk]:
     """Open a trusted project's ledger to answer, revoke, pause and resume. Nothing is called, settled or loaded."""
     from toolgate.consent.desk import Desk, Settings
     from toolgate.ledger.ledger import Ledger
 
-    backend = backend_of(setup)
+    backend = await _ledger_backend(setup)
     ledger = Ledger(backend, await keys_of(setup, backend))
     ledger.reload_keys = lambda: keys_again(setup, backend)
     await ledger.open()
@@ -200,7 +189,7 @@ async def open_record(setup: Setup) -> AsyncIterator[Record]:
     """Open a trusted project's ledger for reading and checking only, even where no gate would open on it."""
     from toolgate.project.record import Record
 
-    backend = backend_of(setup)
+    backend = await _ledger_backend(setup)
     if isinstance(backend, SqliteBackend) and not backend.path.exists():
         backend = _memory()  # nothing has been recorded yet; looking must not create it
     keys, problem = _keys_if_any(setup, backend)
@@ -220,6 +209,12 @@ def _keys_if_any(setup: Setup, backend: Backend) -> tuple[Keys | None, LedgerBro
         return (Keys.new() if _in_memory(backend) else keyfile.load(key_path(setup))), None
     except LedgerBroken as error:
         return None, error
+
+
+async def _ledger_backend(setup: Setup) -> Backend:
+    if setup.database is not None:
+        await need_loop()  # a server or a program's own; a file is read and written at once
+    return backend_of(setup)
 
 
 def backend_of(setup: Setup) -> Backend:

@@ -1,6 +1,6 @@
 """SQLite for a command that looks, or writes once, and ends: one connection, no thread and no event loop.
 
-`pause` is the brake, so it may not wait until asyncio is loaded. The file, its locks and its transactions are the same
+`pause` is the brake, so it may not wait until asyncio is loaded (`core/loops.py` runs it). The file, its locks and its transactions are the same
 as a gate's; only who waits differs: here everything does, since nothing else runs in this process.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from toolgate.storage.sqlite_snapshot import SqliteSnapshot
 
 T = TypeVar("T")
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that waits for nothing but ledger files opened by `SqliteDirect`."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        value: T = end.value
-        return value
-    work.close()
-    raise RuntimeError("this waits for something, so it needs an event loop")
 
 
 class SqliteDirect(SqliteBackend):
