@@ -81,13 +81,13 @@ def _checked(says: dict[str, Any]) -> Checked:
     return Checked(**(says | {"personas": tuple(says["personas"]), "mounts": dict(says["mounts"])}))
 
 
-def remember(root: Path, state_dir: Path, config: Config) -> None:
-    """Keep it, unless it is kept already. What cannot be kept is read in full again."""
-    told = {"toolgate": VERSION, "file": config.digest, "says": of(config)._asdict()}
+def remember(root: Path, state_dir: Path, config: Config, digest: str) -> None:
+    """Keep what the file with this hash says, unless it is kept already. What cannot be kept is read in full again."""
+    told = {"toolgate": VERSION, "file": digest, "says": of(config)._asdict()}
     place = _place(root, state_dir)
     text = json.dumps(told).encode()
     with suppress(OSError):
-        if config.digest and not (place.exists() and place.read_bytes() == text):
+        if not (place.exists() and place.read_bytes() == text):
             durable.replace(place, text)
 
 

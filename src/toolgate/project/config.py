@@ -65,7 +65,7 @@ class ConsentSpec(Strict):
     """Nobody answers here: what would be asked is refused at once."""
     mcp: Flag = True
     """Whether the user of an MCP client may answer in it; the client vouches that a person did."""
-    notify: NotifySpec = NotifySpec()
+    notify: NotifySpec = NotifySpec.model_construct()
 
 
 class McpSpec(Strict):
@@ -119,29 +119,23 @@ class Config(Strict):
     """Absent: a call must name its persona."""
     mounts: dict[str, MountSpec] = Field(default_factory=dict)
     personas: dict[str, PersonaSpec] = Field(default_factory=dict)
-    limits: LimitsSpec = LimitsSpec()
-    consent: ConsentSpec = ConsentSpec()
-    policy_spec: PolicySpec = Field(default=PolicySpec(), alias="policy")
-    scan: ScanSpec = ScanSpec()
-    ledger: LedgerSpec = LedgerSpec()
-    budget: BudgetSpec = BudgetSpec()
+    limits: LimitsSpec = LimitsSpec.model_construct()
+    consent: ConsentSpec = ConsentSpec.model_construct()
+    policy_spec: PolicySpec = Field(default=PolicySpec.model_construct(), alias="policy")
+    scan: ScanSpec = ScanSpec.model_construct()
+    ledger: LedgerSpec = LedgerSpec.model_construct()
+    budget: BudgetSpec = BudgetSpec.model_construct()
     plugins: tuple[Annotated[str, Field(pattern=r"^(\./\S+\.py|[\w.]+:\w+)$")], ...] = ()
     """`package.module:factory` or `./file.py`; started only in a trusted project."""
-    mcp: McpSpec = McpSpec()
-    http: HttpSpec = HttpSpec()
-    timeouts: TimeoutsSpec = TimeoutsSpec()
-    cache: CacheSpec = CacheSpec()
-    images: ImagesSpec = ImagesSpec()
+    mcp: McpSpec = McpSpec.model_construct()
+    http: HttpSpec = HttpSpec.model_construct()
+    timeouts: TimeoutsSpec = TimeoutsSpec.model_construct()
+    cache: CacheSpec = CacheSpec.model_construct()
+    images: ImagesSpec = ImagesSpec.model_construct()
 
     _defaults: dict[str, Any] = PrivateAttr(default_factory=dict)
     _unread: dict[str, Any] = PrivateAttr(default_factory=dict)
     _more: tuple[Feature, ...] = PrivateAttr(default=())
-    _digest: str = PrivateAttr(default="")
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the bytes it was read from; empty where a program handed it in."""
-        return self._digest
 
     @property
     def unread(self) -> Mapping[str, Any]:
@@ -256,6 +250,16 @@ def load_from(
 ) -> Config:
     """Read a configuration that will be in force: from a place that no mount can write, neither one of its own nor
     one of those that are open."""
+    return load_with_hash(file, root, mounts, more)[0]
+
+
+def load_with_hash(
+    file: Path,
+    root: Path,
+    mounts: Mapping[str, MountSpec] | None = None,
+    more: tuple[Feature, ...] | None = None,
+) -> tuple[Config, str]:
+    """The same, and the SHA-256 of the bytes that were read."""
     raw, status = _bytes(file)
     if mounts is not None:
         check_config(file, status, root, mounts)
@@ -266,8 +270,7 @@ def load_from(
         check_config(file, status, root, Config.from_dict({"version": VERSION}).mounts)
         raise
     check_config(file, status, root, loaded.mounts)
-    loaded._digest = hashlib.sha256(raw).hexdigest()
-    return loaded
+    return loaded, hashlib.sha256(raw).hexdigest()
 
 
 def read(file: Path) -> Config:

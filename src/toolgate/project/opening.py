@@ -97,9 +97,12 @@ def prepare(
     if config is None:
         source = root / FILE
         trusted = trust.is_trusted(root, state_dir)
-        loaded = configuration.load(root) if source.exists() else Config.from_dict({"version": 1})
-        if trusted:
-            checked.remember(root, state_dir, loaded)
+        if source.exists():
+            loaded, digest = configuration.load_with_hash(source, root)
+            if trusted:
+                checked.remember(root, state_dir, loaded, digest)
+        else:
+            loaded = Config.from_dict({"version": 1})
     else:
         trusted = True  # the program that opens the gate vouches for what it hands in
         if isinstance(config, str | Path):
