@@ -118,7 +118,9 @@ async def test_tables_of_a_newer_version_are_refused_untouched(tmp_path: Path) -
 async def test_a_migration_that_fails_midway_leaves_nothing(tmp_path: Path) -> None:
     tables = SqliteTables(tmp_path / "features.db")
     with pytest.raises(Unavailable):
-        await tables.migrate("diary", [Migration("CREATE TABLE one (id INTEGER);\nCREATE TABLE one (id INTEGER);", "")])
+        await tables.migrate(
+            "diary", [Migration("CREATE TABLE one (id INTEGER);\nCREATE TABLE one (id INTEGER);", "")]
+        )
     await tables.migrate("diary", [Migration("CREATE TABLE one (id INTEGER);", "")])
     assert await tables.fetch("SELECT * FROM one") == []
     await tables.close()

@@ -32,7 +32,7 @@ from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger import export, stats
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.checkpoint import Checkpoint
-from toolgate.ledger.ledger import Work
+from toolgate.ledger.ledger import Work, no_question
 from toolgate.ledger.resolve import ResolveWork
 from toolgate.ledger.rotate import rotate
 from toolgate.ledger.state import Grant
@@ -342,7 +342,8 @@ class Gate:
         ledger = self.services.ledger
         head = await ledger.backend.head()
         live, open_questions = await ledger.look(
-            lambda state, now: (len(state.live), sum(q.state == "open" for q in state.questions.values()))
+            lambda state, now: (len(state.live), sum(q.state == "open" for q in state.questions.values())),
+            no_question,
         )
         return {
             "backend": ledger.backend.name,

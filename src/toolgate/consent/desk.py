@@ -17,7 +17,7 @@ from toolgate.core.errors import CallError, Denied, Expired, NotFound, Unavailab
 from toolgate.core.event import Paused, Resumed
 from toolgate.core.question import Question
 from toolgate.ledger.attachments import whole_body
-from toolgate.ledger.ledger import Ledger, View, Work, all_questions
+from toolgate.ledger.ledger import Ledger, View, Work, all_questions, no_question
 from toolgate.ledger.state import Grant, Open, State, parsed
 from toolgate.storage.port import Filter, Row
 
@@ -75,6 +75,8 @@ class Desk:
         return self._news
 
     async def ask(self, work: AskWork) -> str:
+        if work.is_large():
+            await work.prepare(self.ledger)
         ident = await self.ledger.do(work)
         if self.notices and any(row.ref == ident and row.kind == "asked" for row in work.rows):
             self._announce(await self.question(ident))
@@ -143,7 +145,7 @@ class Desk:
     async def _outcome(self, ident: str, found: Open | None, now: int) -> None:
         if found is not None and found.state == "approved" and found.expires > now:
             return
-        await self.ledger.do(Work(close_due))
+        await self.ledger.do(Work(close_due, refs=no_question))
         rows = await self.ledger.backend.rows(Filter(ref=ident))
         for row in reversed(rows):
             if row.kind == "refused":
@@ -214,7 +216,8 @@ class Desk:
         return await self.ledger.look(
             lambda state, now: [
                 one.id for one in state.questions.values() if one.state == "open" and one.expires > now
-            ]
+            ],
+            no_question,
         )
 
     async def question(self, ident: str) -> Question | None:
@@ -274,7 +277,7 @@ class Desk:
         def decide(view: View) -> None:
             close_due(view)
 
-        await self.ledger.do(Work(decide, durable=False))
+        await self.ledger.do(Work(decide, durable=False, refs=no_question))
 
 
 def _log() -> logging.Logger:
