@@ -40,7 +40,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class QuestionPage:
     """Some of the open questions."""
 
     questions: list[Question]
@@ -186,7 +186,7 @@ class Desk:
         include_approved: bool = False,
         persona: str = "",
         whole: bool = False,
-    ) -> Page:
+    ) -> QuestionPage:
         """So many questions that were asked after the event `after`, oldest first; 0 means all of them. Only those on
         the page are read, unless one persona's are wanted; of long ones only the beginning, unless `whole`."""
         states = ("open", "approved") if include_approved else ("open",)
@@ -209,7 +209,7 @@ class Desk:
 
         shown, total, following = await self.ledger.look(read, refs)
         questions = [await self._whole(one) if whole else as_question(one) for one in shown]
-        return Page(questions, total, following)
+        return QuestionPage(questions, total, following)
 
     async def open_ids(self) -> list[str]:
         """Oldest first."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolgate.core.decision import Decision
     from toolgate.core.effects import Effects
 
-LONGEST = 366 * 24 * 3600
+MAX_GRANT_SECONDS = 366 * 24 * 3600
 MASK = "[masked]"
 LOOK_BACK = 50
 """Questions of a persona that a new one is compared with, to say why it is asked again."""
@@ -260,9 +260,13 @@ def _check_whole(question: Open) -> None:
 def _check(scope: Scope) -> None:
     """A grant is stored for long and obeyed to the letter: nothing in it may be of the wrong kind."""
     seconds, uses = scope.seconds, scope.uses
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= LONGEST:
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, int | float)
+        or not 0 < seconds <= MAX_GRANT_SECONDS
+    ):
         raise InvalidArgs(
-            f"a grant of {seconds!r} s is not possible", f"give between 1 and {LONGEST:,} seconds"
+            f"a grant of {seconds!r} s is not possible", f"give between 1 and {MAX_GRANT_SECONDS:,} seconds"
         )
     if isinstance(uses, bool) or not isinstance(uses, int) or uses < 0:
         raise InvalidArgs(

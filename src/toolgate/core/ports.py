@@ -178,7 +178,7 @@ class Scanner(Protocol):
         ...
 
 
-class Vault(Protocol):
+class VaultValues(Protocol):
     """Where our own secrets are kept, as the content scan sees it."""
 
     def within(self, content: bytes) -> Iterable[tuple[str, int, int]]:
@@ -210,6 +210,6 @@ class Notice(Protocol):
 
 
 __all__ = [
-    "Call", "Channel", "Facts", "Files", "Notice", "Question", "Redactor", "Rules", "Scan", "Scanner", "Vault",
+    "Call", "Channel", "Facts", "Files", "Notice", "Question", "Redactor", "Rules", "Scan", "Scanner", "VaultValues",
     "Window",
 ]  # fmt: skip

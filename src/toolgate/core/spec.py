@@ -77,7 +77,7 @@ class ToolSpecs(tuple[ToolSpec, ...]):
         blocks = [functions.to_anthropic(call, result) for call, result in zip(wanted, results, strict=True)]
         return {"role": "user", "content": blocks}
 
-    async def _carry(self, wanted: list[functions.Wanted], more: dict[str, Any]) -> list[Result]:
+    async def _carry(self, wanted: list[functions.RequestedCall], more: dict[str, Any]) -> list[Result]:
         if self._run is None:
             raise TypeError("this list of tools belongs to no gate")
         back = {short: name for name, short in self._names().items()}

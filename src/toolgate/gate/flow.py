@@ -261,7 +261,7 @@ SMALL = 16 << 10
 """Bytes of files that are compared and scanned where we stand; more would hold up everybody else."""
 
 
-async def aside(change: Change, work: Callable[[], T]) -> T:
+async def maybe_in_thread(change: Change, work: Callable[[], T]) -> T:
     """In a thread if the contents are large; they are ours to look at, and other calls go on."""
     size = sum(len(side) for file in change.files for side in (file.before, file.after) if side)
     return work() if size <= SMALL else await apart(work)

@@ -26,7 +26,7 @@ WORD_BYTES = 1024
 """Of an id or a name."""
 EXAMPLES = 3
 EXAMPLE_CHARACTERS = 200
-MOST = 1000
+MAX_FAILURES_SHOWN = 1000
 _PERIOD = re.compile(r"([1-9][0-9]{0,3})(hour|day|week|month)s?")
 _DAYS = {"hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 30.0}
 
@@ -93,8 +93,10 @@ class Traces:
         self, session: str | None = None, limit: int = 5, persona: str = ""
     ) -> list[ExecutionRow]:
         """The last programs that failed, newest first; of one conversation if it is given."""
-        if not 1 <= limit <= MOST:
-            raise InvalidArgs(f"{limit} is not a number of failures to show", f"ask for 1 to {MOST}")
+        if not 1 <= limit <= MAX_FAILURES_SHOWN:
+            raise InvalidArgs(
+                f"{limit} is not a number of failures to show", f"ask for 1 to {MAX_FAILURES_SHOWN}"
+            )
         return await self.find(
             Executions(session_id=session or "", persona=persona, success=False, limit=limit)
         )

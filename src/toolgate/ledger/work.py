@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolgate.ledger.state import State
-from toolgate.storage.port import Job, Row
+from toolgate.storage.port import Row, Submission
 
 if TYPE_CHECKING:
     from toolgate.core.event import Event
@@ -50,7 +50,7 @@ class View:
         return [made if event is known else event.text() for event in self.events]
 
 
-class Work(Job, Generic[T]):
+class Work(Submission, Generic[T]):
     """A decision that is made and recorded in one transaction."""
 
     scopes: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ from toolgate.policy.model import (
 from toolgate.policy.policy import Policy
 from toolgate.project import yamlfile
 from toolgate.project.checked import check_persona
-from toolgate.project.config_errors import MOST, every, flaws_of
+from toolgate.project.config_errors import MAX_FLAWS, every, flaws_of
 from toolgate.project.http_config import HttpSpec
 from toolgate.project.ledger_config import LedgerSpec, rescued
 from toolgate.project.own_files import check_config, read_once
@@ -163,7 +163,7 @@ class Config(Strict):
 
     @model_validator(mode="after")
     def _whole(self) -> Config:
-        found = list(islice(self._flaws(), MOST))
+        found = list(islice(self._flaws(), MAX_FLAWS))
         if found:
             raise all_flawed(WHOLE, found)
         return self

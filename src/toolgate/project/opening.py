@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toolgate.project.config import Config
     from toolgate.project.record import Record
     from toolgate.storage.memory import MemoryBackend
-    from toolgate.storage.port import Backend, Head, Job, Transaction
+    from toolgate.storage.port import Backend, Head, Submission, Transaction
 
 LEDGER = "ledger.db"
 T = TypeVar("T")
@@ -203,7 +203,7 @@ async def open_record(setup: Setup) -> AsyncIterator[Record]:
         await backend.close()
 
 
-def _refuse_to_write(jobs: Sequence[Job], head: Head) -> Transaction:
+def _refuse_to_write(jobs: Sequence[Submission], head: Head) -> Transaction:
     raise LedgerBroken("the record was opened for reading only", "open a gate to write")
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     import asyncio
 
-    from toolgate.storage.attachments import Attachment, Grown, Held
+    from toolgate.storage.attachments import AttachedBytes, Attachment, Grown
     from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 
 
@@ -149,7 +149,7 @@ Query = RowsAfter | RowsOf | LoadTables | Recent | Heavy | ClaimsOf | RowAt | Sw
 Transaction = Generator[Query, Any, None]
 
 
-class Job:
+class Submission:
     """One unit of work for a transaction, and what came of it. What it decides is the ledger's business; what most
     never set are attributes of the class, for two are made for every call."""
 
@@ -245,11 +245,11 @@ class Backend(Protocol):
 
     async def close(self) -> None: ...
 
-    def at_once(self, job: Job) -> bool:
+    def at_once(self, job: Submission) -> bool:
         """Run a lone caller's job here and now if nothing needs to be waited for; whether that was so. Raises its error."""
         ...
 
-    async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
+    async def submit(self, job: Submission, alone: Callable[[], bool] | None = None) -> Any:
         """Run the job in a transaction, possibly together with others; return what it decided. Each is submitted once.
 
         `alone` tells whether nobody else in this process is waiting, so that there is nothing to share a commit with.
@@ -290,7 +290,7 @@ class Backend(Protocol):
         """Events and bytes that each persona brought since then."""
         ...
 
-    async def attachments(self) -> list[Held]:
+    async def attachments(self) -> list[AttachedBytes]:
         """How much is kept for whom."""
         ...
 

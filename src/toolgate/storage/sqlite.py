@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolgate.core.errors import Unavailable
 from toolgate.storage import attachments, executions, schema
-from toolgate.storage.attachments import Grown, Held
+from toolgate.storage.attachments import AttachedBytes, Grown
 from toolgate.storage.faults import from_sqlite
-from toolgate.storage.port import Filter, Fold, Head, Job, Row, Sum, Transaction
-from toolgate.storage.sqlite_place import Place
+from toolgate.storage.port import Filter, Fold, Head, Row, Submission, Sum, Transaction
+from toolgate.storage.sqlite_place import DatabaseFiles
 from toolgate.storage.sqlite_schema import connect, migrate
-from toolgate.storage.sqlite_sql import Writer, data_version, first_since, read_head, rows_of
+from toolgate.storage.sqlite_sql import SqliteWriter, data_version, first_since, read_head, rows_of
 
 if TYPE_CHECKING:
     import logging
@@ -51,7 +51,7 @@ class SqliteBackend:
     def __init__(self, path: Path, busy_ms: int = BUSY_MS) -> None:
         self.path = path
         self._busy_ms = busy_ms
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[Submission | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._readers: ThreadPoolExecutor | None = None
         self._reader: sqlite3.Connection | None = None
@@ -59,7 +59,7 @@ class SqliteBackend:
         self._news_at = 0.0
         self._turn = threading.Lock()
         """Who may use the ledger's state: the writer thread, or the loop for a lone caller."""
-        self._here: Writer | None = None
+        self._here: SqliteWriter | None = None
         self._yielded = 0.0
         self._unfolded = 0
         """Commits on the event loop since the log was last folded into the database file."""
@@ -80,16 +80,16 @@ class SqliteBackend:
         try:
             (await asyncio.to_thread(self._prepare)).close()
             self._reader, here, there = await self._read(self._connect)
-            place = Place(self.path)
+            place = DatabaseFiles(self.path)
         except sqlite3.Error as error:
             self._readers.shutdown()
             raise from_sqlite(error, str(self.path)) from error
         except OSError as error:  # its files were taken away at once
             self._readers.shutdown()
             raise Unavailable(f"{error.filename}: {error.strerror}", "open the gate again") from error
-        self._here = Writer(here, place)
+        self._here = SqliteWriter(here, place)
         self._thread = threading.Thread(
-            target=self._write_forever, args=(Writer(there, place),), name="toolgate-write", daemon=True
+            target=self._write_forever, args=(SqliteWriter(there, place),), name="toolgate-write", daemon=True
         )
         self._thread.start()
 
@@ -107,7 +107,7 @@ class SqliteBackend:
         if self._readers is not None:
             self._readers.shutdown()
 
-    def at_once(self, job: Job) -> bool:
+    def at_once(self, job: Submission) -> bool:
         """Here, on the event loop: two thread switches cost as much as the commit."""
         started = time.monotonic()
         if started - self._yielded > TURN or self._pace >= SLOW or not self._turn.acquire(False):
@@ -137,7 +137,7 @@ class SqliteBackend:
             raise job.error
         return True
 
-    async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
+    async def submit(self, job: Submission, alone: Callable[[], bool] | None = None) -> Any:
         if self._thread is None:
             raise Unavailable("the ledger is closed", "open the gate again")
         if alone is not None and alone() and self._pace < SLOW and time.monotonic() - self._yielded > TURN:
@@ -153,7 +153,7 @@ class SqliteBackend:
 
     # --- the writer thread -------------------------------------------------------------------------------
 
-    def _write_forever(self, writer: Writer) -> None:
+    def _write_forever(self, writer: SqliteWriter) -> None:
         while True:
             jobs, stop = self._take()
             if jobs:
@@ -169,8 +169,8 @@ class SqliteBackend:
                 writer.db.close()
                 return
 
-    def _take(self) -> tuple[list[Job], bool]:
-        jobs: list[Job] = []
+    def _take(self) -> tuple[list[Submission], bool]:
+        jobs: list[Submission] = []
         job = self._queue.get()
         while job is not None:
             jobs.append(job)
@@ -179,7 +179,7 @@ class SqliteBackend:
             job = self._queue.get()
         return jobs, True
 
-    def _commit(self, writer: Writer, jobs: Sequence[Job], head: Head | None = None) -> bool:
+    def _commit(self, writer: SqliteWriter, jobs: Sequence[Submission], head: Head | None = None) -> bool:
         """Whether all that can be done was done; not after a wrong guess, which leaves nothing behind."""
         transaction: Transaction | None = None
         try:
@@ -259,8 +259,8 @@ class SqliteBackend:
             lambda db: [Grown(*row) for row in db.execute(sql, (first_since(db, since),))]
         )
 
-    async def attachments(self) -> list[Held]:
-        return await self._select(lambda db: [Held(*row) for row in db.execute(attachments.KEPT)])
+    async def attachments(self) -> list[AttachedBytes]:
+        return await self._select(lambda db: [AttachedBytes(*row) for row in db.execute(attachments.KEPT)])
 
     # --- code_executions ---------------------------------------------------------------------------------
 
@@ -354,6 +354,6 @@ def _keep_sums(db: sqlite3.Connection, sums: Sequence[Sum]) -> None:
         _log().debug("sums could not be kept: %s", error)
 
 
-def _finish_all(jobs: Sequence[Job]) -> None:
+def _finish_all(jobs: Sequence[Submission]) -> None:
     for job in jobs:
         job.finish()

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from toolgate.core.errors import Unavailable
 from toolgate.storage.faults import from_sqlite
 from toolgate.storage.sqlite import POLL, SqliteBackend
-from toolgate.storage.sqlite_place import Place
-from toolgate.storage.sqlite_sql import Writer, data_version
+from toolgate.storage.sqlite_place import DatabaseFiles
+from toolgate.storage.sqlite_sql import SqliteWriter, data_version
 
 if TYPE_CHECKING:
-    from toolgate.storage.port import Fold, Job
+    from toolgate.storage.port import Fold, Submission
     from toolgate.storage.sqlite_snapshot import SqliteSnapshot
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class SqliteDirect(SqliteBackend):
         try:
             db = self._prepare()
             db.execute("SELECT seq FROM head").fetchone()  # SQLite makes its log's files when it first reads
-            self._here = Writer(db, Place(self.path))
+            self._here = SqliteWriter(db, DatabaseFiles(self.path))
         except sqlite3.Error as error:
             if db is not None:
                 db.close()
@@ -48,7 +48,7 @@ class SqliteDirect(SqliteBackend):
         if db is not None:
             db.close()
 
-    def at_once(self, job: Job) -> bool:
+    def at_once(self, job: Submission) -> bool:
         if self._here is None:
             raise Unavailable("the ledger is closed", "open the gate again")
         while not self._commit(self._here, (job,)):
@@ -57,7 +57,7 @@ class SqliteDirect(SqliteBackend):
             raise job.error
         return True
 
-    async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
+    async def submit(self, job: Submission, alone: Callable[[], bool] | None = None) -> Any:
         self.at_once(job)
         return job.value
 

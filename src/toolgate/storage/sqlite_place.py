@@ -19,7 +19,7 @@ _HEADER = 512
 _FIX = "stop what uses it, put the file that was there back (or restore a backup), then open the gate again"
 
 
-class Place:
+class DatabaseFiles:
     """Shared by the connections of one backend, each of which has just taken the write lock when it asks."""
 
     def __init__(self, path: Path) -> None:

@@ -30,7 +30,7 @@ from toolgate.storage.port import (
 from toolgate.storage.select import select_rows
 
 if TYPE_CHECKING:
-    from toolgate.storage.sqlite_place import Place
+    from toolgate.storage.sqlite_place import DatabaseFiles
 
 _NORMAL, _FULL = 1, 2
 COLUMNS = ", ".join(schema.JOURNAL)
@@ -49,13 +49,13 @@ class Elsewhere(Exception):
     """The head is not where it was believed to be: what was decided on it does not hold."""
 
 
-class Writer:
+class SqliteWriter:
     """A connection that writes: it knows how durable its commits are, and where it left the head.
 
     While nobody else writes, nothing is asked before a write: the ledger decides on the head we left, and the write
     moves the head only from there. After a wrong guess, which costs the ledger its state, we ask for twice as long."""
 
-    def __init__(self, db: sqlite3.Connection, place: Place) -> None:
+    def __init__(self, db: sqlite3.Connection, place: DatabaseFiles) -> None:
         self.db = db
         self._place = place
         self._run = db.cursor().execute
