@@ -134,13 +134,13 @@ async def _assemble(
     ready = [*_history(setup, stack, services, live), *_programs(setup, stack, services, live, gate)]
     _register(setup, services, gate, ready, own, more, live)
     if setup.trusted and setup.config.servers:
-        from toolgate.features.servers.gate_port import Inside
+        from toolgate.features.servers.gate_port import GatePort
         from toolgate.features.servers.wiring import servers_of
 
         gate.upstream = servers_of(
             setup.config.servers, setup.root, setup.state_dir, services.registry,
             lambda name: _value(vault, name), redactor.redact,
-            Inside(gate.call, ledger.tell), live.opened_with.servers,
+            GatePort(gate.call, ledger.tell), live.opened_with.servers,
         )  # fmt: skip
         stack.push_async_callback(gate.upstream.close)
     await reconcile_dead(services)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
 from toolgate.core.context import NO_TRAIL, Trail
-from toolgate.core.errors import InvalidArgs, Unavailable
+from toolgate.core.decision import Decision
+from toolgate.core.errors import CallError, InvalidArgs, Unavailable
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
@@ -43,6 +45,8 @@ from toolgate.storage.port import Filter, Row
 from toolgate.workspace.files import WorkspaceFiles
 
 if TYPE_CHECKING:
+    from toolgate.core.caller import Caller
+    from toolgate.core.tool import Tool
     from toolgate.features.jobs.jobs import Jobs
     from toolgate.features.servers.servers import Servers
     from toolgate.ledger.archive import Segment
@@ -87,9 +91,11 @@ class Gate:
         key: str | None = None, reason: str = "", conversation: str = "", transaction: str = "",
         action: str = "", plan: str = "", step: str = "", wait: bool = True,
         progress: Callable[[float, str], None] | None = None, part: Callable[[Any], None] | None = None,
+        caller: Caller | None = None,
     ) -> Coroutine[Any, Any, Result]:  # fmt: skip
         """Carry one call through the gate. A call that asks waits for its answer, or with `wait=False` is handed
-        back with the code `pending` and runs when it is repeated after approval."""
+        back with the code `pending` and runs when it is repeated after approval. `caller` is whoever can be asked
+        back meanwhile: by the gate, and by a server behind it."""
         words = conversation or transaction or action or plan or step or reason
         trail = (
             NO_TRAIL
@@ -105,7 +111,7 @@ class Gate:
         )
         return self.pipeline.call(
             tool, args if args is not None else {}, self._persona(persona), key=key, trail=trail, wait=wait,
-            progress=progress, part=part,
+            progress=progress, part=part, caller=caller,
         )  # fmt: skip
 
     def stream(
@@ -154,6 +160,31 @@ class Gate:
         changed = found.paths if found.tool.plan is not None and found.effects.writes else None
         return replace(found, paused=paused, changed=changed)
 
+    def tool(self, name: str) -> Tool | None:
+        """The tool of this name or alias, whoever may call it; None where there is none."""
+        try:
+            return self.services.registry.resolve(name)
+        except CallError:
+            return None
+
+    def every_tool(self) -> list[Tool]:
+        """What there is at this moment, by name, whoever may call it."""
+        return list(self.services.registry)
+
+    def judge(
+        self, tool: Tool, args: Mapping[str, Any] | None = None, persona: str | None = None,
+        paused: Mapping[str, str] | None = None,
+    ) -> Decision:  # fmt: skip
+        """What policy says of such a call, as its arguments are given. Runs and records nothing; the gate judges
+        again when the call is made."""
+        return self.policy.decide(
+            Facts(self._persona(persona), tool, args or {}, tool.effects, paused=paused or {})
+        )
+
+    async def refuse(self, tool: str, args: Mapping[str, Any], persona: str, error: CallError) -> Result:
+        """Record an attempt that a face refuses before it is a call. Nothing runs."""
+        return await self.pipeline.refuse(tool, args, persona, error)
+
     def _persona(self, persona: str | None) -> str:
         return persona or self._policy.config.default_persona or "nobody"
 
@@ -162,6 +193,10 @@ class Gate:
     async def approvals(self) -> list[Question]:
         """Open questions, oldest first."""
         return await self.services.desk.waiting()
+
+    async def question(self, ident: str) -> Question | None:
+        """One question with every byte of it; None where it was used or has expired."""
+        return await self.services.desk.question(ident)
 
     async def answer(
         self, ident: str, answer: Literal["approve", "deny"], *, reason: str = "",
@@ -200,6 +235,10 @@ class Gate:
             self._policy.current()
         if persona:
             check_persona(persona, self.config)
+
+    async def paused(self) -> dict[str, str]:
+        """Who is stopped, and why; the empty name stands for everybody."""
+        return await self.services.ledger.look(lambda state, now: dict(state.paused))
 
     async def undo(
         self, *events: int | str, conversation: str = "", since: str = "", preview: bool = False,
@@ -308,6 +347,18 @@ class Gate:
         work = await ResolveWork.make(ledger, str(call), outcome, by or whoami(), reason, still)
         await ledger.do(work)
         return next(row.seq for row in work.rows if row.kind == "resolved")
+
+    def now(self) -> int:
+        """Microseconds, by the ledger's clock."""
+        return self.services.ledger.clock.now()
+
+    def mac(self, purpose: str, body: bytes, version: int | None = None) -> tuple[int, str]:
+        """The version of the ledger's key, and what a key derived from it for one purpose makes of `body`; an empty
+        text, which matches nothing, for a version that is not there."""
+        keys = self.services.ledger.keys
+        version = keys.current if version is None else version
+        derived = bytes.fromhex(keys.mac(version, purpose))
+        return version, hmac.new(derived, body, "sha256").hexdigest() if derived else ""
 
     async def rotate_key(self, *, by: str = "") -> tuple[int, int]:
         """Seal what follows with a new key: its version, and the event that says so."""

@@ -31,17 +31,15 @@ async def call(server: Server, exchange: Exchange) -> Message:
     try:
         return await server.parking.go_on(exchange, name, args)
     except CallError as error:
-        return _made(server, await server.consent.refuse(exchange, name, args, error))
+        return _made(server, await server.gate.refuse(name, args, exchange.persona, error))
 
 
 async def _of_a_server(server: Server, exchange: Exchange, name: str, args: Message) -> Message:
     """A call whose server may want something of the client before it answers."""
     from toolgate.faces.mcp import client_relay as relaying  # needed only where there are servers
-    from toolgate.features.servers.elicitation import calling_as
 
     caller = relaying.caller(server.consent, exchange)
-    with calling_as(caller):
-        outcome = await server.consent.carry(exchange, name, args, _progress(exchange))
+    outcome = await server.consent.carry(exchange, name, args, _progress(exchange), caller)
     if exchange.modern and caller.lacked and isinstance(outcome, Result) and not outcome.ok:
         needed: Message = {"requiredCapabilities": {capability: {} for capability in sorted(caller.lacked)}}
         told = f"Missing required client capability: {', '.join(sorted(caller.lacked))}"
@@ -66,10 +64,10 @@ def _read(params: Message) -> tuple[str, Message]:
 
 def _blocks(server: Server, result: Result) -> list[Message] | None:
     """What another MCP server answered, as it answered: its images and resources stay what they are."""
-    registry, data = server.gate.services.registry, result.data
+    data = result.data
     if not result.ok or not isinstance(data, dict) or data.get("untrusted") is not True:
         return None
-    if result.tool not in registry or registry.resolve(result.tool).origin != "imported":
+    if not behind.is_theirs(server.gate, result.tool):
         return None
     content = data.get("content")
     whole = isinstance(content, list) and all(

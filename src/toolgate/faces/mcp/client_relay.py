@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from toolgate.core.caller import Caller, Elicitation, LogLine, NoModel, Reply, Sampling
 from toolgate.core.result import Result
 from toolgate.faces.mcp.jsonrpc import Message
 from toolgate.faces.mcp.protocol import Exchange, Gone
-from toolgate.features.servers.elicitation import Caller, Elicitation, NoModel, Reply, Sampling
-from toolgate.features.servers.logs import LogLine
 
 if TYPE_CHECKING:
     from toolgate.faces.mcp.consent import Consent
@@ -42,9 +41,9 @@ def caller(consent: Consent, exchange: Exchange) -> Caller:
         except Gone as gone:
             raise NoModel(str(gone)) from None
 
-    async def through(tool: str, args: Mapping[str, Any]) -> Result:
+    async def through(tool: str, args: Mapping[str, Any], whom: Caller) -> Result:
         # a task of its own: if its question is put off, that ends this call and no other
-        return await asyncio.create_task(consent.within(exchange, tool, dict(args)))
+        return await asyncio.create_task(consent.within(exchange, tool, dict(args), whom))
 
     def hear(line: LogLine) -> None:
         said = {"level": line.level, "logger": line.logger, "data": line.data}

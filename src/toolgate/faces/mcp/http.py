@@ -15,9 +15,10 @@ from toolgate.core.errors import CallError
 from toolgate.core.names import HUMAN
 from toolgate.facade import Gate
 from toolgate.faces.mcp import headers, jsonrpc
+from toolgate.faces.mcp.greeting import HANDSHAKE, VERSION_KEY
 from toolgate.faces.mcp.headers import Headers, HttpError, refusal
 from toolgate.faces.mcp.jsonrpc import Message, Notification, Request, RpcError, classify, id_of
-from toolgate.faces.mcp.protocol import HANDSHAKE, VERSION_KEY, Connection
+from toolgate.faces.mcp.protocol import Connection
 from toolgate.faces.mcp.server import Options, Server
 from toolgate.faces.mcp.sessions import MOST_EACH, RETRY, Session, Sessions
 from toolgate.faces.mcp.streaming import Outbox, Receive, SendEvent, plain, stream

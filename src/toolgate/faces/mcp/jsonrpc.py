@@ -10,6 +10,7 @@ import orjson
 
 from toolgate.core import wire
 from toolgate.core.errors import TooLarge
+from toolgate.faces.mcp.greeting import is_id
 
 Id = str | int
 Message = dict[str, Any]
@@ -30,7 +31,6 @@ DROPPED = frozenset({"notifications/progress", "notifications/message", "notific
 
 MAX_BYTES = wire.MAX_BYTES
 """The largest message taken: no larger than the arguments of a call may be."""
-_LONGEST_ID = 1024
 
 
 class RpcError(Exception):
@@ -117,12 +117,6 @@ def _reply(message: Message) -> Reply:
     if not is_id(ident) or ("result" in message) == ("error" in message):
         raise RpcError(INVALID_REQUEST, "Invalid request: neither a request nor an answer")
     return Reply(ident, message.get("result"), message.get("error"))
-
-
-def is_id(value: Any) -> bool:
-    if isinstance(value, str):
-        return len(value) <= _LONGEST_ID
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def id_of(message: Any) -> Id | None:

@@ -8,7 +8,6 @@ from typing import Any, Literal, get_args
 
 from toolgate.core.decision import Verdict
 from toolgate.core.effects import Effects
-from toolgate.core.ports import Facts
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, Message, RpcError
@@ -41,18 +40,18 @@ class Listing:
         """The cursor holds the last name seen, so a page stays right when tools come and go."""
         after = _decode(cursor) if cursor is not None else ""
         names = [name for name in self.names(persona) if name > after]
-        tools = [self._tool(self._gate.services.registry.resolve(name)) for name in names[:PAGE]]
+        tools = [self._tool(tool) for name in names[:PAGE] if (tool := self._gate.tool(name)) is not None]
         return tools, (_encode(names[PAGE - 1]) if len(names) > PAGE else None)
 
     def names(self, persona: str) -> list[str]:
         """Without schemas: those are worked out for the page that shows them."""
-        profile, policy = self.profile, self._gate.policy
+        profile = self.profile
         return [
             tool.name
-            for tool in self._gate.services.registry
+            for tool in self._gate.every_tool()
             if tool.listed
             and _in_profile(tool.name, profile)
-            and policy.decide(Facts(persona, tool, {}, tool.effects)).verdict is not Verdict.DENY
+            and self._gate.judge(tool, persona=persona).verdict is not Verdict.DENY
         ]
 
     def stamp(self, persona: str) -> tuple[Any, ...]:
@@ -61,7 +60,7 @@ class Listing:
             fingerprint = self._gate.policy.fingerprint
         except Exception:  # a policy that cannot be read just now refuses every call and lists nothing new
             fingerprint = ""
-        return fingerprint, self.profile, tuple(tool.name for tool in self._gate.services.registry)
+        return fingerprint, self.profile, tuple(tool.name for tool in self._gate.every_tool())
 
     def _tool(self, tool: Tool) -> Message:
         kept = self._made.get(tool.name)

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from toolgate.faces.mcp.greeting import VERSION_KEY, agreed
 from toolgate.faces.mcp.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -36,9 +37,7 @@ if TYPE_CHECKING:
     from toolgate.faces.mcp.suspended_calls import Parked
 
 log = logging.getLogger("toolgate.mcp")
-HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = ("2026-07-28",)
-VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 LOG_KEY = "io.modelcontextprotocol/logLevel"
@@ -205,7 +204,7 @@ class Connection:
             raise RpcError(
                 INVALID_PARAMS, "Invalid params: initialize needs protocolVersion and capabilities"
             )
-        self.modern, self.version = False, asked if asked in HANDSHAKE else HANDSHAKE[-1]
+        self.modern, self.version = False, agreed(asked)
         self.capabilities, self.client = _capable(can), _client_name(params.get("clientInfo"))
 
     def _open_modern(self, request: Request, send: Send) -> Exchange:

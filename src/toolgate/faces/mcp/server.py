@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 from toolgate.facade import Gate
 from toolgate.faces.mcp import calling, completing, prompts, resources
 from toolgate.faces.mcp import subscriptions_listen as hearing
 from toolgate.faces.mcp import upstream_resources as behind
 from toolgate.faces.mcp.consent import Consent
+from toolgate.faces.mcp.greeting import INFO, INSTRUCTIONS, capabilities, initialized
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
 from toolgate.faces.mcp.list_changed import Watching
 from toolgate.faces.mcp.listing import Listing, Profile
-from toolgate.faces.mcp.protocol import HANDSHAKE, MODERN, SERVER_KEY, Exchange
+from toolgate.faces.mcp.protocol import MODERN, SERVER_KEY, Exchange
 from toolgate.faces.mcp.subscribing import Subscribing
 from toolgate.faces.mcp.suspended_calls import Parking
-from toolgate.version import VERSION
 
-INFO = {"name": "toolgate", "title": "toolgate", "version": VERSION}
 FRESH_MS = 5_000
 """How long a client of the stateless era may keep a list; it hears of changes if it listens."""
-INSTRUCTIONS = """\
-Every call passes a gate: policy decides, a human may be asked, and what happened is recorded. \
-A result has `ok`, `data`, `error` {code, message, fix} and `meta`. On an error read `fix`. \
-`pending`: a human has been asked; make the same call again once it is approved. \
-`denied`: a human refused; do not repeat it, go on without it. \
-`not_allowed`: policy refuses it for this persona; `tools.help` says why. \
-`tools.list` shows what there is and what needs approval."""
 Method = Callable[[Exchange], Awaitable[Message]]
 
 
@@ -38,6 +29,8 @@ class Options:
     """None: what the configuration says, as it is now."""
     console: str = ""
     """Where a human can answer in a browser, if that is known."""
+    servers: bool = False
+    """A client has been told that there are servers, whether or not there are."""
 
 
 class Server:
@@ -62,7 +55,8 @@ class Server:
         self.parking = Parking()
         self.subscribing = Subscribing(gate)
         self._old: dict[str, Method] = both | {"initialize": self._initialize, "ping": self._ping}
-        if gate.upstream is not None:
+        self._servers = gate.upstream is not None or self.options.servers
+        if self._servers:
             self._old |= {
                 "logging/setLevel": self._set_level,
                 "resources/subscribe": self.subscribing.subscribe,
@@ -90,32 +84,23 @@ class Server:
     # --- who we are ---------------------------------------------------------------------------------------
 
     async def _initialize(self, exchange: Exchange) -> Message:
-        return {
-            "protocolVersion": exchange.connection.version,
-            "capabilities": self._capabilities,
-            "serverInfo": INFO if exchange.connection.version >= HANDSHAKE[2] else _without(INFO, "title"),
-            "instructions": INSTRUCTIONS,
-        }
+        return initialized(exchange.connection.version, self._servers)
 
     async def _discover(self, exchange: Exchange) -> Message:
         return {
             "supportedVersions": list(MODERN),
-            "capabilities": self._capabilities,
+            "capabilities": capabilities(self._servers),
             "serverInfo": INFO,
             "instructions": INSTRUCTIONS,
         } | _cached(exchange)
 
-    @property
-    def _capabilities(self) -> Message:
-        return CAPABILITIES if self.gate.upstream is None else CAPABILITIES | OF_SERVERS
-
     async def _set_level(self, exchange: Exchange) -> Message:
         """What servers log during this client's calls is all there is to hear."""
-        from toolgate.features.servers.logs import LEVELS
+        from toolgate.core.caller import LOG_LEVELS
 
         level = exchange.params.get("level")
-        if level not in LEVELS:
-            raise RpcError(INVALID_PARAMS, f"Invalid params: the level is one of {', '.join(LEVELS)}")
+        if level not in LOG_LEVELS:
+            raise RpcError(INVALID_PARAMS, f"Invalid params: the level is one of {', '.join(LOG_LEVELS)}")
         exchange.connection.log_level = level
         return {}
 
@@ -159,16 +144,6 @@ class Server:
         return completing.complete(exchange.params, self.listing.names(exchange.persona))
 
 
-CAPABILITIES: dict[str, Any] = {
-    "tools": {"listChanged": True},
-    "resources": {},
-    "prompts": {},
-    "completions": {},
-}
-OF_SERVERS: dict[str, Any] = {"resources": {"subscribe": True}, "logging": {}}
-"""What there is only with servers behind the gate."""
-
-
 def _cached(exchange: Exchange) -> Message:
     return {"ttlMs": FRESH_MS, "cacheScope": "private"} if exchange.modern else {}
 
@@ -183,7 +158,3 @@ def _cursor(exchange: Exchange) -> str | None:
 def _no_cursor(exchange: Exchange) -> None:
     if _cursor(exchange) is not None:
         raise RpcError(INVALID_PARAMS, "Invalid params: this list has one page, and no cursor leads on")
-
-
-def _without(value: Message, name: str) -> Message:
-    return {key: item for key, item in value.items() if key != name}

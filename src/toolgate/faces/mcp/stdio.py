@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from toolgate.faces.mcp import jsonrpc
+from toolgate.faces.mcp.greeting import Greeting
 from toolgate.faces.mcp.jsonrpc import Message, RpcError
 from toolgate.faces.mcp.pipe import Lines, Pipe
 from toolgate.faces.mcp.protocol import Connection
@@ -23,14 +24,20 @@ PATIENCE = 10.0
 class Stdio:
     """One client at the other ends of two pipes."""
 
-    def __init__(self, server: Server, persona: str, source: int = 0, target: int = 1) -> None:
+    def __init__(
+        self, server: Server, persona: str, source: int = 0, target: int = 1, greeting: Greeting | None = None
+    ) -> None:
         self.connection = Connection(server, persona, self._send)
         self.pipe = Pipe(source, target)
         self._lines = Lines()
+        self._read = greeting.read if greeting is not None else b""
+        self._greeted = greeting is not None and greeting.answered
+        """The next message is an `initialize` that has its answer."""
 
     async def serve(self) -> None:
         with _stopping() as stopped:
             leave = self.connection.server.watching.join(self.connection.persona, self._changed)
+            self._took(self._read)
             self.pipe.open(self._took)
             waits = [asyncio.ensure_future(event.wait()) for event in (self.pipe.ended, stopped)]
             try:
@@ -63,7 +70,8 @@ class Stdio:
             except RpcError as error:
                 self._send(error.as_message(None))
             else:
-                self.connection.receive(message)
+                greeted, self._greeted = self._greeted, False
+                self.connection.receive(message, _unsent if greeted else None)
 
     def _send(self, message: Message) -> None:
         if self.pipe.behind and message.get("method") in jsonrpc.DROPPED:
@@ -74,6 +82,10 @@ class Stdio:
         """In the handshake era a client is told unasked; in the stateless one it listens."""
         if self.connection.modern is False:
             self._send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+
+
+def _unsent(message: Message) -> None:
+    return None
 
 
 @contextmanager

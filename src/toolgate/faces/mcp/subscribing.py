@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import CallError, Code
-from toolgate.core.ports import Facts
 from toolgate.facade import Gate
 from toolgate.faces.mcp import resources
 from toolgate.faces.mcp import upstream_resources as behind
@@ -138,13 +137,14 @@ class _Telling:
 
     async def _still(self) -> bool:
         """Policy may have changed since, or somebody been paused."""
-        services, (tool, args) = self._gate.services, self._reading
+        gate, (name, args) = self._gate, self._reading
+        tool = gate.tool(name)
         try:
-            paused = await services.ledger.look(lambda state, now: dict(state.paused))
-            found = services.registry.resolve(tool)
-            facts = Facts(self._persona, found, args, found.effects, paused=paused)
-            return self._gate.policy.decide(facts).verdict is not Verdict.DENY
-        except CallError:  # the tool has gone, or the policy cannot be read just now
+            paused = await gate.paused()
+            return (
+                tool is not None and gate.judge(tool, args, self._persona, paused).verdict is not Verdict.DENY
+            )
+        except CallError:  # the policy cannot be read just now
             return False
 
 

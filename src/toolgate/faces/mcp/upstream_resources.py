@@ -12,8 +12,7 @@ import re
 from typing import Any
 
 from toolgate.core.decision import Verdict
-from toolgate.core.errors import CallError, Code
-from toolgate.core.ports import Facts
+from toolgate.core.errors import Code
 from toolgate.core.result import Result
 from toolgate.facade import Gate
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, REFUSED, Message, RpcError
@@ -81,8 +80,7 @@ async def prompt(gate: Gate, persona: str, name: str, arguments: Any) -> Message
     """None if the name belongs to no server."""
     server, _, own = name.partition(".")
     tool = f"{server}.prompts_get"
-    registry = gate.services.registry
-    if not own or tool not in registry or registry.resolve(tool).origin != "imported":
+    if not own or not is_theirs(gate, tool):
         return None
     result = await gate.call(tool, {"name": own, "arguments": arguments}, persona=persona, wait=False)
     if result.error is not None:
@@ -119,20 +117,16 @@ def _running(gate: Gate) -> list[str]:
 
 
 def _allowed(gate: Gate, persona: str, name: str) -> bool:
-    registry = gate.services.registry
-    if name not in registry:
+    tool = gate.tool(name)
+    if tool is None or tool.origin != "imported":
         return False
-    tool = registry.resolve(name)
-    facts = Facts(persona, tool, {}, tool.effects)
-    return tool.origin == "imported" and gate.policy.decide(facts).verdict is Verdict.ALLOW
+    return gate.judge(tool, persona=persona).verdict is Verdict.ALLOW
 
 
 def is_theirs(gate: Gate, name: str) -> bool:
     """Whether a tool of this name is a server's."""
-    try:
-        return gate.services.registry.resolve(name).origin == "imported"
-    except CallError:
-        return False
+    found = gate.tool(name)
+    return found is not None and found.origin == "imported"
 
 
 def _rows(result: Result, key: str) -> list[Message]:

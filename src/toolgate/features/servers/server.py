@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.apart import apart, large
+from toolgate.core.caller import Caller
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Failed, NotAllowed, Unavailable, UnknownOutcome
-from toolgate.features.servers.active_calls import UnderWay
+from toolgate.features.servers.active_calls import ActiveCall
 from toolgate.features.servers.breaker import Breaker
 from toolgate.features.servers.call_errors import as_read, late, lost, told, why_held
 from toolgate.features.servers.config import ServerSpec, Sources
 from toolgate.features.servers.definitions import Definition, sort_out
-from toolgate.features.servers.elicitation import caller_here
-from toolgate.features.servers.gate_port import Inside
+from toolgate.features.servers.gate_port import GatePort
 from toolgate.features.servers.results import defused, presented, words
 from toolgate.features.servers.sampling import Samplings
 from toolgate.features.servers.schema import Checker, Unusable
@@ -54,11 +54,11 @@ class Health:
 class Server:
     def __init__(
         self, name: str, spec: ServerSpec, root: Path, sources: Sources, store: Store,
-        listed: Callable[[str], None], inside: Inside,
+        listed: Callable[[str], None], port: GatePort,
     ) -> None:  # fmt: skip
         self.name = name
         self.spec = spec
-        self.samplings = Samplings(name, spec, inside.call)
+        self.samplings = Samplings(name, spec, port.call)
         self.subscriptions = Subscriptions(name)
         self.root = root
         self.breaker = Breaker()
@@ -66,7 +66,7 @@ class Server:
         self.connection: Connection | None = None
         self.restarts = 0
         self._sources = sources
-        self._record = inside.record
+        self._record = port.record
         self._store = store
         self._listed = listed
         self._lock = asyncio.Lock()
@@ -176,7 +176,7 @@ class Server:
 
     def _connect(self) -> Connection:
         try:
-            from toolgate.features.servers.client_callbacks import Behind
+            from toolgate.features.servers.client_callbacks import ConnectionHooks
             from toolgate.features.servers.connection import Connection
         except ImportError:
             raise Unavailable(
@@ -196,10 +196,10 @@ class Server:
         hint = "check `url` and `headers`" if self.spec.url else "start it by hand to see what it says"
         offered = self.samplings if self.spec.sampling != "deny" else None
         may_ask = self.spec.elicitation == "allow"
-        behind = Behind(
+        hooks = ConnectionHooks(
             self.scrub, self._record, self._relist_soon, self.subscriptions.updated, offered, may_ask
         )
-        made.append(Connection(self.name, transport, self.spec.kind == "sse", behind, hint))
+        made.append(Connection(self.name, transport, self.spec.kind == "sse", hooks, hint))
         return made[0]
 
     async def _answers(self, connection: Connection) -> bool:
@@ -315,21 +315,15 @@ class Server:
         from mcp.shared.exceptions import MCPError
         from pydantic import ValidationError
 
-        from toolgate.features.servers.http import Sending, sending
-
-        one = Sending()
-        token = sending.set(one)
+        call = ActiveCall(context.caller or Caller(), context)
         try:
-            under_way = UnderWay(caller_here(), context)
-            return await connection.call(tool, args, told(self.name, context, self.scrub), under_way)
+            return await connection.call(tool, args, told(self.name, context, self.scrub), call)
         except MCPError as error:
-            raise self._answered_error(connection, error, one.refused) from None
+            raise self._answered_error(connection, error, call.refused) from None
         except ValidationError:
             raise self._lost(connection, "its answer is no MCP result") from None
         except OSError as error:
             raise self._lost(connection, str(error)) from None
-        finally:
-            sending.reset(token)
 
     def _answered_error(self, connection: Connection, error: Any, refused: bool) -> CallError:
         import mcp_types as types

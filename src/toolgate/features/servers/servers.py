@@ -19,7 +19,7 @@ from toolgate.core.tool import Tool, tool
 from toolgate.features.servers.config import ServerSpec, Sources
 from toolgate.features.servers.definitions import difference
 from toolgate.features.servers.filepins import ABSENT, FilePins
-from toolgate.features.servers.gate_port import Inside
+from toolgate.features.servers.gate_port import GatePort
 from toolgate.features.servers.resource_tools import reading_tools
 from toolgate.features.servers.server import Server
 from toolgate.features.servers.store import Listing, Pins, Stamp, Store
@@ -49,12 +49,12 @@ class Servers:
 
     def __init__(
         self, specs: Mapping[str, ServerSpec], root: Path, sources: Sources, store: Store,
-        registry: Registry, inside: Inside, files: Mapping[str, FilePins] | None = None,
+        registry: Registry, port: GatePort, files: Mapping[str, FilePins] | None = None,
     ) -> None:  # fmt: skip
         self._store = store
         self._registry = registry
         self._all = {
-            name: Server(name, spec, root, sources, store, self._look_again, inside)
+            name: Server(name, spec, root, sources, store, self._look_again, port)
             for name, spec in specs.items()
         }
         self._files = files or {}
