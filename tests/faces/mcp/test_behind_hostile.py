@@ -218,7 +218,7 @@ async def test_who_did_not_come_back_is_not_waited_for_again(tmp_path: Path) -> 
         client = world.stateless()
         twice = _steps({"send": _asks(), "asks": True, "wait": 1}, {"send": _asks(), "asks": True, "wait": 2})
         first = await client.call("up.do", twice, _meta=envelope(ASKS))
-        world.server.parking._give_up(first["result"]["requestState"])
+        world.server.suspended._give_up(first["result"]["requestState"])
         async with asyncio.timeout(5):
             while (await world.rows("up.do"))[-1] == "started":
                 await soon(asyncio.sleep(0.01))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.faces.mcp import subscribing
+from toolgate.faces.mcp import subscriptions
 from upstream.world import said as text_of
 from upstream.world import witnessed
 
@@ -91,8 +91,8 @@ async def test_toolgates_own_resources_do_not_say_when_they_change(tmp_path: Pat
 async def test_a_session_and_a_persona_have_so_many_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscribing, "MOST", 1)
-    monkeypatch.setattr(subscribing, "MOST_EACH", 2)
+    monkeypatch.setattr(subscriptions, "MOST_OF_SESSION", 1)
+    monkeypatch.setattr(subscriptions, "MOST_OF_PERSONA", 2)
     async with behind(tmp_path) as world:
         first, second, third = [await world.client() for _ in range(3)]
         assert (await _subscribe(first))["result"] == {}

@@ -15,10 +15,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from toolgate.faces.cli.main import main
-from toolgate.faces.mcp.command import Asked, parse
+from toolgate.faces.mcp.command import McpArguments, parse
 from toolgate.faces.mcp.jsonrpc import MAX_BYTES
-from toolgate.faces.mcp.pipe import Lines
-from toolgate.faces.mcp.stdio import Stdio
+from toolgate.faces.mcp.stdio import Lines, Stdio
 from toolgate.project import config, trust
 
 from .clients import APPROVE, MODES, User, soon
@@ -235,8 +234,8 @@ def test_a_project_that_is_not_trusted_is_not_served(
 
 
 def test_the_plain_spellings_are_read_and_others_left_to_the_parser() -> None:
-    assert parse(["p", "--persona", "x", "--profile=code"]) == Asked("p", "x", "code")
-    assert parse(["--root", "p", "-p", "x"]) == Asked("p", "x")
+    assert parse(["p", "--persona", "x", "--profile=code"]) == McpArguments("p", "x", "code")
+    assert parse(["--root", "p", "-p", "x"]) == McpArguments("p", "x")
     for words in (["--help"], ["a", "b"], ["--persona"], ["-x"]):
         assert parse(words) is None
 
@@ -285,9 +284,9 @@ async def test_a_message_that_is_too_long_is_dropped_as_it_comes_and_the_next_is
 async def test_a_client_that_does_not_read_is_not_read_from_and_gets_everything_in_the_end(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolgate.faces.mcp import pipe
+    from toolgate.faces.mcp import stdio as pipes
 
-    monkeypatch.setattr(pipe, "BACKLOG", 20_000)
+    monkeypatch.setattr(pipes, "BACKLOG", 20_000)
     (ours_in, theirs_out), (theirs_in, ours_out) = os.pipe(), os.pipe()
     stdio = Stdio(world.server, "ada", ours_in, ours_out)
     serving = asyncio.create_task(stdio.serve())

@@ -24,6 +24,6 @@ def mcp(
     The client starts this itself; `.mcp.json` names the command. Calls that ask are answered in the client, or with
     `toolgate approvals`.
     """
-    code = command.run(command.Asked(directory or str(root or ""), persona, profile))
+    code = command.run(command.McpArguments(directory or str(root or ""), persona, profile))
     if code:
         raise typer.Exit(code)

@@ -20,7 +20,7 @@ from toolgate.faces.mcp.protocol import Exchange, Gone
 if TYPE_CHECKING:
     from toolgate.faces.mcp.consent import Consent
 
-LONGEST = 10_000
+LONGEST_QUESTION = 10_000
 """Characters of a question, and bytes of its form. A longer one could hide what matters, so it is declined."""
 
 
@@ -28,7 +28,11 @@ def caller(consent: Consent, exchange: Exchange) -> Caller:
     """The client of one call, as a server may come back to it."""
 
     async def show(question: Elicitation) -> Reply:
-        if question.url or len(question.message) > LONGEST or len(orjson.dumps(question.schema)) > LONGEST:
+        if (
+            question.url
+            or len(question.message) > LONGEST_QUESTION
+            or len(orjson.dumps(question.schema)) > LONGEST_QUESTION
+        ):
             return Reply("decline", reason="it is not of a kind or size that is shown")
         try:
             return _reply(await exchange.ask("elicitation/create", _form(question)))

@@ -18,21 +18,21 @@ FILE = "toolgate.yaml"
 _WORDS = {"--root": "root", "--persona": "persona", "-p": "persona", "--profile": "profile"}
 
 
-class Asked:
+class McpArguments:
     """What the command line says."""
 
     def __init__(self, root: str = "", persona: str = "", profile: str = "") -> None:
         self.root, self.persona, self.profile = root, persona, profile
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Asked) and vars(self) == vars(other)
+        return isinstance(other, McpArguments) and vars(self) == vars(other)
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def parse(words: list[str]) -> Asked | None:
+def parse(words: list[str]) -> McpArguments | None:
     """The plain spellings, read without a parser's cost; None sends the rest to the one with help and messages."""
-    asked = Asked()
+    asked = McpArguments()
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -48,7 +48,7 @@ def parse(words: list[str]) -> Asked | None:
     return asked
 
 
-def run(asked: Asked) -> int:
+def run(asked: McpArguments) -> int:
     from toolgate.faces.mcp.greeting import Greeting
 
     root = _root(asked.root)
@@ -59,7 +59,7 @@ def run(asked: Asked) -> int:
     return _run(asked, root, greeting)
 
 
-def _run(asked: Asked, root: str, greeting: Greeting) -> int:
+def _run(asked: McpArguments, root: str, greeting: Greeting) -> int:
     import asyncio
     import gc
 
@@ -102,7 +102,7 @@ def _may_have_servers(root: str) -> bool:
         return False
 
 
-async def _serve(asked: Asked, root: str, greeting: Greeting) -> None:
+async def _serve(asked: McpArguments, root: str, greeting: Greeting) -> None:
     import gc
     from pathlib import Path
 
@@ -110,7 +110,7 @@ async def _serve(asked: Asked, root: str, greeting: Greeting) -> None:
     from toolgate.core.errors import NotAllowed, SetupError
     from toolgate.core.names import HUMAN
     from toolgate.faces.mcp.listing import PROFILES
-    from toolgate.faces.mcp.server import Options, Server
+    from toolgate.faces.mcp.server import McpServer, Options
     from toolgate.faces.mcp.stdio import Stdio
 
     greeting.look()  # the client may have been slower than we were
@@ -133,11 +133,11 @@ async def _serve(asked: Asked, root: str, greeting: Greeting) -> None:
         gc.freeze()
         gc.enable()
         options = Options(profile=asked.profile or None, servers=greeting.answered and greeting.servers)  # type: ignore[arg-type]
-        server = Server(gate, options)
+        server = McpServer(gate, options)
         try:
             await Stdio(server, persona, greeting.source, greeting.target, greeting).serve()
         finally:
-            await server.parking.close()
+            await server.suspended.close()
             server.close()
 
 

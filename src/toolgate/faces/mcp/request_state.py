@@ -21,7 +21,7 @@ from toolgate.core.ports import Question
 from toolgate.facade import Gate
 
 _PURPOSE = "toolgate mcp request state 1"
-_LONGEST = 4096
+_LONGEST_STATE = 4096
 _VERSION = re.compile(r"[0-9]{1,9}")
 
 
@@ -59,7 +59,7 @@ def unseal(gate: Gate, state: Any, persona: str, request: str) -> Claim:
 
 
 def _verified(gate: Gate, state: Any) -> dict[str, Any] | None:
-    if not isinstance(state, str) or len(state) > _LONGEST or not state.isascii():
+    if not isinstance(state, str) or len(state) > _LONGEST_STATE or not state.isascii():
         return None
     spelled, _, sealed = state.partition(".")
     version, _, mac = sealed.partition(".")

@@ -41,7 +41,7 @@ _NOT_OURS = "see `elicitation` and `sampling` in docs/servers.md; roots are not 
 _ANSWER: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
 
 
-class Connection:
+class ServerConnection:
     def __init__(
         self, name: str, transport: Any, legacy: bool, hooks: ConnectionHooks, hint: str = ""
     ) -> None:
@@ -264,7 +264,7 @@ class Connection:
         else:
             self._hooks.changed()  # they may have, since they were listed
 
-    async def _listened(self, wanted: change_streams.Wanted) -> asyncio.Task[None]:
+    async def _listened(self, wanted: change_streams.ChangeStream) -> asyncio.Task[None]:
         stream = await change_streams.listened(self._client.session, wanted, lambda: self.alive)
         self._streams.add(stream)
         stream.add_done_callback(self._streams.discard)

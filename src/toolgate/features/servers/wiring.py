@@ -11,7 +11,7 @@ from toolgate.features.servers.config import ServerSpec, Sources
 from toolgate.features.servers.filepins import FilePins
 from toolgate.features.servers.gate_port import GatePort
 from toolgate.features.servers.servers import Servers
-from toolgate.features.servers.store import Store
+from toolgate.features.servers.store import ServerStore
 from toolgate.project import config, trust
 
 
@@ -19,7 +19,7 @@ def servers_of(
     specs: Mapping[str, ServerSpec], root: Path, state_dir: Path, registry: Registry, secret: Callable[[str], str | None], redact: Callable[[Any, tuple[str, ...]], Any],
     port: GatePort, files: Mapping[str, FilePins],
 ) -> Servers:  # fmt: skip
-    store = Store(state_dir / "servers" / trust.make_project_id(root))
+    store = ServerStore(state_dir / "servers" / trust.make_project_id(root))
     servers = Servers(
         specs, root, Sources(config.environment(), secret, redact), store, registry, port, files
     )
