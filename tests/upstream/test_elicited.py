@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,6 @@ import pytest
 import toolgate
 from toolgate.core.caller import Caller, Elicitation, Reply, Sampling
 from toolgate.core.errors import Unavailable
-from toolgate.faces.cli.main import main
 from toolgate.features.servers import client_callbacks
 from toolgate.ledger.ledger import Ledger
 from toolgate.project import trust
@@ -89,9 +90,7 @@ async def test_a_server_cannot_write_the_secret_it_was_called_with_into_the_ledg
         assert SECRET not in event["message"]
 
 
-async def test_what_is_asked_outside_a_call_is_declined_and_to_be_seen_in_the_ledger(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_what_is_asked_outside_a_call_is_declined_and_to_be_seen_in_the_ledger(place: Path) -> None:
     (place / "toolgate.yaml").write_text(json.dumps(config({"up": hostile(place, sampling="allow")})))
     trust.trust(place, state_dir())
     form = {"type": "object", "properties": {"pin": {"type": "string"}}}
@@ -107,8 +106,11 @@ async def test_what_is_asked_outside_a_call_is_declined_and_to_be_seen_in_the_le
     assert [(one["call"], one["action"]) for one in events] == [("", "decline")] * 2
     assert (events[0]["reason"], events[0]["fields"]) == ("it is not clear during which call", ["pin"])
     assert "wanted a model" in events[1]["reason"]
-    assert await asyncio.to_thread(main, ["ledger", "tail", "--root", str(place)]) == 0
-    assert "up asked: 'Your pin?' → decline" in " ".join(capsys.readouterr().out.split())
+    command = [sys.executable, "-m", "toolgate", "ledger", "tail", "--json", "--root", str(place)]
+    shown = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60)
+    assert [row["body"]["server"] for row in json.loads(shown.stdout) if row["kind"] == "elicited"] == [
+        "up"
+    ] * 2
 
 
 async def test_a_server_that_asks_without_end_fills_no_ledger(place: Path) -> None:

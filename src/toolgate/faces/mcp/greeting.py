@@ -1,16 +1,16 @@
 """The answer to `initialize`: what this server says of itself, before the gate is open.
 
 A client waits for this answer, and it depends on nothing but the request, so it is given before anything else is loaded.
-This module therefore imports next to nothing. Whatever it does not understand it leaves, unanswered, to `protocol`.
+This module therefore imports next to nothing, not even orjson, which brings half the standard library. Whatever it does
+not understand it leaves, unanswered, to `protocol`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import select
 from typing import Any
-
-import orjson
 
 from toolgate.version import VERSION
 
@@ -34,7 +34,7 @@ CAPABILITIES: dict[str, Any] = {
 OF_SERVERS: dict[str, Any] = {"resources": {"subscribe": True}, "logging": {}}
 """What there is only with servers behind the gate."""
 LONGEST_ID = 1024
-_MOST_BYTES = 64 << 10
+_MOST_BYTES = 16 << 10
 """Of a first message that is answered here."""
 
 
@@ -80,15 +80,20 @@ class Greeting:
 
     def _answer(self) -> bytes | None:
         line, _, _ = self.read.partition(b"\n")
+        if len(line) > _MOST_BYTES:
+            return None
         try:
-            message: Any = orjson.loads(line)
-        except orjson.JSONDecodeError:
+            message: Any = (
+                json.loads(line) if b"\\" not in line else None
+            )  # escapes are left to a stricter reader
+        except (ValueError, RecursionError):
             return None
         asked = _asked(message)
         if asked is None:
             return None
         result = initialized(agreed(asked), self.servers)
-        return orjson.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}) + b"\n"
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+        return json.dumps(answer, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
     def refuse(self, why: str) -> None:
         """The gate does not open: say so to what the client has asked since its `initialize`."""

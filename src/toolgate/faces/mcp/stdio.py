@@ -75,13 +75,14 @@ class Stdio:
         if line is None:
             self._send(jsonrpc.too_large().as_message(None))
         elif line and not line.isspace():
+            send = _unsent if self._greeted else self._send
+            self._greeted = False
             try:
                 message = jsonrpc.read(line)
             except RpcError as error:
-                self._send(error.as_message(None))
+                send(error.as_message(None))
             else:
-                greeted, self._greeted = self._greeted, False
-                self.connection.receive(message, _unsent if greeted else None)
+                self.connection.receive(message, send)
 
     def _send(self, message: Message) -> None:
         if self.pipe.behind and message.get("method") in jsonrpc.DROPPED:
