@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -14,11 +13,13 @@ from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
 from toolgate.core.context import NO_TRAIL, Trail
 from toolgate.core.decision import Decision
-from toolgate.core.errors import CallError, InvalidArgs, Unavailable
+from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable
+from toolgate.core.event import Noted
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
+from toolgate.feature import FeatureContext, load
 from toolgate.features.files import artifacts, undo_api
 from toolgate.features.files.artifacts import Listed
 from toolgate.features.files.undo_api import Wanted
@@ -32,6 +33,7 @@ from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger import export, stats
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.checkpoint import Checkpoint
+from toolgate.ledger.ledger import Work, no_question
 from toolgate.ledger.resolve import ResolveWork
 from toolgate.ledger.rotate import rotate
 from toolgate.ledger.state import Grant
@@ -69,11 +71,11 @@ class Gate:
         self.root = root
         self.services = services
         self.pipeline = pipeline
-        self.upstream: Servers | None = None
-        """Other MCP servers behind this gate, where toolgate.yaml names any."""
+        self.features: dict[str, FeatureContext] = {}
+        """What each feature was handed, by the feature's name."""
+        self._opened: dict[str, Any] = {}
         self.vault = vault
         """The project's secrets; None where it is not trusted or kept in memory."""
-        self.make_jobs: Callable[[], Jobs] | None = None
         self._policy = policy
 
     @property
@@ -83,6 +85,27 @@ class Gate:
     @property
     def config(self) -> Config:
         return self._policy.config
+
+    @property
+    def files(self) -> WorkspaceFiles | None:
+        """The project's files; None where it is not trusted."""
+        found = self.services.files
+        return found if isinstance(found, WorkspaceFiles) else None
+
+    def feature(self, name: str) -> Any:
+        """What a feature offers to programs, such as `jobs`. Made when somebody asks, because most gates never do."""
+        if name not in self._opened:
+            context = self.features.get(name)
+            if context is None or not context.feature.opens:
+                known = ", ".join(sorted(one for one, each in self.features.items() if each.feature.opens))
+                raise NotFound(f"there is no feature {name!r} to ask for", f"there are: {known}")
+            self._opened[name] = load(context.feature.opens)(context)
+        return self._opened[name]
+
+    @property
+    def upstream(self) -> Servers | None:
+        """Other MCP servers behind this gate, where toolgate.yaml names any."""
+        return self._opened.get("servers")
 
     # --- calls --------------------------------------------------------------------------------------------
 
@@ -155,8 +178,7 @@ class Gate:
         if aside is not None:
             await aside
         assert flow.facts is not None
-        paused = await self.services.ledger.look(lambda state, now: dict(state.paused))
-        found = flow.facts
+        paused, found = await self.paused(), flow.facts
         changed = found.paths if found.tool.plan is not None and found.effects.writes else None
         return replace(found, paused=paused, changed=changed)
 
@@ -167,9 +189,9 @@ class Gate:
         except CallError:
             return None
 
-    def every_tool(self) -> list[Tool]:
-        """What there is at this moment, by name, whoever may call it."""
-        return list(self.services.registry)
+    def tool_names(self) -> list[str]:
+        """What there is at this moment, whoever may call it. Loads no tool."""
+        return self.services.registry.names()
 
     def judge(
         self, tool: Tool, args: Mapping[str, Any] | None = None, persona: str | None = None,
@@ -283,34 +305,32 @@ class Gate:
 
     # --- long work ----------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def jobs(self) -> Jobs:
-        """Jobs and schedules. Loaded when somebody asks, because most gates never do."""
-        if self.make_jobs is None:
-            raise Unavailable("this gate was made without jobs", "open it with `toolgate.open`")
-        return self.make_jobs()
-
-    async def close_jobs(self) -> None:
-        if "jobs" in self.__dict__:
-            await self.jobs.close()
+        """Jobs and schedules."""
+        found: Jobs = self.feature("jobs")
+        return found
 
     # --- the record ---------------------------------------------------------------------------------------
 
     async def events(self, wanted: Filter | None = None) -> list[Row]:
         return await self.services.ledger.backend.rows(wanted or Filter(newest_first=True, limit=50))
 
+    async def note(self, by: str, text: str, data: Mapping[str, Any]) -> int:
+        """Record an annotation of a feature's; the event's number."""
+        work = Work(lambda view: view.emit(Noted(type=by, rationale=text, data=dict(data))))
+        await self.services.ledger.do(work)
+        return work.rows[0].seq
+
     async def whole(self, row: Row) -> Mapping[str, Any]:
         """All of what an event recorded; NotFound where it was long and only its beginning is still kept."""
         return await whole_body(self.services.ledger.backend, row)
 
-    @cached_property
+    @property
     def traces(self) -> Traces:
         """The programs that were run: `add` stores one, in redacted words."""
-        from toolgate.ledger.traces import Traces
-        from toolgate.storage.executions import Keep
-
-        kept, ledger = self.config.traces, self.services.ledger
-        return Traces(ledger.backend, ledger.clock, Keep(kept.days, kept.rows), kept.text_bytes)
+        found: Traces = self.feature("programs")
+        return found
 
     async def stats(self, period: str = "1day", persona: str = "") -> dict[str, Any]:
         ledger = self.services.ledger
@@ -353,12 +373,8 @@ class Gate:
         return self.services.ledger.clock.now()
 
     def mac(self, purpose: str, body: bytes, version: int | None = None) -> tuple[int, str]:
-        """The version of the ledger's key, and what a key derived from it for one purpose makes of `body`; an empty
-        text, which matches nothing, for a version that is not there."""
-        keys = self.services.ledger.keys
-        version = keys.current if version is None else version
-        derived = bytes.fromhex(keys.mac(version, purpose))
-        return version, hmac.new(derived, body, "sha256").hexdigest() if derived else ""
+        """See `Keys.mac_for`."""
+        return self.services.ledger.keys.mac_for(purpose, body, version)
 
     async def rotate_key(self, *, by: str = "") -> tuple[int, int]:
         """Seal what follows with a new key: its version, and the event that says so."""
@@ -371,7 +387,8 @@ class Gate:
         ledger = self.services.ledger
         head = await ledger.backend.head()
         live, open_questions = await ledger.look(
-            lambda state, now: (len(state.live), sum(q.state == "open" for q in state.questions.values()))
+            lambda state, now: (len(state.live), sum(q.state == "open" for q in state.questions.values())),
+            no_question,
         )
         return {
             "backend": ledger.backend.name,

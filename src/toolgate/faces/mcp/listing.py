@@ -50,13 +50,14 @@ class ToolListing:
 
     def names(self, persona: str) -> list[str]:
         """Without schemas: those are worked out for the page that shows them."""
-        profile = self.profile
+        profile, gate = self.profile, self._gate
         return [
-            tool.name
-            for tool in self._gate.every_tool()
-            if tool.listed
-            and _in_profile(tool.name, profile)
-            and self._gate.judge(tool, persona=persona).verdict is not Verdict.DENY
+            name
+            for name in gate.tool_names()
+            if _in_profile(name, profile)
+            and (tool := gate.tool(name)) is not None
+            and tool.listed
+            and gate.judge(tool, persona=persona).verdict is not Verdict.DENY
         ]
 
     def stamp(self, persona: str) -> tuple[Any, ...]:
@@ -65,7 +66,7 @@ class ToolListing:
             fingerprint = self._gate.policy.fingerprint
         except Exception:  # a policy that cannot be read just now refuses every call and lists nothing new
             fingerprint = ""
-        return fingerprint, self.profile, tuple(tool.name for tool in self._gate.every_tool())
+        return fingerprint, self.profile, tuple(self._gate.tool_names())
 
     def _tool(self, tool: Tool) -> Message:
         kept = self._made.get(tool.name)
