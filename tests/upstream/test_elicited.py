@@ -108,9 +108,9 @@ async def test_what_is_asked_outside_a_call_is_declined_and_to_be_seen_in_the_le
     assert "wanted a model" in events[1]["reason"]
     command = [sys.executable, "-m", "toolgate", "ledger", "tail", "--json", "--root", str(place)]
     shown = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60)
-    assert [row["body"]["server"] for row in json.loads(shown.stdout) if row["kind"] == "elicited"] == [
-        "up"
-    ] * 2
+    assert [
+        row["body"]["server"] for row in json.loads(shown.stdout)["data"] if row["kind"] == "elicited"
+    ] == ["up"] * 2
 
 
 async def test_a_server_that_asks_without_end_fills_no_ledger(place: Path) -> None:

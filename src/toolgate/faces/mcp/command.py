@@ -129,7 +129,7 @@ async def _serve(asked: McpArguments, root: str, greeting: Greeting) -> None:
         what = f"there is no persona {persona!r} for an agent" if persona else "no persona was named"
         raise SetupError(what, f"use --persona with one of: {known}")
     greeting.source, greeting.target = _own_pipes()  # before plugins are loaded
-    async with app.open(Path(root)) as gate:
+    async with app.open(setup) as gate:
         gc.freeze()
         gc.enable()
         options = Options(profile=asked.profile or None, servers=greeting.answered and greeting.servers)  # type: ignore[arg-type]

@@ -2,7 +2,8 @@
 
 Handshake: the call waits while `elicitation/create` shows the question; console and terminal may be faster.
 Stateless: the call is handed back as `input_required` with sealed state, and answered by its repetition.
-A client that can do neither is told where to approve; the repeated call runs once that has happened.
+A client that can do neither is told where to approve; the repeated call runs once that has happened. What draws a question
+is imported when there is one: most calls of a client ask nothing, and it waits for the first.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from toolgate.consent.desk import whoami
 from toolgate.core.call import new_id
-from toolgate.core.caller import Caller
 from toolgate.core.display import visible
 from toolgate.core.errors import CallError, Code, Conflict, InvalidArgs, NotAllowed
 from toolgate.core.ports import Question
 from toolgate.core.result import Result
 from toolgate.facade import Gate
-from toolgate.faces.mcp import question as questions
 from toolgate.faces.mcp import request_state as sealing
 from toolgate.faces.mcp.jsonrpc import Message
 from toolgate.faces.mcp.protocol import Exchange, Gone
+
+if TYPE_CHECKING:
+    from toolgate.core.caller import Caller
 
 Progress = Callable[[float, str], None] | None
 CHANNEL = "mcp"
@@ -45,6 +48,8 @@ class ClientChannel:
 
     async def ask(self, question: Question) -> None:
         """Called by the desk; cancelled as soon as somebody else has answered."""
+        from toolgate.faces.mcp import question as questions
+
         if not may_ask(question):
             self._put_off()
             return
@@ -69,6 +74,8 @@ class ClientChannel:
 
 
 def may_ask(question: Question) -> bool:
+    from toolgate.faces.mcp import question as questions
+
     here = not question.channels or CHANNEL in question.channels
     return here and questions.fits(question)
 
@@ -129,6 +136,8 @@ class Consent:
         key: str | None,
     ) -> Result | None:  # fmt: skip
         """None if the user put it off: then its question stays open."""
+        from toolgate.core.caller import Caller
+
         task = asyncio.current_task()
         assert task is not None
         asking, before = ClientChannel(self, exchange, progress, task), task.cancelling()
@@ -172,6 +181,8 @@ class Consent:
         question = await self._gate.question(result.data["question"])
         if not willing or answered or question is None or not may_ask(question):
             return self._where(result)
+        from toolgate.faces.mcp import question as questions
+
         request = sealing.request_hash(tool, args)
         return {
             "resultType": "input_required",
@@ -185,6 +196,8 @@ class Consent:
 
     async def _take(self, exchange: Exchange, tool: str, args: Message) -> None:
         """The user's answer to the question that the state names. Only what we sealed for this call counts, once."""
+        from toolgate.faces.mcp import question as questions
+
         if not self._gate.config.consent.mcp:
             raise NotAllowed(
                 "this gate takes no answers from MCP clients", "answer with `toolgate approvals`"

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import re
 from typing import Any
-from urllib.parse import unquote
 
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import Code, by_policy
@@ -111,6 +110,8 @@ def call_for(uri: str) -> tuple[str, Message] | None:
     if call := _CALL.fullmatch(uri):
         return _LEDGER, {"call": call[1], "newest_first": False}
     if place := _PLACE.fullmatch(uri):
+        from urllib.parse import unquote
+
         return _FILE, {"path": f"{place[1]}:{unquote(place[2])}"}  # the gate judges the path, as of any call
     return server_call(uri)
 
