@@ -111,9 +111,9 @@ def _limits(spec: SandboxSpec, language: Language, seconds: float) -> Limits:
     said = spec.limits.model_fields_set
     wall = min(seconds, spec.limits.wall_s) if "wall_s" in said else seconds
     cpu = spec.limits.cpu_s if "cpu_s" in said else round(wall) + 1
-    from toolgate.sandbox.program import LIMITS
+    from toolgate.sandbox.program import SHELL_LIMITS
 
-    usual = spec.limits.limits(LIMITS.processes if language == "shell" else 1)
+    usual = spec.limits.limits(SHELL_LIMITS.processes if language == "shell" else 1)
     return replace(usual, wall_s=wall, cpu_s=cpu)
 
 
