@@ -24,11 +24,10 @@ from toolgate.features.files.fs.effects import by_mount
 from toolgate.features.files.fs.fits import fit_read
 from toolgate.workspace.confine import held
 from toolgate.workspace.files import WorkspaceFiles
-from toolgate.workspace.lines import Range, lines_of
 from toolgate.workspace.look import Steady, read_steady, unsteady
 from toolgate.workspace.proof import note_file
 from toolgate.workspace.reading import open_to_read
-from toolgate.workspace.text import decode
+from toolgate.workspace.text import Range, decode, lines_of
 
 KEEP = 4 << 20
 """Bytes of lines that one call may ask for."""
