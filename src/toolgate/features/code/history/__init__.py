@@ -45,8 +45,7 @@ from toolgate.features.code.history.shapes import (
 from toolgate.features.code.history.times import check_time
 from toolgate.workspace.git.blame import blame as find_blame
 from toolgate.workspace.git.history import Wanted, compare, log, show, verify
-from toolgate.workspace.git.names import shown
-from toolgate.workspace.git.patch import Changed
+from toolgate.workspace.git.patch import Changed, shown
 from toolgate.workspace.git.repositories import Repositories, Repository
 from toolgate.workspace.git.worktree import compare_working_tree
 
