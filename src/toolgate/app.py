@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from toolgate.consent.desk import Desk
 from toolgate.consent.notify import notifiers
@@ -19,12 +19,7 @@ from toolgate.core.names import Registry
 from toolgate.core.ports import Channel
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
-from toolgate.features import code
-from toolgate.features.code import history as code_git
-from toolgate.features.files import artifacts, fs, fs_patch, undo
-from toolgate.features.jobs import tools as jobs
-from toolgate.features.programs.wiring import tools_of
-from toolgate.features.system import events, system, tools
+from toolgate.feature import Feature, FeatureContext, built_in, everything, load
 from toolgate.gate.cache import Cache
 from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.gate.gate import Pipeline
@@ -49,6 +44,7 @@ from toolgate.project.opening import (
     open_record,
     prepare,
     prepare_ledger,
+    read_again,
 )
 from toolgate.project.own_code import OwnCode, imported_from, own_code
 from toolgate.project.own_files import mount_roots
@@ -58,16 +54,11 @@ from toolgate.secrets.vault import Vault
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.version import VERSION
+from toolgate.storage.tables import PostgresTables, SqliteTables, Tables
 from toolgate.workspace.files import WorkspaceFiles
-from toolgate.workspace.git.repositories import Repositories
 from toolgate.workspace.images import Images
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.outline.outline import Outliner
 from toolgate.workspace.placing import Placing
-
-if TYPE_CHECKING:
-    from toolgate.features.jobs.jobs import Jobs
 
 
 @asynccontextmanager
@@ -92,6 +83,10 @@ async def _assemble(
     setup: Setup, stack: AsyncExitStack, own: Sequence[Tool], more: Sequence[plugins.Plugin],
     channels: Sequence[Channel], clock: Clock | None, keys: Keys | None,
 ) -> Gate:  # fmt: skip
+    known = frozenset(sys.modules)
+    brought = _plugins(setup)
+    if brought.features or setup.config.unread:
+        read_again(setup, brought.features)
     backend = backend_of(setup)
     live = LivePolicy(setup.config, setup.source, setup.trusted, setup.root, _own_code(setup, backend))
     owners = _owners(setup, backend)
@@ -129,20 +124,12 @@ async def _assemble(
     gate = Gate(setup.root, live, services, Pipeline(services), vault)
     stack.push_async_callback(services.unrecorded.close)
     stack.push_async_callback(gate.pipeline.refusals.close)
-    gate.make_jobs = lambda: _jobs(setup, gate)
-    stack.push_async_callback(gate.close_jobs)
-    ready = [*_history(setup, stack, services, live), *_programs(setup, stack, services, live, gate)]
-    _register(setup, services, gate, ready, own, more, live)
-    if setup.trusted and setup.config.servers:
-        from toolgate.features.servers.gate_port import Inside
-        from toolgate.features.servers.wiring import servers_of
-
-        gate.upstream = servers_of(
-            setup.config.servers, setup.root, setup.state_dir, services.registry,
-            lambda name: _value(vault, name), redactor.redact,
-            Inside(gate.call, ledger.tell), live.opened_with.servers,
-        )  # fmt: skip
-        stack.push_async_callback(gate.upstream.close)
+    _add_features(setup, stack, gate, live)
+    _add_tools(
+        services, [*own, *(tool for plugin in (*more, *brought.functions) for tool in plugin(services))]
+    )
+    if brought.any:
+        live.shut(imported_from(Placing(mount_roots(setup.root, setup.config.mounts)), known))
     await reconcile_dead(services)
     await _remember_policy(services)
     return gate
@@ -166,17 +153,6 @@ def _vault(setup: Setup, backend: Backend) -> Vault | None:
     memory = isinstance(backend, MemoryBackend)
     ident = trust.project_id(setup.root) if memory else trust.make_project_id(setup.root)
     return Vault(setup.state_dir, ident) if ident else None
-
-
-def _value(vault: Vault | None, name: str) -> str | None:
-    secret = vault.get(name) if vault is not None else None
-    return secret.value if secret is not None else None
-
-
-def _jobs(setup: Setup, gate: Gate) -> Jobs:
-    from toolgate.features.jobs.wiring import jobs_of
-
-    return jobs_of(gate, setup.config.jobs)
 
 
 def _owners(setup: Setup, backend: Backend) -> Owners:
@@ -294,58 +270,78 @@ def _check_nested(setup: Setup, roots: Mapping[str, Path], inner: str, outer: st
         )
 
 
-def _history(setup: Setup, stack: AsyncExitStack, services: Services, live: LivePolicy) -> list[Tool]:
-    if not isinstance(services.files, WorkspaceFiles):
-        return []  # nothing of an untrusted project is opened
-    repositories = Repositories(
-        services.files.mounts, setup.local / "cache" / "git", lambda: live.current().mounts
-    )
-    stack.push_async_callback(repositories.close)
-    outliner = stack.enter_context(Outliner())
-    return [*code.toolset(services.files.mounts, outliner), *code_git.toolset(repositories)]
+def _add_features(setup: Setup, stack: AsyncExitStack, gate: Gate, live: LivePolicy) -> None:
+    """Names are known from now on; what they stand for is loaded when somebody needs it."""
+    services = gate.services
+    for feature in everything(setup.config.brought):
+        context = FeatureContext(
+            feature, gate, setup.local, stack, _tables(setup, feature, stack, services.ledger.backend),
+            live.opened_with.kept.get(feature.name),
+        )  # fmt: skip
+        gate.features[feature.name] = context
+        for family in feature.families:
+            if services.files is not None or not family.needs_files:
+                make = load(family.tools) if feature not in built_in() else None
+                services.registry.declare(
+                    family.names, family.aliases, partial(_tools_of, family.tools, context, make)
+                )
+        if feature.opens_early and setup.trusted and any(map(setup.config.section, feature.sections)):
+            gate.feature(feature.name)
 
 
-def _programs(
-    setup: Setup, stack: AsyncExitStack, services: Services, live: LivePolicy, gate: Gate
-) -> list[Tool]:
-    files = services.files
-    if not isinstance(files, WorkspaceFiles):
-        return []  # nothing of an untrusted project runs
-    return tools_of(services, files, setup.local, stack, live.current, lambda: live.config.sandbox, gate)
+def _tools_of(
+    place: str, context: FeatureContext, make: Callable[[FeatureContext], Iterable[Tool]] | None
+) -> Iterable[Tool]:
+    """A stranger's function is found before any tool runs: afterwards its file may be another."""
+    return (make or load(place))(context)
 
 
-def _register(
-    setup: Setup, services: Services, gate: Gate, ready: Sequence[Tool], own: Sequence[Tool],
-    more: Sequence[plugins.Plugin], live: LivePolicy,
-) -> None:  # fmt: skip
-    built_in = [
-        *tools.toolset(services.registry, lambda who, tool: services.rules().outlook(who, tool)),
-        *events.toolset(services.ledger),
-        *jobs.toolset(lambda: gate.jobs),
-        *system.toolset(gate.stores, setup.root, setup.local / "log" / "toolgate.jsonl", VERSION),
-    ]
-    if isinstance(services.files, WorkspaceFiles):
-        built_in += undo.toolset(services.registry, services.ledger, services.files)
-        built_in += artifacts.toolset(services.ledger, services.files)
-        built_in += fs.toolset(services.files)
-        built_in += fs_patch.toolset(services.files)
-    for tool in (*built_in, *ready):
-        services.registry.add(tool)
-    known = frozenset(sys.modules)
-    named = _plugins(setup)
-    brought = (tool for plugin in (*more, *named) for tool in plugin(services))
-    for tool in (*own, *brought):
+def _tables(
+    setup: Setup, feature: Feature, stack: AsyncExitStack, backend: Backend
+) -> Callable[[], Awaitable[Tables]]:
+    made: list[Tables] = []
+
+    async def tables() -> Tables:
+        if not made:
+            dsn = getattr(backend, "dsn", "")
+            memory = isinstance(backend, MemoryBackend)
+            opened = (
+                PostgresTables(dsn) if dsn else SqliteTables(None if memory else setup.local / "features.db")
+            )
+            stack.push_async_callback(opened.close)
+            made.append(opened)
+            await opened.migrate(feature.name, load(feature.tables))
+        return made[0]
+
+    return tables
+
+
+def _add_tools(services: Services, tools: Iterable[Tool]) -> None:
+    for tool in tools:
         services.registry.add(tool)
         tool.definition  # noqa: B018 - schemas are worked out late; what is wrong with a stranger's is said now
-    if named:
-        live.shut(imported_from(Placing(mount_roots(setup.root, setup.config.mounts)), known))
 
 
-def _plugins(setup: Setup) -> list[plugins.Plugin]:
+class Brought(NamedTuple):
+    """What `plugins:` names."""
+
+    features: tuple[Feature, ...] = ()
+    functions: tuple[plugins.Plugin, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        return bool(self.features or self.functions)
+
+
+def _plugins(setup: Setup) -> Brought:
     if not setup.trusted or not setup.config.plugins:
-        return []
+        return Brought()
     placing = Placing(mount_roots(setup.root, setup.config.mounts))
-    return [plugins.load(spec, setup.root, placing) for spec in setup.config.plugins]
+    found = [plugins.load(spec, setup.root, placing) for spec in setup.config.plugins]
+    return Brought(
+        tuple(one for one in found if isinstance(one, Feature)),
+        tuple(one for one in found if not isinstance(one, Feature)),
+    )
 
 
 def _own_code(setup: Setup, backend: Backend) -> Callable[[Config], OwnCode] | None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
 from toolgate.core.context import NO_TRAIL, Trail
-from toolgate.core.errors import InvalidArgs, Unavailable
+from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
+from toolgate.core.event import Noted
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
+from toolgate.feature import FeatureContext, load
 from toolgate.features.files import artifacts, undo_api
 from toolgate.features.files.artifacts import Listed
 from toolgate.features.files.undo_api import Wanted
@@ -30,6 +32,7 @@ from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger import export, stats
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.checkpoint import Checkpoint
+from toolgate.ledger.ledger import Work, no_question
 from toolgate.ledger.resolve import ResolveWork
 from toolgate.ledger.rotate import rotate
 from toolgate.ledger.state import Grant
@@ -65,11 +68,11 @@ class Gate:
         self.root = root
         self.services = services
         self.pipeline = pipeline
-        self.upstream: Servers | None = None
-        """Other MCP servers behind this gate, where toolgate.yaml names any."""
+        self.features: dict[str, FeatureContext] = {}
+        """What each feature was handed, by the feature's name."""
+        self._opened: dict[str, Any] = {}
         self.vault = vault
         """The project's secrets; None where it is not trusted or kept in memory."""
-        self.make_jobs: Callable[[], Jobs] | None = None
         self._policy = policy
 
     @property
@@ -79,6 +82,27 @@ class Gate:
     @property
     def config(self) -> Config:
         return self._policy.config
+
+    @property
+    def files(self) -> WorkspaceFiles | None:
+        """The project's files; None where it is not trusted."""
+        found = self.services.files
+        return found if isinstance(found, WorkspaceFiles) else None
+
+    def feature(self, name: str) -> Any:
+        """What a feature offers to programs, such as `jobs`. Made when somebody asks, because most gates never do."""
+        if name not in self._opened:
+            context = self.features.get(name)
+            if context is None or not context.feature.opens:
+                known = ", ".join(sorted(one for one, each in self.features.items() if each.feature.opens))
+                raise NotFound(f"there is no feature {name!r} to ask for", f"there are: {known}")
+            self._opened[name] = load(context.feature.opens)(context)
+        return self._opened[name]
+
+    @property
+    def upstream(self) -> Servers | None:
+        """Other MCP servers behind this gate, where toolgate.yaml names any."""
+        return self._opened.get("servers")
 
     # --- calls --------------------------------------------------------------------------------------------
 
@@ -244,34 +268,32 @@ class Gate:
 
     # --- long work ----------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def jobs(self) -> Jobs:
-        """Jobs and schedules. Loaded when somebody asks, because most gates never do."""
-        if self.make_jobs is None:
-            raise Unavailable("this gate was made without jobs", "open it with `toolgate.open`")
-        return self.make_jobs()
-
-    async def close_jobs(self) -> None:
-        if "jobs" in self.__dict__:
-            await self.jobs.close()
+        """Jobs and schedules."""
+        found: Jobs = self.feature("jobs")
+        return found
 
     # --- the record ---------------------------------------------------------------------------------------
 
     async def events(self, wanted: Filter | None = None) -> list[Row]:
         return await self.services.ledger.backend.rows(wanted or Filter(newest_first=True, limit=50))
 
+    async def note(self, by: str, text: str, data: Mapping[str, Any]) -> int:
+        """Record an annotation of a feature's; the event's number."""
+        work = Work(lambda view: view.emit(Noted(type=by, rationale=text, data=dict(data))))
+        await self.services.ledger.do(work)
+        return work.rows[0].seq
+
     async def whole(self, row: Row) -> Mapping[str, Any]:
         """All of what an event recorded; NotFound where it was long and only its beginning is still kept."""
         return await whole_body(self.services.ledger.backend, row)
 
-    @cached_property
+    @property
     def traces(self) -> Traces:
         """The programs that were run: `add` stores one, in redacted words."""
-        from toolgate.ledger.traces import Traces
-        from toolgate.storage.executions import Keep
-
-        kept, ledger = self.config.traces, self.services.ledger
-        return Traces(ledger.backend, ledger.clock, Keep(kept.days, kept.rows), kept.text_bytes)
+        found: Traces = self.feature("programs")
+        return found
 
     async def stats(self, period: str = "1day", persona: str = "") -> dict[str, Any]:
         ledger = self.services.ledger
@@ -320,7 +342,8 @@ class Gate:
         ledger = self.services.ledger
         head = await ledger.backend.head()
         live, open_questions = await ledger.look(
-            lambda state, now: (len(state.live), sum(q.state == "open" for q in state.questions.values()))
+            lambda state, now: (len(state.live), sum(q.state == "open" for q in state.questions.values())),
+            no_question,
         )
         return {
             "backend": ledger.backend.name,

@@ -1,17 +1,41 @@
 """Feature: everything that one part of toolgate says about itself, in words that load nothing.
 
-`toolgate.features.FEATURES` is the literal list of those that come with toolgate. Others are named in `plugins:` of a
-trusted project or installed under the entry point group `toolgate.features`; they use the very same class. A place is
-written as `package.module:name` and imported when somebody needs it.
+`FEATURES` is the literal list of those that come with toolgate; each says `FEATURE = Feature(...)` in its package's
+`__init__`. Others are named in `plugins:` of a trusted project or installed under the entry point group
+`toolgate.features`; they use the very same class. A place is written as `package.module:name` and imported when
+somebody needs it.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+    from contextlib import AsyncExitStack
+    from pathlib import Path
+
+    from toolgate.core.result import Result
+    from toolgate.facade import Gate
+    from toolgate.gate.flow import Services
+    from toolgate.secrets.vault import Vault
+    from toolgate.storage.tables import Tables
+    from toolgate.workspace.files import WorkspaceFiles
+
+FEATURES = (
+    "toolgate.features.files",
+    "toolgate.features.code",
+    "toolgate.features.programs",
+    "toolgate.features.servers",
+    "toolgate.features.jobs",
+    "toolgate.features.system",
+)
+GROUP = "toolgate.features"
+"""The entry points of installed features."""
 
 
 class Family(NamedTuple):
@@ -56,13 +80,18 @@ class MountKind(NamedTuple):
 class Feature(NamedTuple):
     name: str
     summary: str
-    section: str = ""
-    """Its key in toolgate.yaml."""
-    config: str = ""
-    """The pydantic model of that section."""
+    sections: Mapping[str, str] = {}
+    """Its keys in toolgate.yaml, each with the place of its pydantic model or type."""
     families: tuple[Family, ...] = ()
     opens: str = ""
     """A function of the FeatureContext that makes what `gate.feature(name)` returns, when it is first asked for."""
+    opens_early: bool = False
+    """Whether it is made with the gate, where its section of toolgate.yaml says anything: its tools come from there."""
+    holds: str = ""
+    """A function of its section, the project's root, the environment and the placing of mounts: the files that it
+    starts or loads, which no tool writes without a human."""
+    human_tools: tuple[str, ...] = ()
+    """Tools that the human may call, whatever the phases say."""
     commands: tuple[Command, ...] = ()
     routes: str = ""
     """A function that returns HTTP routers, each with who may use it: `anyone` or `human`."""
@@ -79,7 +108,101 @@ class Feature(NamedTuple):
     docs: str = ""
 
 
+class FeatureContext:
+    """All that a feature is handed: its own live configuration, files, the record, calls, the vault, its own tables,
+    a directory, and a stack for what must be closed again."""
+
+    def __init__(
+        self, feature: Feature, gate: Gate, directory: Path, stack: AsyncExitStack, tables: Callable[[], Awaitable[Tables]],
+        held: Any = None,
+    ) -> None:  # fmt: skip
+        self.feature = feature
+        self.gate = gate
+        self.directory = directory
+        """`.toolgate` of the project: where a feature keeps files of its own, under a name of its own."""
+        self.stack = stack
+        self.tables = tables
+        """Its own tables, brought up to date when they are first asked for."""
+        self.held = held
+        """What its `holds` gave when the gate was opened."""
+
+    @property
+    def config(self) -> Any:
+        """Its section of toolgate.yaml, as the file says now; the first one, if it has several."""
+        return self.section(next(iter(self.feature.sections)))
+
+    def section(self, key: str) -> Any:
+        return self.gate.config.section(key)
+
+    @property
+    def root(self) -> Path:
+        return self.gate.root
+
+    @property
+    def services(self) -> Services:
+        """The kernel's own; features from elsewhere need none of them."""
+        return self.gate.services
+
+    @property
+    def files(self) -> WorkspaceFiles | None:
+        """None in a project that is not trusted."""
+        return self.gate.files
+
+    @property
+    def vault(self) -> Vault | None:
+        return self.gate.vault
+
+    def call(self, tool: str, args: Mapping[str, Any], **more: Any) -> Coroutine[Any, Any, Result]:
+        """A call through the gate, with every stage, as anybody else's."""
+        return self.gate.call(tool, args, **more)
+
+    async def tell(self, text: str, data: Mapping[str, Any] | None = None) -> int:
+        """Record a note under the feature's name; the event's number."""
+        return await self.gate.note(self.feature.name, text, data or {})
+
+
 def load(place: str) -> Any:
     """What `package.module:name` means."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
+
+
+@lru_cache(maxsize=1)
+def built_in() -> tuple[Feature, ...]:
+    """The features that come with toolgate."""
+    return tuple(import_module(package).FEATURE for package in FEATURES)
+
+
+@lru_cache(maxsize=1)
+def installed() -> tuple[Feature, ...]:
+    """Features of other packages in this environment. The files are read directly: Python's own reader of entry points
+    takes longer than all the rest of a short command."""
+    return tuple(load(place) for path in sys.path for place in _entry_points(path or os.curdir))
+
+
+def everything(more: Iterable[Feature] = ()) -> tuple[Feature, ...]:
+    """toolgate's own, the installed ones, and those that a project brings. A name belongs to the first who has it."""
+    found: dict[str, Feature] = {}
+    for feature in (*built_in(), *installed(), *more):
+        found.setdefault(feature.name, feature)
+    return tuple(found.values())
+
+
+def _entry_points(directory: str) -> Iterable[str]:
+    try:
+        names = [name for name in os.listdir(directory) if name.endswith(".dist-info")]
+    except OSError:
+        return
+    for name in sorted(names):
+        try:
+            with open(os.path.join(directory, name, "entry_points.txt"), encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, UnicodeDecodeError):
+            continue
+        _, found, rest = f"\n{text}".partition(f"\n[{GROUP}]\n")
+        for line in rest.splitlines() if found else ():
+            if line.startswith("["):
+                break
+            _, equals, place = line.partition("=")
+            if equals:
+                yield place.strip()

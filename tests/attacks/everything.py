@@ -208,5 +208,8 @@ async def rehead(thief: Thief, keys: Keys) -> None:
     state = State(keep_claims=True)
     for row in thief.rows():
         state.apply(Row(**row))
-    head = make_head(Row(**thief.rows()[-1]), keys, state.running(), state.stands.sealed(keys, keys.current))
-    thief.db.execute("UPDATE head SET seq = ?, at = ?, key = ?, hash = ?, mac = ?, live = ?", head[:6])
+    last = Row(**thief.rows()[-1])
+    standing = state.stands.sealed(keys, keys.current)
+    head = make_head(last, keys, state.running(), standing, state.stands.asked(last.seq, last.hash))
+    names = ("seq", "at", "key", "hash", "mac", "live", "questions")
+    thief.db.execute(f"UPDATE head SET {', '.join(f'{name} = ?' for name in names)}", head[:7])

@@ -99,7 +99,7 @@ class Memory(Database):
         if table == "journal":
             return [tuple(row) for row in self.backend.journal]
         if table == "head":
-            return [tuple(self.backend._head[:6])]
+            return [tuple(self.backend._head[: len(HEAD)])]
         return sorted(self.backend._tables[table].values())
 
     async def replace(self, table: str, key: Any, *rows: tuple[Any, ...]) -> None:

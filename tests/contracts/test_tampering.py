@@ -83,7 +83,7 @@ async def test_a_cut_tail_is_found_even_with_a_head_that_fits(told: Database) ->
     await told.replace("journal", rows[-1][0])
     assert (await _check(told)).bad_event == TOLD
     last = rows[-2]
-    await told.replace("head", head[0], (last[0], last[1], last[9], last[12], head[4], head[5]))
+    await told.replace("head", head[0], (last[0], last[1], last[9], last[12], *head[4:]))
     report = await _check(told)
     assert report.bad_event == TOLD - 1
     assert "not what was sealed" in report.fault

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 import toolgate
+from toolgate.consent import works
+from toolgate.core.event import Asked
 from toolgate.gate.flow import LARGE, large
 
 HEAVY = "%61" * 500_000
@@ -48,6 +51,40 @@ async def test_the_loop_goes_on_while_much_is_searched(
         assert await _longest_wait(calling) < 0.5
         error = calling.result().error
         assert (error and error.code.value) == code
+
+
+async def test_a_large_question_is_spelled_and_cut_once_and_in_no_thread_that_others_wait_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where: list[str] = []
+    spell, cut = Asked.text, works.shortened
+
+    def spelling(self: Asked) -> str:
+        where.append(threading.current_thread().name)
+        return spell(self)
+
+    def cutting(*given: Any) -> Any:
+        where.append(threading.current_thread().name)
+        return cut(*given)
+
+    monkeypatch.setattr(Asked, "text", spelling)
+    monkeypatch.setattr(works, "shortened", cutting)
+    monkeypatch.setattr("toolgate.ledger.attachments.shortened", cutting)
+    config = CONFIG | {"policy": {"rules": [{"name": "r", "tools": ["t.*"], "decision": "ask"}]}}
+    text = "при́вет 你好 " * 20_000
+    async with toolgate.open(tmp_path, config, tools=[send]) as gate:
+        result = await gate.call("t.send", {"text": text}, wait=False)
+        assert result.error is not None
+        assert result.error.code.value == "pending"
+        assert [name.partition("_")[0] for name in where] == ["large", "large"]
+        again = await gate.call("t.send", {"text": text}, wait=False)
+        assert again.error is not None
+        assert again.data["question"] == result.data["question"]
+        (asked,) = await gate.approvals()
+        assert asked.args == {"text": text}
+        await gate.answer(asked.id, "approve")
+        assert (await gate.call("t.send", {"text": text})).ok
+        assert (await gate.verify()).ok
 
 
 async def test_a_caller_who_goes_while_a_result_is_searched_finds_it_under_its_key(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
-"""Thousands of open questions cost a call nothing, and an opening only a look at their table."""
+"""Thousands of open questions cost a call nothing, and an opening neither."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,13 @@ import toolgate
 from contracts.databases import Database, Memory, Postgres, Sqlite
 from contracts.ledgers import LATER
 from gates import KEYS, policy
+from toolgate.consent.works import AnswerWork
 from toolgate.core.errors import LedgerBroken
-from toolgate.core.event import Asked, Granted, Paused
+from toolgate.core.event import Asked, Granted, Paused, Resumed
 from toolgate.ledger import ledger as ledgers
 from toolgate.ledger.chain import make_head
-from toolgate.ledger.ledger import Ledger, Work
+from toolgate.ledger.keys import Keys
+from toolgate.ledger.ledger import Ledger, Work, no_question
 from toolgate.ledger.verify import verify
 from toolgate.storage.port import Head, Row
 
@@ -36,7 +38,9 @@ def question(number: int, expires: int = LATER) -> Asked:
 
 
 def asking(*numbers: int, expires: int = LATER) -> Work[None]:
-    return Work(lambda view: view.events.extend(question(number, expires) for number in numbers))
+    return Work(
+        lambda view: view.events.extend(question(number, expires) for number in numbers), refs=no_question
+    )
 
 
 @contextmanager
@@ -108,10 +112,85 @@ async def database(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     await made.close()
 
 
-async def _ledger(database: Database) -> Ledger:
-    ledger = Ledger(database.make(), KEYS)
+async def _ledger(database: Database, kind: type[Ledger] = Ledger) -> Ledger:
+    ledger = kind(database.make(), KEYS)
     await ledger.open()
     return ledger
+
+
+class Counted(Ledger):
+    """Counts the questions to the database and the rows that it answers with."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.asked: list[str] = []
+        self.rows = 0
+
+    def _transaction(self, works: Any, head: Head) -> Any:
+        inner = super()._transaction(works, head)
+        answer: Any = None
+        with suppress(StopIteration):
+            while True:
+                query = inner.send(answer)
+                self.asked.append(type(query).__name__)
+                answer = yield query
+                tables = answer.values() if isinstance(answer, dict) else [answer]
+                self.rows += sum(1 if isinstance(one, Row) else len(one or ()) for one in tables)
+
+
+async def test_opening_reads_and_seals_the_same_however_many_questions_are_open(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed: list[str] = []
+    real = Keys.mac
+    monkeypatch.setattr(Keys, "mac", lambda self, *given: sealed.append(given[1]) or real(self, *given))
+    costs = []
+    for numbers in (range(FEW), range(FEW, MANY)):
+        first = await _ledger(database)
+        await first.do(asking(*numbers))
+        await first.close()
+        sealed.clear()
+        ledger = await _ledger(database, Counted)
+        assert isinstance(ledger, Counted)
+        await ledger.do(Work(lambda view: view.emit(Paused(persona="x", by="eve"))))
+        await ledger.do(Work(lambda view: view.emit(Resumed(persona="x", by="eve"))))
+        costs.append((tuple(ledger.asked), ledger.rows, len(sealed)))
+        assert len(await ledger.look(lambda state, now: list(state.questions), no_question)) == numbers.stop
+        assert (await verify(ledger.backend, KEYS)).ok
+        await ledger.close()
+    assert costs[0] == costs[1]
+    assert costs[0][1] == 1, "the last event, and no other row"
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"], indirect=True)
+async def test_questions_that_nobody_looked_at_are_as_others_left_them(database: Database) -> None:
+    first = await _ledger(database)
+    await first.do(asking(*range(5)))
+    second = await _ledger(database)
+    await first.do(asking(7))
+    await first.do(AnswerWork("q_000001", False, "eve", "test"))
+    await first.do(AnswerWork("q_000002", True, "eve", "test"))
+    await second.do(Work(lambda view: view.emit(Paused(persona="x", by="eve"))))
+    found = await second.look(
+        lambda state, now: {one.id[-1]: one.state for one in state.questions.values()}, no_question
+    )
+    assert found == {"0": "open", "2": "approved", "3": "open", "4": "open", "7": "open"}
+    assert (await verify(second.backend, KEYS)).ok
+    await first.close()
+    await second.close()
+
+
+async def test_what_does_something_to_a_question_without_saying_so_is_not_written(database: Database) -> None:
+    first = await _ledger(database)
+    await first.do(asking(*range(5)))
+    await first.close()
+    second = await _ledger(database)
+    with pytest.raises(AssertionError, match="says so"):
+        await second.do(Work(lambda view: view.emit(question(9))))
+    with pytest.raises(AssertionError, match="says so"):
+        await second.look(lambda state, now: len(state.questions))
+    assert (await second.backend.head()).seq == 5
+    await second.close()
 
 
 async def test_opening_reads_no_question_that_nobody_needs(
@@ -138,7 +217,9 @@ async def test_opening_reads_no_question_that_nobody_needs(
 
 
 @pytest.mark.parametrize("how", ["expires", "state", "removed", "added"])
-async def test_a_changed_table_of_questions_is_found_when_it_is_opened(database: Database, how: str) -> None:
+async def test_a_changed_table_of_questions_is_found_before_any_of_it_is_believed(
+    database: Database, how: str
+) -> None:
     first = await _ledger(database)
     await first.do(asking(*range(5)))
     await first.close()
@@ -151,7 +232,24 @@ async def test_a_changed_table_of_questions_is_found_when_it_is_opened(database:
         "added": [row, ("q_9", 5, "approved", LATER)],
     }[how]
     await database.replace("questions", "q_000003", *put)
-    with pytest.raises(LedgerBroken, match="not what was sealed"):
+    second = await _ledger(database)
+    for _ in range(2):
+        with pytest.raises(LedgerBroken, match="the table questions is not what was sealed"):
+            await second.look(lambda state, now: list(state.questions), no_question)
+    assert not (await verify(second.backend, KEYS)).ok
+    await second.close()
+
+
+@pytest.mark.parametrize("said", ["", "5 4 {}", "5 5 {}", "5 6", "5 x {}", "4 5 {}"])
+async def test_a_head_that_says_something_else_of_the_questions_is_found_when_it_is_opened(
+    database: Database, said: str
+) -> None:
+    first = await _ledger(database)
+    await first.do(asking(*range(5)))
+    await first.close()
+    ((*head, _),) = await database.rows("head")
+    await database.replace("head", head[0], (*head, said.format("0" * 64)))
+    with pytest.raises(LedgerBroken):
         await _ledger(database)
 
 
@@ -168,7 +266,9 @@ async def test_a_changed_row_of_a_question_is_found_before_it_is_shown(database:
     await second.close()
 
 
-async def test_a_head_that_an_earlier_version_sealed_is_believed(database: Database) -> None:
+@pytest.mark.parametrize("left", ["", "1 1 " + "0" * 64])
+async def test_a_head_that_an_earlier_version_sealed_is_believed(database: Database, left: str) -> None:
+    """Also where its process did not know the column, and left in it what was there."""
     first = await _ledger(database)
     await first.do(asking(*range(3)))
     state = await first.look(lambda state, now: state)
@@ -176,9 +276,11 @@ async def test_a_head_that_an_earlier_version_sealed_is_believed(database: Datab
     last = Row(*(await database.rows("journal"))[-1])
     head: Head = make_head(last, KEYS, "", state.stands.spelled())
     ((seq, *_),) = await database.rows("head")
-    await database.replace("head", seq, tuple(head[:6]))
+    await database.replace("head", seq, (*head[:6], left))
     second = await _ledger(database)
     await second.do(asking(7))
+    ((*_, said),) = await database.rows("head")
+    assert said.startswith("4 4 ")
     assert (await verify(second.backend, KEYS)).ok
     await second.close()
 

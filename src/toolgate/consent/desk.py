@@ -16,7 +16,7 @@ from toolgate.core.errors import CallError, Denied, Expired, NotFound, Unavailab
 from toolgate.core.event import Paused, Resumed
 from toolgate.core.ports import Channel, Notice, Question
 from toolgate.ledger.attachments import whole_body
-from toolgate.ledger.ledger import Ledger, View, Work, all_questions
+from toolgate.ledger.ledger import Ledger, View, Work, all_questions, no_question
 from toolgate.ledger.state import Grant, Open, State, parsed
 from toolgate.storage.port import Filter, Row
 
@@ -64,6 +64,8 @@ class Desk:
         self._loop.call_soon_threadsafe(self._news.set)
 
     async def ask(self, work: AskWork) -> str:
+        if work.is_large():
+            await work.prepare(self.ledger)
         ident = await self.ledger.do(work)
         if self.notices and any(row.ref == ident and row.kind == "asked" for row in work.rows):
             self._announce(await self.question(ident))
@@ -123,7 +125,7 @@ class Desk:
     async def _outcome(self, ident: str, found: Open | None, now: int) -> None:
         if found is not None and found.state == "approved" and found.expires > now:
             return
-        await self.ledger.do(Work(close_due))
+        await self.ledger.do(Work(close_due, refs=no_question))
         rows = await self.ledger.backend.rows(Filter(ref=ident))
         for row in reversed(rows):
             if row.kind == "refused":
@@ -192,7 +194,8 @@ class Desk:
         return await self.ledger.look(
             lambda state, now: [
                 one.id for one in state.questions.values() if one.state == "open" and one.expires > now
-            ]
+            ],
+            no_question,
         )
 
     async def question(self, ident: str) -> Question | None:
@@ -252,7 +255,7 @@ class Desk:
         def decide(view: View) -> None:
             close_due(view)
 
-        await self.ledger.do(Work(decide, durable=False))
+        await self.ledger.do(Work(decide, durable=False, refs=no_question))
 
 
 def refusal(row: Row) -> Denied:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgate.consent.cover import check_scope
+from toolgate.core.apart import apart, large
 from toolgate.core.call import Call, new_id
 from toolgate.core.canonical import canonical
 from toolgate.core.clock import SECOND
@@ -15,8 +16,8 @@ from toolgate.core.effects import Effects
 from toolgate.core.errors import Conflict, InvalidArgs, NotAllowed, NotFound, RateLimited, TooLarge
 from toolgate.core.event import Approved, Asked, Expired, Granted, Refused, Revoked
 from toolgate.core.finding import recorded
-from toolgate.ledger.attachments import ROW_BYTES
-from toolgate.ledger.ledger import DUE, View, Work, all_questions
+from toolgate.ledger.attachments import ROW_BYTES, Shortened, shortened
+from toolgate.ledger.ledger import DUE, Ledger, View, Work, all_questions
 from toolgate.ledger.limits import USUAL, Allowance
 from toolgate.ledger.state import Grant, Open, State
 
@@ -65,6 +66,10 @@ class AskWork(Work[str]):
         self.whole = True
         self.shown = dict(shown or {})
         """Arguments and preview as a human sees them, where the journal keeps less of them."""
+        self.ready: tuple[Asked, Shortened] | None = None
+        """What is recorded, where that is made beforehand."""
+
+    looks_at_questions = True
 
     def refs(self, state: State, now: int) -> Iterable[str]:
         return all_questions(state, now)
@@ -87,22 +92,36 @@ class AskWork(Work[str]):
         full = self.allowance.refusal(view.state, call.persona, view.now) or self._no_room(mine)
         if full is not None:
             raise full
-        ident = new_id("q")
-        view.emit(
-            Asked(
-                call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,
-                ref=ident, digest=call.digest, definition=call.definition, args=self.args,
-                effects={"reads": list(self.effects.reads), "writes": list(self.effects.writes)},
-                rule=self.decision.rule, rights=self.rights, reason=self.decision.reason,
-                expires=view.now + round(self.expires_s * SECOND), preview=self.preview,
-                undoable=self.undoable, channels=list(self.decision.channels), again=self.again or self._moved(mine),
-                trail=call.trail.words(), repeats=self.repeats, secrets=self.secrets, whole=self.whole, shown=self.shown,
-                request=call.request if self._long() else "",
-                findings=recorded(call.change.findings) if call.change else [],
-                unkept=call.change.unkept if call.change else "",
-            )
+        if self.ready is not None:
+            view.emit(*self.ready)
+            return self.ready[0].ref
+        asked = self._question(view.state, view.now)
+        view.emit(asked)
+        return asked.ref
+
+    def is_large(self) -> bool:
+        return large((self.call.args_json, self.preview, self.shown.get("preview", "")))
+
+    async def prepare(self, ledger: Ledger) -> None:
+        """Spell a large question where nobody waits for it, as of a moment before it is asked."""
+        asked = await ledger.look(self._question, all_questions)
+        self.ready = asked, await apart(_spelled, asked)
+        self.heavy = True
+
+    def _question(self, state: State, now: int) -> Asked:
+        call, mine = self.call, state.questions_of(self.call.persona)
+        return Asked(
+            call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,
+            ref=new_id("q"), digest=call.digest, definition=call.definition, args=self.args,
+            effects={"reads": list(self.effects.reads), "writes": list(self.effects.writes)},
+            rule=self.decision.rule, rights=self.rights, reason=self.decision.reason,
+            expires=now + round(self.expires_s * SECOND), preview=self.preview,
+            undoable=self.undoable, channels=list(self.decision.channels), again=self.again or self._moved(mine),
+            trail=call.trail.words(), repeats=self.repeats, secrets=self.secrets, whole=self.whole, shown=self.shown,
+            request=call.request if self._long() else "",
+            findings=recorded(call.change.findings) if call.change else [],
+            unkept=call.change.unkept if call.change else "",
         )  # fmt: skip
-        return ident
 
     def _long(self) -> bool:
         return len(self.call.args_json) > ROW_BYTES // 8
@@ -140,6 +159,10 @@ class AskWork(Work[str]):
         return ""
 
 
+def _spelled(asked: Asked) -> Shortened:
+    return shortened(asked, asked.text(), 0)
+
+
 class AnswerWork(Work[str]):
     """The first answer wins; a late, foreign or misplaced one changes nothing."""
 
@@ -150,6 +173,8 @@ class AnswerWork(Work[str]):
         super().__init__()
         self.ident, self.approve, self.by, self.channel = ident, approve, by, channel
         self.reason, self.scope, self.expires_s = reason, scope, expires_s
+
+    looks_at_questions = True
 
     def refs(self, state: State, now: int) -> Iterable[str]:
         return (self.ident,)

@@ -7,10 +7,10 @@ tools leads to none, and the error lists both.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from toolgate.core.errors import DuplicateName, SetupError, UnknownTool
@@ -45,6 +45,11 @@ class Registry:
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
+        self._late: dict[str, Callable[[], Iterable[Tool]]] = {}
+        """Names that are known, and what makes their tools once one of them is needed."""
+        self._own: dict[str, tuple[str, ...]] = {}
+        """Each tool's own other names."""
+        self._loading = RLock()
         self._aliases: dict[str, str] = {}
         self._ambiguous: dict[str, set[str]] = {}
         self.refresh: Callable[[], None] | None = None
@@ -57,36 +62,72 @@ class Registry:
     def __iter__(self) -> Iterator[Tool]:
         if self.refresh is not None:
             self.refresh()
+        for name in list(self._late):
+            self._load(name)
         return iter(sorted(self._tools.values(), key=lambda tool: tool.name))
 
     def __len__(self) -> int:
-        return len(self._tools)
+        return len(self._own)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._tools
+        return name in self._own
+
+    def names(self) -> list[str]:
+        """Every tool's name, without loading any."""
+        if self.refresh is not None:
+            self.refresh()
+        return sorted(self._own)
+
+    def declare(
+        self, names: Iterable[str], aliases: Mapping[str, str], load: Callable[[], Iterable[Tool]]
+    ) -> None:
+        """Tools that are made together, when one of them is called or described. What they are called is said now."""
+        for name in names:
+            self._claim(check_name(name), tuple(other for other, owner in aliases.items() if owner == name))
+            self._late[name] = load
+
+    def _load(self, name: str) -> None:
+        with self._loading:
+            load = self._late.get(name)
+            if load is None:
+                return
+            family = {one for one, other in self._late.items() if other is load}
+            made = {tool.name: tool for tool in load()}
+            if made.keys() != family or any(
+                set(tool.aliases) != set(self._own[one]) for one, tool in made.items()
+            ):
+                told = ", ".join(sorted(made.keys() ^ family)) or "their other names"
+                raise SetupError(f"a feature does not make the tools that it names: {told}", "name them all")
+            self._tools.update(made)
+            for one in family:
+                del self._late[one]
 
     def add(self, tool: Tool) -> None:
         if not hasattr(type(tool), "definition"):
             named = getattr(tool, "__name__", type(tool).__name__)
             raise SetupError(f"{named} is not a tool", 'make it one with @toolgate.tool("family.verb", ...)')
-        name = check_name(tool.name)
-        for claimed in (name, *tool.aliases):
-            owner = self._tools.get(claimed) or self._tools.get(self._aliases.get(claimed, ""))
-            if owner is not None and (claimed in owner.aliases or claimed == owner.name):
+        self._claim(check_name(tool.name), tool.aliases)
+        self._tools[tool.name] = tool
+
+    def _claim(self, name: str, aliases: tuple[str, ...]) -> None:
+        for claimed in (name, *aliases):
+            owner = claimed if claimed in self._own else self._aliases.get(claimed, "")
+            if owner and (claimed == owner or claimed in self._own[owner]):
                 raise DuplicateName(
-                    f"{tool.name} and {owner.name} both claim the name {claimed!r}", "rename one of the two"
+                    f"{name} and {owner} both claim the name {claimed!r}", "rename one of the two"
                 )
-        self._tools[name] = tool
-        for alias in tool.aliases:
+        self._own[name] = aliases
+        for alias in aliases:
             self._aliases[alias] = name
             self._ambiguous.pop(alias, None)
         for alias in _spellings(name):
             self._add_spelling(alias, name)
 
     def remove(self, name: str) -> None:
-        tool = self._tools.pop(name, None)
-        if tool is None:
+        if self._own.pop(name, None) is None:
             return
+        self._tools.pop(name, None)
+        self._late.pop(name, None)
         self._aliases = {alias: holder for alias, holder in self._aliases.items() if holder != name}
         for alias, holders in list(self._ambiguous.items()):
             holders.discard(name)
@@ -96,7 +137,7 @@ class Registry:
 
     def _add_spelling(self, alias: str, name: str) -> None:
         holder = self._aliases.get(alias)
-        if alias in self._tools or (holder and alias in self._tools[holder].aliases):
+        if alias in self._own or (holder and alias in self._own[holder]):
             return
         if alias in self._ambiguous:
             self._ambiguous[alias].add(name)
@@ -112,10 +153,12 @@ class Registry:
         tool = self._tools.get(name)
         if tool is not None:
             return tool
-        canonical = self._aliases.get(name)
-        if canonical is not None:
-            return self._tools[canonical]
-        raise self._miss(name)
+        canonical = name if name in self._own else self._aliases.get(name)
+        if canonical is None:
+            raise self._miss(name)
+        if canonical in self._late:
+            self._load(canonical)
+        return self._tools[canonical]
 
     def _miss(self, name: str) -> UnknownTool:
         shown = name if len(name) <= MAX_NAME else name[:MAX_NAME] + "…"
@@ -127,10 +170,12 @@ class Registry:
         return UnknownTool(f"there is no tool {shown!r}", fix, data={"near": near})
 
     def near(self, name: str) -> list[str]:
+        import difflib  # for a mistake only
+
         spelled = name[:MAX_NAME].replace("/", ".").replace("__", ".").lower()
-        close = difflib.get_close_matches(spelled, self._tools, n=3, cutoff=0.6)
+        close = difflib.get_close_matches(spelled, self._own, n=3, cutoff=0.6)
         verb = spelled.rpartition(".")[2]
-        same_verb = [tool for tool in self._tools if tool.rpartition(".")[2] == verb and tool not in close]
+        same_verb = [tool for tool in self._own if tool.rpartition(".")[2] == verb and tool not in close]
         return (close + same_verb)[:3]
 
 

@@ -40,4 +40,12 @@ class Result:
         return cls(False, tool, data, Problem(error.code, error.message, error.fix), meta)
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """The data itself, not a copy: it may be large, and each call's answer passes here."""
+        error = self.error
+        return {
+            "ok": self.ok,
+            "tool": self.tool,
+            "data": self.data,
+            "error": None if error is None else asdict(error),
+            "meta": asdict(self.meta),
+        }

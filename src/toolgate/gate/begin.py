@@ -16,6 +16,7 @@ import orjson
 
 from toolgate.consent.cover import grant_for
 from toolgate.consent.works import approval_for, close_due
+from toolgate.core.apart import LARGE
 from toolgate.core.clock import SECOND
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import CallError, RateLimited
@@ -64,11 +65,16 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         self.claim = flow.claimed = flow.claim
         if self.claim:
             self.scopes = (self.claim,)
+        if flow.call is not None and len(flow.call.args_json) > LARGE:
+            self.heavy = True
+
+    @property
+    def looks_at_questions(self) -> bool:
+        """Only a call that asks looks for its approval. One that comes to ask meanwhile is sent back and comes again."""
+        return self.flow.decision is not None and self.flow.decision.verdict is Verdict.ASK
 
     def refs(self, state: State, now: int) -> Iterable[str]:
-        """Only a call that asks looks for its approval. One that comes to ask meanwhile is sent back and comes again."""
-        asks = self.flow.decision is not None and self.flow.decision.verdict is Verdict.ASK
-        return all_questions(state, now) if asks else ()
+        return all_questions(state, now) if self.looks_at_questions else ()
 
     def decide(self, view: View) -> Begun | Stored | Stopped | AskAgain:
         flow = self.flow

@@ -30,8 +30,10 @@ class Serving:
     @classmethod
     def of(cls, services: Services, flow: Flow) -> Serving:
         assert flow.call is not None
+        assert flow.rules is not None
         # With the policy in the key, what was read under other rules is never looked at again.
-        return cls(services, flow, (flow.call.digest, *_standing(services)))
+        key = (flow.call.digest, flow.rules.fingerprint, services.redactor.version)
+        return cls(services, flow, key)
 
     async def served(self, seconds: float) -> bool:
         """Proving takes its time too, and has no more of it than the tool."""

@@ -42,6 +42,8 @@ class Shortened(NamedTuple):
     text: str
     """The body for the row."""
     whole: str
+    bytes: int
+    """Of the whole."""
     expires: int
     """How long the whole is kept; 0 if it is not."""
 
@@ -49,6 +51,11 @@ class Shortened(NamedTuple):
 def is_attached(event: Event, text: str) -> bool:
     """Whether the row does not hold all of it: it is too long, or a human was shown what is not to be recorded."""
     return is_long(text) or (type(event) is Asked and bool(event.shown))
+
+
+def fitted(event: Event, text: str, now: int) -> str | Shortened:
+    """What a row can hold of it."""
+    return shortened(event, text, now) if is_attached(event, text) else text
 
 
 def is_long(text: str) -> bool:
@@ -77,7 +84,7 @@ def shortened(event: Event, text: str, now: int) -> Shortened:
     expires = _kept_until(event, now)
     if expires:
         cut["until"] = expires
-    return Shortened(canonical(body | {"cut": cut}), text, expires)
+    return Shortened(canonical(body | {"cut": cut}), text, cut["bytes"], expires)
 
 
 class _Begun(NamedTuple):

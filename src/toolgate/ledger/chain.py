@@ -14,7 +14,7 @@ from typing import Any
 
 from toolgate.core.errors import LedgerBroken
 from toolgate.ledger.keys import Keys
-from toolgate.ledger.standing import Standing
+from toolgate.ledger.standing import Standing, questions_of
 from toolgate.storage.port import Head, Row
 from toolgate.storage.schema import EMPTY_HASH
 
@@ -42,16 +42,17 @@ def seal(columns: tuple[Any, ...], keys: Keys) -> Row:
     return _new(Row, (*columns, digest, keys.mac(columns[9], digest)))
 
 
-def head_text(seq: int, at: int, digest: str, live: str, standing: str) -> str:
+def head_text(seq: int, at: int, digest: str, live: str, standing: str, questions: str = "") -> str:
     """Where the journal ends and what stands there (running calls, questions, grants, pauses, doubts). Sealed apart
     from the rows, so that an older row's mac cannot stand in for a cut-off head."""
-    return f"head\n{seq}\n{at}\n{digest}\n{live}\n{standing}"
+    text = f"head\n{seq}\n{at}\n{digest}\n{live}\n{standing}"
+    return f"{text}\nquestions {questions}" if questions else text
 
 
-def make_head(row: Row, keys: Keys, live: str, standing: str) -> Head:
+def make_head(row: Row, keys: Keys, live: str, standing: str, questions: str = "") -> Head:
     seq, at, key, digest = row[0], row[1], row[9], row[12]
-    mac = keys.mac(key, head_text(seq, at, digest, live, standing))
-    return _new(Head, (seq, at, key, digest, mac, live, 0))
+    mac = keys.mac(key, head_text(seq, at, digest, live, standing, questions))
+    return _new(Head, (seq, at, key, digest, mac, live, questions, 0))
 
 
 def running_of(head: Head) -> list[int]:
@@ -122,10 +123,12 @@ def check_head(head: Head, keys: Keys, live: str, stands: Standing) -> None:
     if head.seq == 0 and head.hash == EMPTY_HASH and not (head.live or live or standing):
         return
     check_key(head, keys)
-    made = keys.mac(head.key, head_text(head.seq, head.at, head.hash, live, standing))
-    if standing and not _same(made, head.mac):  # perhaps one of an earlier version, which sealed every line
+    questions = questions_of(head)
+    made = keys.mac(head.key, head_text(head.seq, head.at, head.hash, live, standing, questions))
+    if standing and not questions and not _same(made, head.mac):  # an earlier version sealed every line
         made = keys.mac(head.key, head_text(head.seq, head.at, head.hash, live, stands.spelled()))
-    if head.live != live or not _same(made, head.mac):
+    foreign = questions and questions != stands.asked(head.seq, head.hash)
+    if head.live != live or foreign or not _same(made, head.mac):
         raise LedgerBroken(
             f"the ledger's end (event {head.seq}) and tables are not what was sealed with the key in {keys.source}",
             "run `toolgate ledger verify`; if it is the wrong key, restore the one that belongs to this ledger",

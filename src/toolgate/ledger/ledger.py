@@ -8,9 +8,9 @@ a forged approval stops the gate instead of opening it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from operator import methodcaller
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from toolgate.core.clock import SECOND, Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, Unavailable
@@ -19,14 +19,16 @@ from toolgate.ledger import attachments
 from toolgate.ledger.chain import check_head, check_key, fault_of, make_head, running_of, seal
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.limits import USUAL
+from toolgate.ledger.standing import QUESTIONS, questions_of
 from toolgate.ledger.state import HORIZON, MINUTE, State, Windows
+from toolgate.ledger.work import Refs, View, Work, all_questions, no_question
+from toolgate.storage import schema
 from toolgate.storage.attachments import Attachment
 from toolgate.storage.port import (
     Backend,
     ClaimsOf,
     Head,
     Heavy,
-    Job,
     LoadTables,
     Query,
     Recent,
@@ -49,55 +51,6 @@ SKEW = 60 * SECOND
 
 DUE = 64
 """Questions and grants that one transaction may close because their time is over."""
-Refs = Callable[[State, int], Iterable[str]]
-
-
-def all_questions(state: State, now: int) -> Iterable[str]:
-    return state.unread
-
-
-class View:
-    """What a Work sees: the state at this very moment, and a place for the events it decides on."""
-
-    __slots__ = ("claims", "events", "now", "state")
-
-    def __init__(self, state: State, now: int, claims: Mapping[str, tuple[Any, ...]]) -> None:
-        self.state = state
-        self.now = now
-        self.claims = claims
-        self.events: list[Event] = []
-
-    def emit(self, event: Event) -> None:
-        self.events.append(event)
-
-
-class Work(Job, Generic[T]):
-    """A decision that is made and recorded in one transaction."""
-
-    scopes: tuple[str, ...] = ()
-    """Idempotency claims it needs to see."""
-    rows: list[Row]
-    """What it wrote, once it is committed."""
-    _refs: Refs | None = None
-    attached: Sequence[Attachment] = ()
-    """The whole bodies of those rows that hold only their beginning."""
-
-    def __init__(
-        self, decide: Callable[[View], T] | None = None, *, durable: bool = True, refs: Refs | None = None
-    ) -> None:
-        self._decide = decide
-        self.durable = durable
-        self.rows = []
-        self._refs = refs
-
-    def refs(self, state: State, now: int) -> Iterable[str]:
-        """The questions whose rows it needs to see; of others it sees only what their table says."""
-        return self._refs(state, now) if self._refs is not None else ()
-
-    def decide(self, view: View) -> T:
-        if self._decide is None:
-            raise TypeError("a Work needs a decision")
-        return self._decide(view)
 
 
 class Ledger:
@@ -137,11 +90,11 @@ class Ledger:
 
     def at_once(self, work: Work[Any]) -> bool:
         """Whether it is done, because nobody else waits for anything; else somebody must wait for `do`."""
-        return self.callers <= 1 and self.backend.at_once(work)
+        return self.callers <= 1 and not work.heavy and self.backend.at_once(work)
 
     async def do(self, work: Work[T]) -> T:
         if not self.at_once(work):
-            await self.backend.submit(work, self._alone)
+            await self.backend.submit(work, None if work.heavy else self._alone)
         value: T = work.value
         return value
 
@@ -179,6 +132,8 @@ class Ledger:
             claims = self._claims((yield ClaimsOf(scopes))) if scopes else {}
             durable = False
             for work in works:
+                if not state.listed and work.looks_at_questions:
+                    yield from self._list_questions(state)
                 if state.unread:
                     yield from self._read_questions(work, state, now)
                 if self._decide(work, state, now, claims):
@@ -188,8 +143,7 @@ class Ledger:
             if rows:
                 changes, state.changes = state.changes, {}
                 live = state.running() if state.live else ""
-                standing = state.stands.sealed(self.keys, rows[-1][9])
-                head = make_head(rows[-1], self.keys, live, standing)
+                head = self._head(rows[-1], state, live)
                 yield Write(rows, changes, head, durable, attached, self.allowance.kept, self._archived)
         except BaseException:
             self._state = None  # it may hold what was never written
@@ -198,6 +152,13 @@ class Ledger:
             self._floor = head[0]
             if self.committed or len(rows) > 1 or rows[0][7]:
                 self._tell(rows)
+
+    def _head(self, row: Row, state: State, live: str) -> Head:
+        assert not state.missed, "a Work that does something to a question says so with `refs`"
+        standing = state.stands.sealed(self.keys, row[9])
+        return make_head(
+            row, self.keys, live, standing, state.stands.asked(row[0], row[12]) if standing else ""
+        )
 
     def _tell(self, rows: Sequence[Row]) -> None:
         for listener in self.committed:
@@ -211,11 +172,11 @@ class Ledger:
         view = View(state, now, claims)
         try:
             work.value = work.decide(view)
-            texts: list[Any] = list(map(_text, view.events))
+            texts: list[Any] = list(map(_text, view.events)) if view.made is None else view.texts(view.made)
             for index, text in enumerate(texts):
                 event = view.events[index]
-                if (len(text) > _MAYBE or type(event) is Asked) and attachments.is_attached(event, text):
-                    texts[index] = attachments.shortened(view.events[index], text, now)
+                if (len(text) > _MAYBE or type(event) is Asked) and type(text) is str:
+                    texts[index] = attachments.fitted(event, text, now)
         except Exception as error:  # its caller's, not the batch's
             work.value, work.error = None, error
             return False
@@ -248,11 +209,8 @@ class Ledger:
     @staticmethod
     def _attach(work: Work[Any], seq: int, event: Event, made: attachments.Shortened) -> str:
         if made.expires:
-            size = len(made.whole.encode())
-            work.attached = [
-                *work.attached,
-                Attachment(seq, event.persona, made.expires, size, made.whole),
-            ]
+            one = Attachment(seq, event.persona, made.expires, made.bytes, made.whole)
+            work.attached = [*work.attached, one]
         return made.text
 
     # --- following the journal ---------------------------------------------------------------------------
@@ -269,7 +227,7 @@ class Ledger:
                 f"the ledger ends at event {head.seq}, but event {self._floor} was already written",
                 "an older or foreign copy was put in its place; restore the right one",
             )
-        if state is None:
+        if state is None or not (state.listed or questions_of(head)):
             state = yield from self._load(head)
         else:
             self._follow(state, (yield RowsAfter(state.seq)), head)
@@ -282,6 +240,9 @@ class Ledger:
             self._trust(row, state.seq + 1, state.hash)
             state.apply(row)
         state.changes.clear()
+        if not state.listed:  # whatever has happened to them: the head says what they come to now
+            state.missed = False
+            state.stands.leave_out(head, self.keys)
         if state.hash != head.hash:
             raise _broken(head.seq, "the head does not belong to the last event")
 
@@ -294,8 +255,15 @@ class Ledger:
                 f"event {head.seq}, the last one, is not sealed with the key in {self.keys.source}",
                 "restore the key that belongs to this ledger; if it is the right one, run `toolgate ledger verify`",
             )
-        tables = yield LoadTables()
-        state.list_questions(sorted(tables["questions"].values(), key=lambda row: row[1]))
+        state.listed = not questions_of(head)
+        names = [name for name in schema.IN_MEMORY if name != QUESTIONS or state.listed]
+        tables = yield LoadTables(tuple(names))
+        if state.listed:
+            questions = _in_order(tables[QUESTIONS])
+            state.list_questions(questions)
+            state.stands.list_all(questions)
+        else:
+            state.stands.leave_out(head, self.keys)
         for row in (yield RowsOf(tuple(tables["grants"]))):
             self._trust(row, row.seq, row.prev)
             state.follow_ref(row)
@@ -321,6 +289,17 @@ class Ledger:
         state.changes.clear()
         state.seq, state.at, state.hash = head.seq, head.at, head.hash
         return state
+
+    def _list_questions(self, state: State) -> Generator[Query, Any, None]:
+        """Which questions there are: what their table says, if it adds up to what the head's seal says."""
+        tables = yield LoadTables((QUESTIONS,))
+        questions = _in_order(tables[QUESTIONS])
+        if not state.stands.take_in(questions):
+            raise LedgerBroken(
+                f"the table questions is not what was sealed with the key in {self.keys.source}",
+                "run `toolgate ledger verify`; somebody changed the database",
+            )
+        state.list_questions(questions)
 
     def _read_questions(self, work: Work[Any], state: State, now: int) -> Generator[Query, Any, None]:
         """The rows of the questions that a Work needs. Each is believed only if its own sealed rows say what the head's
@@ -352,6 +331,10 @@ class Ledger:
             raise _broken(seq, fault)
 
 
+def _in_order(questions: Mapping[Any, tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted(questions.values(), key=lambda row: row[1])
+
+
 def _compare(state: State, table: str, stored: Mapping[Any, tuple[Any, ...]]) -> None:
     found = state.tables()[table]
     for key, row in stored.items():
@@ -378,4 +361,4 @@ def _broken(seq: int, fault: str) -> LedgerBroken:
     )
 
 
-__all__ = ["Ledger", "View", "Work"]
+__all__ = ["DUE", "Ledger", "View", "Work", "all_questions", "no_question"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from toolgate.core.event import Rotated
 from toolgate.ledger import keys as keyfile
-from toolgate.ledger.ledger import Ledger, View, Work
+from toolgate.ledger.ledger import Ledger, View, Work, no_question
 
 
 async def rotate(ledger: Ledger, path: Path, by: str) -> tuple[int, int]:
@@ -23,7 +23,7 @@ async def rotate(ledger: Ledger, path: Path, by: str) -> tuple[int, int]:
         def decide(view: View) -> None:
             view.emit(Rotated(version=keys.current, by=by))
 
-        work = Work(decide)
+        work = Work(decide, refs=no_question)  # all that stands is sealed anew
         await ledger.do(work)
     return keys.current, work.rows[0].seq
 

@@ -7,9 +7,8 @@ everything from the first row, and the tests' model. The projection tables are w
 from __future__ import annotations
 
 import heapq
-import json
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,69 +16,16 @@ from toolgate.core.clock import SECOND
 from toolgate.core.event import Event, Started
 from toolgate.core.ports import Window
 from toolgate.ledger.attachments import weight
+from toolgate.ledger.items import Grant, Live, Open, parsed, request_of
 from toolgate.ledger.standing import Standing
-from toolgate.storage.port import CUT, FREE, Row, Tables
-from toolgate.storage.schema import EMPTY_HASH, IN_MEMORY
+from toolgate.storage.port import CUT, FREE, Row
+from toolgate.storage.schema import EMPTY_HASH
 
 HORIZON = 3600 * SECOND
 """No limit looks back further."""
 MINUTE = 60 * SECOND
 KEY_LIFETIME = 48 * 3600 * SECOND
 Windows = Callable[[str, str], tuple[Window, ...]]
-
-
-@dataclass(slots=True)
-class Live:
-    """A call that has started and is not settled."""
-
-    row: Row
-    owner: str
-    request: str
-
-
-@dataclass(slots=True)  # not frozen: thousands may be made when a ledger is opened
-class Open:
-    """A question that is open, or approved and not used yet. Its own rows are read when somebody needs them."""
-
-    id: str
-    seq: int
-    state: str
-    expires: int
-    asked: Row | None = None
-    known: Mapping[str, Any] | None = None
-    channel: str = ""
-    """Where it was approved."""
-
-    @property
-    def row(self) -> Row:
-        assert self.asked is not None, "a Work names the questions it needs in `refs`"
-        return self.asked
-
-    @property
-    def body(self) -> Mapping[str, Any]:
-        assert self.known is not None, "a Work names the questions it needs in `refs`"
-        return self.known
-
-    @property
-    def digest(self) -> str:
-        return str(self.body["digest"])
-
-    @property
-    def stored(self) -> tuple[Any, ...]:
-        return (self.id, self.seq, self.state, self.expires)
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    id: str
-    row: Row
-    body: Mapping[str, Any]
-    uses: int
-    expires: int
-
-    @property
-    def stored(self) -> tuple[Any, ...]:
-        return (self.id, self.row.seq, self.uses, self.expires)
 
 
 @dataclass
@@ -91,7 +37,7 @@ class State:
     at: int = 0
     hash: str = EMPTY_HASH
     live: dict[str, Live] = field(default_factory=dict)
-    questions: dict[str, Open] = field(default_factory=dict)
+    _questions: dict[str, Open] = field(default_factory=dict)
     grants: dict[str, Grant] = field(default_factory=dict)
     paused: dict[str, str] = field(default_factory=dict)
     pauses: dict[str, int] = field(default_factory=dict)
@@ -105,6 +51,10 @@ class State:
     changes: dict[tuple[str, Any], tuple[Any, ...] | None] = field(default_factory=dict)
     """Projection rows to write: (table, key) → row, or None where it goes."""
     stands: Standing = field(default_factory=Standing)
+    listed: bool = True
+    """Whether it is known which questions there are. Else the head vouches for their sum, and nothing here depends on them."""
+    missed: bool = False
+    """Whether something has happened to a question while that was not known."""
     unread: set[str] = field(default_factory=set)
     """Questions that are known from their table alone: the head's seal vouches for that, and their rows are not read."""
     _counted: dict[tuple[str, str], tuple[deque[int], ...]] = field(default_factory=dict)
@@ -116,6 +66,11 @@ class State:
     """Grants by persona and tool."""
     _ends: list[tuple[int, str]] = field(default_factory=list)
     """When questions and grants run out, the next one first; what has changed since is skipped."""
+
+    @property
+    def questions(self) -> dict[str, Open]:
+        assert self.listed, "a Work that needs to know the questions says so with `refs`"
+        return self._questions
 
     def apply(self, row: Row, event: Event | None = None) -> None:
         """Take one row in. `event` saves parsing where the caller has just made it."""
@@ -176,7 +131,7 @@ class State:
     def tables(self) -> dict[str, dict[Any, tuple[Any, ...]]]:
         """The projections as the database should hold them."""
         return {
-            "questions": {question.id: question.stored for question in self.questions.values()},
+            "questions": {question.id: question.stored for question in self._questions.values()},
             "grants": {grant.id: grant.stored for grant in self.grants.values()},
             "pauses": {persona: (persona, seq) for persona, seq in self.pauses.items()},
             "doubts": {call: (call, seq) for call, seq in self.doubts.items()},
@@ -196,7 +151,7 @@ class State:
         popped = []
         while ends and ends[0][0] <= now and len(found) < most:
             end = heapq.heappop(ends)
-            item: Open | Grant | None = self.questions.get(end[1]) or self.grants.get(end[1])
+            item: Open | Grant | None = self._questions.get(end[1]) or self.grants.get(end[1])
             if item is not None and item.expires == end[0]:
                 popped.append(end)
                 found[end[1]] = item
@@ -221,10 +176,10 @@ class State:
 
     def list_questions(self, stored: Sequence[tuple[Any, ...]]) -> None:
         """Take over questions from their table, oldest first; their rows are read when they are needed."""
-        self.questions = {row[0]: Open(*row) for row in stored}
-        self.unread = set(self.questions)
-        self.stands.put_all("questions", stored)
-        self._ends = [(row[3], row[0]) for row in stored]
+        self._questions = {row[0]: Open(*row) for row in stored}
+        self.unread = set(self._questions)
+        self.listed = True
+        self._ends += [(row[3], row[0]) for row in stored]
         heapq.heapify(self._ends)
 
     def read_question(self, question: Open) -> None:
@@ -245,6 +200,9 @@ class State:
         self._put_question(Open(row.ref, row.seq, "open", int(known["expires"]), row, known))
 
     def _approved(self, row: Row, event: Event | None) -> None:
+        if not self.listed:
+            self.missed = True
+            return
         question, known = self.questions.get(row.ref), parsed(row, event)
         if question is not None and (question.known is None or question.digest == known["digest"]):
             expires = int(known["expires"])
@@ -252,9 +210,10 @@ class State:
 
     def _closed(self, row: Row, event: Event | None) -> None:
         """Refused, expired or revoked."""
-        self._drop_question(row.ref)
         grant = self.grants.pop(row.ref, None)
-        if grant is not None:
+        if grant is None:
+            self._drop_question(row.ref)
+        else:
             self._granted_to[grant.row.persona, grant.row.tool].pop(row.ref, None)
             self._change("grants", row.ref, None)
 
@@ -317,12 +276,16 @@ class State:
 
     def _use(self, ref: str) -> None:
         """An approval is gone once used; a grant counts its uses."""
-        self._drop_question(ref)
         grant = self.grants.get(ref)
-        if grant is not None:
+        if grant is None:
+            self._drop_question(ref)
+        else:
             self._put_grant(replace(grant, uses=grant.uses + 1))
 
     def _put_question(self, question: Open) -> None:
+        if not self.listed:
+            self.missed = True
+            return
         self.questions[question.id] = question
         if question.known is not None:
             self._index(question)
@@ -335,7 +298,10 @@ class State:
         self._asked_for.setdefault((persona, question.digest), {})[question.id] = None
 
     def _drop_question(self, ref: str) -> None:
-        question = self.questions.pop(ref, None)
+        if not self.listed:
+            self.missed = True
+            return
+        question = self._questions.pop(ref, None)
         if question is None:
             return
         self.unread.discard(ref)
@@ -367,27 +333,6 @@ def _forget(index: dict[Any, dict[str, None]], key: Any, ident: str) -> None:
             del index[key]
 
 
-def parsed(row: Row, event: Event | None = None) -> Mapping[str, Any]:
-    if event is not None:
-        return event.body()
-    known: Mapping[str, Any] = json.loads(row.body)
-    return known
-
-
-def request_of(body: Mapping[str, Any]) -> str:
-    """What a repeated key is compared with: the call's digest without its Change."""
-    return str(body.get("request") or body["digest"])
-
-
-def standing_of(tables: Tables) -> Standing:
-    """The same, made from tables as a database holds them."""
-    stands = Standing()
-    for name in IN_MEMORY:
-        for key, row in tables[name].items():
-            stands.put(name, key, row)
-    return stands
-
-
 _HANDLERS: dict[str, Callable[[State, Row, Event | None], None]] = {
     "asked": State._asked,
     "approved": State._approved,
@@ -404,3 +349,5 @@ _HANDLERS: dict[str, Callable[[State, Row, Event | None], None]] = {
     "resumed": State._resumed,
     "configured": State._configured,
 }
+
+__all__ = ["Grant", "Live", "Open", "State", "Windows", "parsed", "request_of"]

@@ -117,7 +117,11 @@ async def _counted(backend: Backend, first: int, last: int) -> Tallies:
         rows := await backend.rows(Filter(after=after, before=last + 1, kinds=_KINDS, limit=BLOCK))
     ):
         for row in rows:
-            found.setdefault(row.persona, {}).setdefault(row.tool, Tally()).add(row, orjson.loads(row.body))
+            tools = found.setdefault(row.persona, {})
+            tally = tools.get(row.tool)
+            if tally is None:
+                tally = tools[row.tool] = Tally()
+            tally.add(row, orjson.loads(row.body))
         after = rows[-1].seq
     return found
 

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, create_model, model_validator
 
+from toolgate import feature
 from toolgate.core.errors import ConfigError, NotAllowed
 from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, MountPath, folded
-from toolgate.features.programs.config import SandboxSpec
-from toolgate.features.servers.config import ServerSpec, name_flaws
+from toolgate.feature import Feature, everything
 from toolgate.policy.checks import Parts, flaws
 from toolgate.policy.hard import Named
 from toolgate.policy.held import Held, HeldPlace
@@ -108,28 +109,9 @@ class ImagesSpec(Strict):
     """A change that needs more is refused."""
 
 
-class TracesSpec(Strict):
-    """Programs that were run, kept to learn from. The oldest ones go first."""
-
-    days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
-    rows: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = 10_000
-    text_bytes: Annotated[int, Field(ge=256, le=16 << 20, strict=True)] = 64 << 10
-    """Of each text; the middle of a longer one is left out."""
-
-
-class JobsSpec(Strict):
-    """Long work and schedules, kept beside the ledger; needs the extra `jobs`."""
-
-    run: Flag = False
-    """Whether `toolgate up` runs them. One process does; `toolgate jobs run` is another way."""
-    concurrency: Annotated[int, Field(ge=1, le=64, strict=True)] = 4
-    """Calls at once; jobs that wait for a human do not count."""
-    keep_days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
-    """How long jobs that have ended can be looked at."""
-
-
 class Config(Strict):
-    """All of toolgate.yaml. Absent sections have the values of their defaults, which are the strict ones."""
+    """All of toolgate.yaml. Absent sections have the values of their defaults, which are the strict ones. Sections of
+    features are added by `_model`, those that a file has: what is not used is not loaded."""
 
     version: int
     default_persona: str = ""
@@ -144,16 +126,20 @@ class Config(Strict):
     budget: BudgetSpec = BudgetSpec()
     plugins: tuple[Annotated[str, Field(pattern=r"^(\./\S+\.py|[\w.]+:\w+)$")], ...] = ()
     """`package.module:factory` or `./file.py`; started only in a trusted project."""
-    servers: dict[str, ServerSpec] = Field(default_factory=dict)
-    """MCP servers behind the gate; started only in a trusted project."""
     mcp: McpSpec = McpSpec()
     http: HttpSpec = HttpSpec()
     timeouts: TimeoutsSpec = TimeoutsSpec()
     cache: CacheSpec = CacheSpec()
     images: ImagesSpec = ImagesSpec()
-    sandbox: SandboxSpec = SandboxSpec()
-    traces: TracesSpec = TracesSpec()
-    jobs: JobsSpec = JobsSpec()
+
+    _defaults: dict[str, Any] = PrivateAttr(default_factory=dict)
+    _unread: dict[str, Any] = PrivateAttr(default_factory=dict)
+    _more: tuple[Feature, ...] = PrivateAttr(default=())
+
+    @property
+    def unread(self) -> Mapping[str, Any]:
+        """Sections that nobody known has asked for; a feature that `plugins` names may."""
+        return self._unread
 
     @model_validator(mode="before")
     @classmethod
@@ -172,8 +158,7 @@ class Config(Strict):
             raise flawed(
                 f"there is no version {str(version)[:40]!r}", f"write `version: {VERSION}`", "version"
             )
-        servers = data.get("servers")
-        return data | {"mounts": _mounts(data.get("mounts")), "servers": {} if servers is None else servers}
+        return data | {"mounts": _mounts(data.get("mounts"))}
 
     @model_validator(mode="after")
     def _whole(self) -> Config:
@@ -194,8 +179,6 @@ class Config(Strict):
             yield Flaw(("personas", HUMAN), told, "give the persona another name")
         for name, mount in self.mounts.items():
             yield from _mount_flaws(name, mount)
-        for name in self.servers:
-            yield from name_flaws(name)
         if self.default_persona and self.default_persona not in self.personas:
             known = ", ".join(self.personas) or "none"
             told = f"there is no persona `{self.default_persona}`"
@@ -203,15 +186,40 @@ class Config(Strict):
         yield from flaws(Parts(self.personas, self.mounts, self.policy_spec, self.limits))
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Config:
+    def from_dict(cls, data: Mapping[str, Any], more: tuple[Feature, ...] | None = None) -> Config:
         """For library users: the same checks, without a file to point at."""
-        return _validated(dict(data) if isinstance(data, Mapping) else data, yamlfile.Document(data), "")
+        return _validated(
+            dict(data) if isinstance(data, Mapping) else data, yamlfile.Document(data), "", more
+        )
+
+    @property
+    def brought(self) -> tuple[Feature, ...]:
+        """Features that the project itself brings."""
+        return self._more
+
+    def section(self, key: str) -> Any:
+        """A feature's section, or its default."""
+        if key in type(self).model_fields:
+            return self.__dict__[key]
+        if key not in self._defaults:
+            self._defaults[key] = TypeAdapter(_section_type(key, self._more)).validate_python({})
+        return self._defaults[key]
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and name in _sections(self._more):
+            return self.section(name)
+        return super().__getattr__(name)  # type: ignore[misc]
 
     def policy(
         self, trusted: bool, loaded: Iterable[MountPath] = (), held: Iterable[HeldPlace] = ()
     ) -> Policy:
         """`loaded` and `held` are what toolgate loads and runs of the files in mounts; see `owncode.py`."""
-        own = ("ledger.undo", "servers.approve") if self.servers else ("ledger.undo",)
+        own = tuple(
+            tool
+            for each in everything(self._more)
+            if not each.opens_early or any(map(self.section, each.sections))
+            for tool in each.human_tools
+        )
         human = PersonaSpec(phase="collaborate", allow=own, mounts=tuple(self.mounts))
         files = [plugin for plugin in self.plugins if plugin.startswith("./")]
         keys = [self.ledger.key_file] if self.ledger.key_file else []
@@ -239,14 +247,19 @@ def load(root: Path) -> Config:
     return load_from(root / FILE, root)
 
 
-def load_from(file: Path, root: Path, mounts: Mapping[str, MountSpec] | None = None) -> Config:
+def load_from(
+    file: Path,
+    root: Path,
+    mounts: Mapping[str, MountSpec] | None = None,
+    more: tuple[Feature, ...] | None = None,
+) -> Config:
     """Read a configuration that will be in force: from a place that no mount can write, neither one of its own nor
     one of those that are open."""
     raw, status = _bytes(file)
     if mounts is not None:
         check_config(file, status, root, mounts)
     try:
-        loaded = loads(_decoded(raw, file), str(file))
+        loaded = loads(_decoded(raw, file), str(file), more)
     except ConfigError:
         # it may have been broken on purpose: not even its mistake is believed then
         check_config(file, status, root, Config.from_dict({"version": VERSION}).mounts)
@@ -265,7 +278,7 @@ def problems(root: Path) -> list[ConfigError]:
     file = root / FILE
     try:
         document = yamlfile.read(_text(file), str(file))
-        found = every(Config.model_validate, document.data)
+        found = every(validate, document.data)
         if not found:
             load(root)
     except ConfigError as error:
@@ -275,9 +288,10 @@ def problems(root: Path) -> list[ConfigError]:
     return sorted((_error(flaw, document, str(file)) for flaw in found), key=lambda error: error.line)
 
 
-def loads(text: str, file: str = FILE) -> Config:
+def loads(text: str, file: str = FILE, more: tuple[Feature, ...] | None = None) -> Config:
+    """`more` are features that the project itself brings."""
     document = yamlfile.read(text, file)
-    return _validated(document.data, document, file)
+    return _validated(document.data, document, file, more)
 
 
 def ledger_of(file: Path, problem: ConfigError) -> Config:
@@ -313,7 +327,7 @@ def environment() -> dict[str, str]:
 
 def schema() -> dict[str, Any]:
     """JSON Schema of toolgate.yaml, for editors."""
-    found = Config.model_json_schema(by_alias=True)
+    found = _model(frozenset(_sections().items())).model_json_schema(by_alias=True)
     found.update({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": FILE})
     return found
 
@@ -361,9 +375,45 @@ def _mount_flaws(name: str, mount: MountSpec) -> Iterator[Flaw]:
         yield Flaw(("mounts", name, "path"), told, "choose another path")
 
 
-def _validated(data: Any, document: yamlfile.Document, file: str) -> Config:
-    try:
+def _sections(more: Iterable[Feature] = ()) -> dict[str, str]:
+    return {key: place for feature in everything(more) for key, place in feature.sections.items()}
+
+
+def _section_type(key: str, more: Iterable[Feature] = ()) -> Any:
+    return feature.load(_sections(more)[key])
+
+
+@lru_cache(maxsize=16)
+def _model(sections: frozenset[tuple[str, str]]) -> type[Config]:
+    """Config with these sections of features, each with the place of its model."""
+    fields: dict[str, Any] = {}
+    for key, place in sorted(sections):
+        hint = feature.load(place)
+        fields[key] = (hint, Field(default_factory=partial(TypeAdapter(hint).validate_python, {})))
+    return create_model("Config", __base__=Config, **fields) if fields else Config
+
+
+def validate(data: Any, more: tuple[Feature, ...] | None = None) -> Config:
+    """Raises pydantic's ValidationError. `more` are the features that the project brings; until they are loaded, a key
+    that nobody else knows is set aside where `plugins` name any."""
+    if not isinstance(data, dict):
         return Config.model_validate(data)
+    known = _sections(more or ())
+    unread: dict[str, Any] = {}
+    if more is None and isinstance(data.get("plugins"), list):
+        words = {info.alias or name for name, info in Config.model_fields.items()}
+        unread = {key: value for key, value in data.items() if key not in words and key not in known}
+    kept = {key: value for key, value in data.items() if key not in unread}
+    made = _model(frozenset(one for one in known.items() if one[0] in kept)).model_validate(kept)
+    made._unread, made._more = unread, more or ()
+    return made
+
+
+def _validated(
+    data: Any, document: yamlfile.Document, file: str, more: tuple[Feature, ...] | None = None
+) -> Config:
+    try:
+        return validate(data, more)
     except ValidationError as error:
         first = flaws_of(error, data)[0]
     except RecursionError:

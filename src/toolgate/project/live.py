@@ -74,7 +74,9 @@ class LivePolicy:
         assert source is not None
         try:
             source = source.absolute()
-            config = configuration.load_from(source, self._root or source.parent, self.config.mounts)
+            config = configuration.load_from(
+                source, self._root or source.parent, self.config.mounts, self.config.brought
+            )
             self._policy, self.config = self._made(config), config
             self._error = None
         except Exception as error:  # whatever it is: the policy from before is not in force any more

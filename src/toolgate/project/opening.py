@@ -15,6 +15,7 @@ from typing import Any
 
 from toolgate.consent.desk import Desk
 from toolgate.core.errors import ConfigError, LedgerBroken, SetupError
+from toolgate.feature import Feature
 from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
@@ -42,6 +43,8 @@ class Setup:
     trusted: bool
     database: str | Backend | None
     state_dir: Path
+    given: Mapping[str, Any] | None = None
+    """The configuration, where a program handed it in."""
     problem: ConfigError | None = None
     """Why only the ledger can be opened: of a broken file nothing else is believed."""
 
@@ -85,7 +88,16 @@ def prepare(
             loaded = configuration.load_from(source.absolute(), root)
         else:
             loaded = config if isinstance(config, Config) else Config.from_dict(config)
-    return Setup(root, source, loaded, trusted, database or loaded.ledger.database, state_dir)
+    given = config if isinstance(config, Mapping) else None
+    return Setup(root, source, loaded, trusted, database or loaded.ledger.database, state_dir, given)
+
+
+def read_again(setup: Setup, features: tuple[Feature, ...]) -> None:
+    """With the features that the project brings, which know sections that nobody else does."""
+    if setup.source is not None and setup.source.exists():
+        setup.config = configuration.load_from(setup.source.absolute(), setup.root, None, features)
+    elif setup.given is not None:
+        setup.config = Config.from_dict(setup.given, features)
 
 
 def prepare_ledger(root: Path) -> Setup:
@@ -109,7 +121,7 @@ def prepare_ledger(root: Path) -> Setup:
             raise
         source = root / configuration.FILE
         config = configuration.ledger_of(source, problem)
-        setup = Setup(root, source, config, True, config.ledger.database, state_dir, problem)
+        setup = Setup(root, source, config, True, config.ledger.database, state_dir, None, problem)
         if setup.database is None and not (setup.local / LEDGER).exists():
             raise ConfigError(
                 f"{problem.message}; and there is no ledger in {setup.local} that it could mean", problem.fix

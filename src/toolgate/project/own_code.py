@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from toolgate.core.errors import SetupError
 from toolgate.core.paths import MountPath
-from toolgate.features.servers.filepins import FilePins
-from toolgate.features.servers.runs import runs
+from toolgate.feature import everything, load
 from toolgate.policy.held import HeldPlace
 from toolgate.project.config import Config
 from toolgate.project.own_files import mount_roots
@@ -30,11 +30,12 @@ _BESIDE = ("", "-wal", "-shm", "-journal")
 class OwnCode:
     own: tuple[MountPath, ...] = ()
     held: tuple[HeldPlace, ...] = ()
-    servers: Mapping[str, FilePins] = field(default_factory=dict)
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    """For each feature, what it remembers of its held files."""
 
     def also(self, other: OwnCode) -> OwnCode:
         """What a gate was opened with goes on being run, whatever the file says by now."""
-        return OwnCode(self.own + other.own, self.held + other.held, self.servers)
+        return OwnCode(self.own + other.own, self.held + other.held, self.kept)
 
 
 def own_code(
@@ -49,11 +50,15 @@ def own_code(
     for spec in config.plugins:
         if not spec.endswith(".py"):
             own += _package(spec, placing)
-    servers = {
-        name: FilePins(name, runs(server, root, environ), placing) for name, server in config.servers.items()
-    }
-    held = [place for one in servers.values() for place in one.places]
-    return OwnCode(tuple(own), (*held, *_installed(placing, environ)), servers)
+    kept: dict[str, Any] = {}
+    held: list[HeldPlace] = []
+    for each in everything(config.brought):
+        if each.holds and any(map(config.section, each.sections)):
+            kept[each.name], more = load(each.holds)(
+                *map(config.section, each.sections), root, environ, placing
+            )
+            held += more
+    return OwnCode(tuple(own), (*held, *_installed(placing, environ)), kept)
 
 
 def imported_from(placing: Placing, before: Iterable[str]) -> Iterator[MountPath]:

@@ -1,6 +1,6 @@
-"""The whole extension surface: a plugin is a function that takes Services and returns tools.
+"""Plugins: features, or plain functions that take Services and return tools, that a project brings.
 
-Built-ins and plugins enter by the same door. A plugin is named in `toolgate.yaml` (`plugins:`), as
+A plugin is named in `toolgate.yaml` (`plugins:`), as
 `package.module:function` or as `./file.py` inside the project; nothing is loaded unless the project is trusted.
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 
 from toolgate.core.errors import SetupError
 from toolgate.core.tool import Tool
+from toolgate.feature import Feature
 from toolgate.gate.flow import Services
 from toolgate.project.own_files import exposed, read_once
 from toolgate.workspace.placing import Placing
@@ -24,7 +25,7 @@ DEFAULT_FUNCTION = "toolset"
 MAX_BYTES = 16 << 20
 
 
-def load(spec: str, root: Path, placing: Placing) -> Plugin:
+def load(spec: str, root: Path, placing: Placing) -> Plugin | Feature:
     module_name, _, function = spec.partition(":")
     try:
         module = (
@@ -32,7 +33,7 @@ def load(spec: str, root: Path, placing: Placing) -> Plugin:
             if module_name.endswith(".py")
             else importlib.import_module(module_name)
         )
-        found: Any = getattr(module, function or DEFAULT_FUNCTION)
+        found: Any = getattr(module, function) if function else _what_it_is(module)
     except SetupError:
         raise
     except Exception as error:
@@ -40,10 +41,19 @@ def load(spec: str, root: Path, placing: Placing) -> Plugin:
             f"the plugin {spec!r} cannot be loaded: {type(error).__name__}: {error}",
             "name it as package.module:function or ./file.py, and check that it imports",
         ) from error
+    if isinstance(found, Feature):
+        return found
     if not callable(found):
-        raise SetupError(f"the plugin {spec!r} is not a function", "it must take Services and return tools")
+        raise SetupError(
+            f"the plugin {spec!r} is neither a Feature nor a function",
+            "a function takes Services and returns tools",
+        )
     plugin: Plugin = found
     return plugin
+
+
+def _what_it_is(module: Any) -> Any:
+    return getattr(module, "FEATURE", None) or getattr(module, DEFAULT_FUNCTION)
 
 
 def _from_file(root: Path, name: str, placing: Placing) -> Any:

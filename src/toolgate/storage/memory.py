@@ -97,8 +97,8 @@ class MemoryBackend:
                 claims = self._tables["claims"]
                 self._tables["claims"] = {scope: row for scope, row in claims.items() if row[5] > at}
                 return None
-            case LoadTables():
-                return {name: dict(self._tables[name]) for name in schema.IN_MEMORY}
+            case LoadTables(names):
+                return {name: dict(self._tables[name]) for name in names}
 
     def _after(self, seq: int) -> list[Row]:
         before = self.journal[0].seq - 1 if self.journal else 0

@@ -47,6 +47,8 @@ class Head(NamedTuple):
     mac: str
     live: str = ""
     """The numbers of the events that started the calls which are running, in order, with commas."""
+    questions: str = ""
+    """The event's number again, how many questions stand, and what they add up to (ledger/standing.py)."""
     now: int = 0
     """The database's own clock, where it has one that all hosts share."""
 
@@ -90,7 +92,9 @@ class RowsOf:
 
 @dataclass(frozen=True, slots=True)
 class LoadTables:
-    """The projections that are kept in memory; answered with Tables."""
+    """These projections, of those that are kept in memory; answered with Tables."""
+
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

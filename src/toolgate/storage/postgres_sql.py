@@ -78,8 +78,8 @@ async def answer(db: Any, query: Query) -> Any:
             await db.execute(attachments.DUE.format("$1"), at)
             await db.execute("DELETE FROM claims WHERE expires <= $1", at)
             return None
-        case LoadTables():
-            return await load(db, schema.IN_MEMORY)
+        case LoadTables(names):
+            return await load(db, names)
         case Write():
             raise TypeError("a Write is not asked but committed")
 
@@ -111,7 +111,7 @@ def write_statement(write: Write, head: Head) -> tuple[str, list[Any]]:
         else:
             puts.setdefault(table, []).append(row)
     commit = "on" if write.durable else "off"  # off survives kill -9 but not a power cut: for reads
-    values: list[Any] = [*write.head[:6], head.seq, head.hash, commit, _notice(write.rows)]
+    values: list[Any] = [*write.head[:7], head.seq, head.hash, commit, _notice(write.rows)]
     values += [
         "\n".join(map(str, column) if number else column)
         for number, column in zip(_IS_NUMBER, zip(*write.rows, strict=True), strict=True)
@@ -144,7 +144,7 @@ def _notice(rows: Sequence[Row]) -> str:
 @cache
 def _statement(puts: tuple[str, ...], drops: tuple[str, ...]) -> str:
     """One text for each set of tables that is touched, so that each is prepared once."""
-    given = 10
+    given = 11
     parts = []
 
     def arrays(columns: Sequence[str]) -> str:
@@ -188,9 +188,9 @@ def _statement(puts: tuple[str, ...], drops: tuple[str, ...]) -> str:
             f"drop_{table} AS (DELETE FROM {table} USING moved WHERE {table}.{key} = ANY({arrays((key,))}))"
         )
     return (
-        "WITH moved AS (UPDATE head SET seq = $1, at = $2, key = $3, hash = $4, mac = $5, live = $6 "
-        "WHERE id = 1 AND seq = $7 AND hash = $8 RETURNING id), "
+        "WITH moved AS (UPDATE head SET seq = $1, at = $2, key = $3, hash = $4, mac = $5, live = $6, "
+        "questions = $7 WHERE id = 1 AND seq = $8 AND hash = $9 RETURNING id), "
         + ", ".join(parts)
-        + f" SELECT {NOW}, set_config('synchronous_commit', $9, true), "
-        f"CASE WHEN $10::text <> '' THEN pg_notify('{CHANNEL}', $10) END FROM moved"
+        + f" SELECT {NOW}, set_config('synchronous_commit', $10, true), "
+        f"CASE WHEN $11::text <> '' THEN pg_notify('{CHANNEL}', $11) END FROM moved"
     )

@@ -95,7 +95,7 @@ class Writer:
             await db.execute("BEGIN")
             head = await postgres_sql.lock(db)
             known = self._left
-            self._calm = self._calm + 1 if known is not None and known[:6] == head[:6] else 0
+            self._calm = self._calm + 1 if known is not None and known[:7] == head[:7] else 0
             transaction = self._begin(jobs, head)
             head = await self._drive(transaction, db, head)
             if not db.is_closed() and db.is_in_transaction():
@@ -184,7 +184,7 @@ class Writer:
     async def _still(self, db: Any, head: Head) -> Head:
         """Nothing was written: what was decided holds if nobody else has written either."""
         found = await postgres_sql.read_head(db)
-        if found[:6] != head[:6]:
+        if found[:7] != head[:7]:
             raise Elsewhere
         return found
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-VERSION = 3
+VERSION = 4
 
 JOURNAL = (
     "seq", "at", "kind", "call", "persona", "tool", "conversation", "ref", "claim", "key", "body", "prev", "hash", "mac",
@@ -19,9 +19,10 @@ PROJECTIONS: dict[str, tuple[str, ...]] = {
     "claims": ("scope", "call", "digest", "state", "seq", "expires"),
 }
 IN_MEMORY = ("questions", "grants", "pauses", "doubts")
-"""Small by nature; every process holds them and follows the journal. Claims are looked up one by one."""
+"""Every process holds them and follows the journal; the questions only once it needs one. Claims are looked up one by
+one."""
 
-HEAD = ("seq", "at", "key", "hash", "mac", "live")
+HEAD = ("seq", "at", "key", "hash", "mac", "live", "questions")
 NUMBERS = frozenset({"seq", "at", "key", "expires", "uses"})
 BLOCK = 2048
 """Events in a block whose sum is kept. Part of the tables: sums of other blocks mean something else."""

@@ -28,7 +28,8 @@ class Place:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._names = tuple(f"{path}{end}" for end in _ENDS)
-        self._files = tuple(_identity(os.stat(name)) for name in self._names)
+        files = [os.stat(name) for name in self._names]
+        self._files = tuple(number for one in files for number in (one.st_dev, one.st_ino))
         self._size, self._written, self._log = 0, 0, 0
 
     def check(self, db: sqlite3.Connection) -> None:
@@ -38,7 +39,8 @@ class Place:
             first, second, third = os.stat(main), os.stat(wal), os.stat(index)
         except OSError as error:
             raise self._gone(f"{error.filename} is not there any more: {error.strerror}") from None
-        if (_identity(first), _identity(second), _identity(third)) != self._files:
+        found = first.st_dev, first.st_ino, second.st_dev, second.st_ino, third.st_dev, third.st_ino
+        if found != self._files:
             raise self._gone("another file stands there now")
         if first.st_mtime_ns != self._written or first.st_size < self._size or second.st_size < self._log:
             self._examine(db, first.st_size)
@@ -68,10 +70,6 @@ class Place:
         message = f"the ledger {self.path} was taken away while it was open ({what}); nothing runs"
         log.error(message)
         return Unavailable(message, _FIX)
-
-
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
 
 
 def _end(db: sqlite3.Connection) -> object:

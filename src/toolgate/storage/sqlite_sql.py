@@ -36,7 +36,7 @@ _INSERT = f"INSERT INTO journal ({COLUMNS}) VALUES ({', '.join('?' * len(schema.
 _HEAD = f"SELECT {', '.join(schema.HEAD)} FROM head WHERE id = 1"
 _SET_HEAD = (
     f"UPDATE head SET {', '.join(f'{name} = ?{n}' for n, name in enumerate(schema.HEAD, 1))} "
-    "WHERE id = 1 AND seq = ?8 AND hash = ?9"  # ?7 is the clock, which SQLite has none of
+    "WHERE id = 1 AND seq = ?9 AND hash = ?10"  # ?8 is the clock, which SQLite has none of
 )
 CALM = 8
 """So many transactions in a row on the head we left ourselves mean that we are alone."""
@@ -191,8 +191,8 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
             db.execute(attachments.DUE.format("?"), (at,))
             db.execute("DELETE FROM claims WHERE expires <= ?", (at,))
             return None
-        case LoadTables():
-            return load(db, schema.IN_MEMORY)
+        case LoadTables(names):
+            return load(db, names)
         case Write():
             raise TypeError("this is the transaction itself")
 

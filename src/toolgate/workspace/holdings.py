@@ -45,21 +45,17 @@ Sizes = Mapping[str, int]
 class Holdings:
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._alone = threading.Lock()
-        self._opened: sqlite3.Connection | None = None
-        self._place: tuple[int, int] | None = None
+        self._writer, self._reader = _Connection(file), _Connection(file)
+        """Two, so that whoever only looks, on the event loop, does not wait for who writes."""
 
     def close(self) -> None:
-        with self._alone:
-            if self._opened is not None:
-                self._opened.close()
-                self._opened = None
+        self._writer.close()
+        self._reader.close()
 
     @contextmanager
     def writing(self) -> Iterator[Accounts]:
         """All of it or nothing, and nobody else meanwhile."""
-        with self._alone, self._said():
-            database = self._open()
+        with self._writer.taken() as database:
             database.execute("BEGIN IMMEDIATE")
             try:
                 accounts = Accounts(database)
@@ -73,43 +69,64 @@ class Holdings:
 
     @contextmanager
     def reading(self) -> Iterator[Accounts]:
-        with self._alone, self._said():
-            yield Accounts(self._open())
+        with self._reader.taken() as database:
+            yield Accounts(database)
 
     def place(self) -> tuple[int, int] | None:
         """Which file it is; another one knows nothing of what was counted."""
-        try:
-            status = os.stat(self._file)
-        except FileNotFoundError:
-            return None
-        return status.st_dev, status.st_ino
+        return _place(self._file)
+
+
+class _Connection:
+    """Opened when it is first needed, and again where the file was taken away."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._alone = threading.Lock()
+        self._opened: sqlite3.Connection | None = None
+        self._place: tuple[int, int] | None = None
+
+    def close(self) -> None:
+        with self._alone:
+            self._close()
 
     @contextmanager
-    def _said(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            if self._opened is not None:  # whoever mends the file need not open the gate again
-                self._opened.close()
-                self._opened = None
-            full = "the disk is full" if "full" in str(error) else str(error)
-            raise Unavailable(
-                f"the accounts of what is kept for undo cannot be used: {full}",
-                f"free some space, or move {self._file} away if it is damaged: it is made anew, and what is kept stays",
-                certain=True,
-            ) from error
+    def taken(self) -> Iterator[sqlite3.Connection]:
+        with self._alone:
+            try:
+                yield self._open()
+            except sqlite3.Error as error:
+                self._close()  # whoever mends the file need not open the gate again
+                full = "the disk is full" if "full" in str(error) else str(error)
+                raise Unavailable(
+                    f"the accounts of what is kept for undo cannot be used: {full}",
+                    f"free some space, or move {self._file} away if it is damaged: it is made anew, and what is kept stays",
+                    certain=True,
+                ) from error
 
-    def _open(self) -> sqlite3.Connection:
-        if self._opened is not None and self._place != self.place():  # it was taken away
+    def _close(self) -> None:
+        if self._opened is not None:
             self._opened.close()
             self._opened = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._place != _place(self._file):  # it was taken away
+            self._close()
         if self._opened is None:
             os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
             made = sqlite3.connect(self._file, BUSY_S, isolation_level=None, check_same_thread=False)
             # A power cut may cost the last entries, never their consistency; the images themselves are synced.
             made.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; {_SCHEMA}")
-            self._opened, self._place = made, self.place()
+            self._opened, self._place = made, _place(self._file)
         return self._opened
+
+
+def _place(file: Path) -> tuple[int, int] | None:
+    try:
+        status = os.stat(file)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 class Accounts:
@@ -121,17 +138,25 @@ class Accounts:
         self._spent: dict[tuple[str, int], int] = {(persona, rank): size for persona, rank, size in rows}
         """A row for each persona and rank: few enough to be read at once."""
         self._altered: set[tuple[str, int]] = set()
+        self._owned: dict[tuple[str, str], list[int]] = {}
+        """What was read or written of `owned`: nobody else changes it meanwhile."""
 
     def flush(self) -> None:
         rows = [(*key, self._spent[key]) for key in self._altered]
         self._database.executemany("INSERT OR REPLACE INTO spent VALUES (?, ?, ?)", rows)
 
     def add(self, ident: str, persona: str, rank: int, at: int, until: int, sizes: Sizes) -> None:
-        self.remove(ident)
-        self._do("INSERT INTO holders VALUES (?, ?, ?, ?, ?)", ident, persona, rank, at, until)
+        holder = (ident, persona, rank, at, until)
+        if (
+            self._database.execute("INSERT OR IGNORE INTO holders VALUES (?, ?, ?, ?, ?)", holder).rowcount
+            != 1
+        ):
+            self.remove(ident)
+            self._do("INSERT INTO holders VALUES (?, ?, ?, ?, ?)", *holder)
         self._spend(persona, rank, ENTRY)
+        held = [(ident, digest, size) for digest, size in sizes.items()]
+        self._database.executemany("INSERT INTO held VALUES (?, ?, ?)", held)
         for digest, size in sizes.items():
-            self._do("INSERT INTO held VALUES (?, ?, ?)", ident, digest, size)
             self._count(digest, persona, size, rank, 1)
 
     def remove(self, ident: str) -> list[str]:
@@ -204,10 +229,11 @@ class Accounts:
         return int(found[0]), int(found[1] or 0)
 
     def _count(self, digest: str, persona: str, size: int, rank: int, by: int) -> None:
-        held = self._held(digest, persona)
+        held = list(self._held(digest, persona))
         before = _highest(held)
         held[rank] += by
         after = _highest(held)
+        self._owned[digest, persona] = held
         if after < 0:
             self._do("DELETE FROM owned WHERE hash = ? AND persona = ?", digest, persona)
         else:
@@ -220,8 +246,11 @@ class Accounts:
 
     def _held(self, digest: str, persona: str) -> list[int]:
         """By how many holders of each rank."""
-        found = self._row("SELECT n0, n1, n2, n3 FROM owned WHERE hash = ? AND persona = ?", digest, persona)
-        return list(found or (0, 0, 0, 0))
+        known = self._owned.get((digest, persona))
+        if known is None:
+            sql = "SELECT n0, n1, n2, n3 FROM owned WHERE hash = ? AND persona = ?"
+            known = self._owned[digest, persona] = list(self._row(sql, digest, persona) or (0, 0, 0, 0))
+        return known
 
     def _spend(self, persona: str, rank: int, size: int) -> None:
         if rank >= 0:

@@ -157,6 +157,27 @@ async def test_a_bad_call_is_a_result_with_the_status_of_its_code(here: House) -
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_allowed")
 
 
+async def test_a_plain_call_is_refused_with_the_words_and_headers_of_any_other(here: House) -> None:
+    """The short way past the framework may save time, and nothing else. A charset in the type is the long way."""
+    cases = [
+        ("helper", {"tool": "system.ping", "persona": "mute"}),
+        ("helper", {"tool": "no.tool"}),
+        ("helper", {"tool": "system.ping", "surplus": 1}),
+        ("", {"tool": "system.ping"}),
+    ]
+    for name, body in cases:
+        async with here.client(name) as client:
+            short, long = [
+                await client.post("/api/v1/calls", content=json.dumps(body), headers={"Content-Type": kind})
+                for kind in ("application/json", "application/json; charset=utf-8")
+            ]
+        assert short.status_code == long.status_code >= 400
+        assert set(short.headers) == set(long.headers)
+        assert "content-security-policy" in short.headers
+        said, same = (answer.json().get("error") or answer.json() for answer in (short, long))
+        assert said == same
+
+
 async def test_two_hundred_calls_at_once_all_succeed_and_all_are_recorded(here: House) -> None:
     async with here.client("helper") as client:
         answers = await asyncio.gather(

@@ -13,6 +13,7 @@ import pytest
 
 import toolgate
 from toolgate.faces.http.api import stream
+from toolgate.faces.http.connection import Joined
 
 from .serving import CONFIG, PATIENCE, House
 
@@ -50,6 +51,35 @@ async def listening(
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith("text/event-stream")
         yield Frames(answer)
+
+
+async def test_a_head_goes_out_with_the_body_that_follows_at_once_and_alone_where_none_does() -> None:
+    class Wire(asyncio.Transport):
+        sent: tuple[bytes, ...] = ()
+
+        def write(self, data: Any) -> None:
+            self.sent += (bytes(data),)
+
+        def close(self) -> None:
+            self.sent += (b"closed",)
+
+    wire = Wire()
+    joined = Joined(wire)
+    joined.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    joined.write(b"body")
+    joined.write(b"more")
+    joined.write(b"HTTP/1.1 201 Created\r\n\r\n")
+    await asyncio.sleep(0)
+    joined.write(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
+    joined.close()
+    await asyncio.sleep(0)
+    assert wire.sent == (
+        b"HTTP/1.1 200 OK\r\n\r\nbody",
+        b"more",
+        b"HTTP/1.1 201 Created\r\n\r\n",
+        b"HTTP/1.1 408 Request Timeout\r\n\r\n",
+        b"closed",
+    )
 
 
 async def test_an_event_arrives_as_it_is_recorded_with_its_number_kind_and_row(here: House) -> None:

@@ -28,7 +28,7 @@ from toolgate.features.jobs.place import installed
 from toolgate.features.programs.config import SandboxSpec
 from toolgate.gate.overdue import still_runs
 from toolgate.ledger.chain import check_head, running_of
-from toolgate.ledger.state import standing_of
+from toolgate.ledger.standing import standing_of
 from toolgate.policy.examples import run_examples
 from toolgate.policy.facts import facts_from
 from toolgate.project import config

@@ -10,6 +10,7 @@ from typing import Any
 from toolgate.facade import Gate
 from toolgate.faces import diffs
 from toolgate.faces.words import by_whom
+from toolgate.ledger.ledger import no_question
 from toolgate.ledger.state import State
 from toolgate.storage.port import Row
 
@@ -106,7 +107,7 @@ def calls(rows: Iterable[Row]) -> list[CallLine]:
 
 async def events(gate: Gate, rows: Iterable[Row]) -> list[tuple[Row, CallLine]]:
     """One line for each row. One that asked, started or was in doubt is marked only as long as that is so."""
-    standing = await gate.services.ledger.look(_standing)
+    standing = await gate.services.ledger.look(_standing, no_question)
     lines = [(row, calls([row])[0]) for row in rows]
     for row, line in lines:
         line.over = row.kind in _PASSING and row.seq not in standing

@@ -52,7 +52,8 @@ def create_app(
     if console:
         _include_console(app, site)
     _mount_mcp(app, site)
-    app.add_middleware(Guard, site=site)
+    app.add_middleware(calls.Direct, site=site)
+    app.add_middleware(Guard, site=site)  # the last one is the first that a request comes to
     return app
 
 

@@ -95,13 +95,14 @@ async def by_token(site: Site, request: Request, token: str) -> Identity:
 
 
 def shown_by(site: Site, scope: Scope) -> str:
-    """Whose token or session a request brings, for the places it may take; empty for nobody's. It decides nothing else."""
+    """Whose token or session a request brings, for the places it may take; empty for nobody's. It decides nothing else, so
+    the files of tokens and policy are not looked at for it."""
     request = Request(scope)
     given = request.headers.getlist("authorization")
     try:
         if given:
-            name = site.tokens.owner(_bearer(given))
-            return name if name == HUMAN or name in _personas(site) else ""
+            name = site.tokens.last_owner(_bearer(given))
+            return name if name == HUMAN or name in site.gate.config.personas else ""
         cookie = request.cookies.get(COOKIE, "")
         return HUMAN if cookie and site.sessions.find(cookie, site.tokens.of(HUMAN)) is not None else ""
     except ToolgateError:  # what is wrong with the tokens is said where they are needed

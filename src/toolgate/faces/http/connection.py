@@ -59,6 +59,7 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.transport = Joined(transport)  # type: ignore[assignment]
         self.address = self.client[0] if self.client else ""
         self._places.arrived(self)
 
@@ -104,3 +105,34 @@ class Connection(H11Protocol):
         if asked is h11.SEND_BODY and not self.busy:
             return ("rest", id(self.cycle)), limits.header_s
         return (), 0.0
+
+
+class Joined:
+    """A transport that sends the head of an answer together with what follows at once. uvicorn writes them one after the
+    other, and each sending lets go of Python's lock and has to get it again."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head = b""
+        self._call_soon = asyncio.get_running_loop().call_soon
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if self._head:
+            data, self._head = self._head + data, b""
+        elif data.startswith(b"HTTP/1.1 "):
+            self._head = data
+            self._call_soon(self._flush)  # a stream may have nothing to say yet
+            return
+        self._transport.write(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._head:
+            self._transport.write(self._head)
+            self._head = b""

@@ -1,17 +1,23 @@
-"""`code.*`: reading, listing, searching and outlining source files. They change nothing."""
+"""Code: `code.*` reads, lists, searches and outlines source files and their history. It changes nothing."""
 
 from __future__ import annotations
 
-from toolgate.core.tool import Tool
-from toolgate.features.code import listing, outlining, reading, searching
-from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.outline.outline import Outliner
+from toolgate.feature import Family, Feature
 
-
-def toolset(mounts: Mounts, outliner: Outliner) -> list[Tool]:
-    return [
-        *reading.tools(mounts, outliner),
-        *listing.tools(mounts),
-        *searching.tools(mounts),
-        *outlining.tools(mounts, outliner),
-    ]
+FEATURE = Feature(
+    name="code",
+    summary="Read, search and outline source code, and its history",
+    families=(
+        Family(
+            "toolgate.features.code.tools:source_tools",
+            ("code.list", "code.outline", "code.read", "code.search", "fs.search"),
+            needs_files=True,
+        ),
+        Family(
+            "toolgate.features.code.tools:history_tools",
+            ("code.blame", "code.diff", "code.log", "code.show"),
+            needs_files=True,
+        ),
+    ),
+    docs="docs/tools-code.md",
+)

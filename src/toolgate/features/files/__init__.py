@@ -1,1 +1,24 @@
 """Files: `fs.*`, patches, undo and the list of what was written."""
+
+from __future__ import annotations
+
+from toolgate.feature import Family, Feature
+
+FEATURE = Feature(
+    name="files",
+    summary="Read, write, patch and undo files",
+    families=(
+        Family(
+            "toolgate.features.files.tools:file_tools",
+            ("fs.append", "fs.delete", "fs.edit", "fs.ensure_dir", "fs.find", "fs.hash", "fs.list", "fs.move", "fs.read",
+             "fs.save", "fs.write"),
+            {"file/save": "fs.save", "file.save": "fs.save"},
+            needs_files=True,
+        ),
+        Family("toolgate.features.files.tools:patch_tools", ("fs.patch",), needs_files=True),
+        Family("toolgate.features.files.tools:undo_tools", ("ledger.undo",), needs_files=True),
+        Family("toolgate.features.files.tools:artifact_tools", ("events.artifacts",), needs_files=True),
+    ),
+    human_tools=("ledger.undo",),
+    docs="docs/tools-fs.md",
+)  # fmt: skip

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from toolgate.core.context import Context
 from toolgate.core.tool import Tool, tool
+from toolgate.feature import FeatureContext
 
 if TYPE_CHECKING:
     from toolgate.features.jobs.jobs import Jobs
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 Limit = Annotated[int, Field(ge=1, le=200, description="Jobs to give at most.")]
 OpenOnly = Annotated[bool, Field(description="Leave out those that have ended.")]
 Ident = Annotated[str, Field(min_length=1, max_length=200, description="The job's id: `j_…`.")]
+
+
+def tools(context: FeatureContext) -> list[Tool]:
+    return toolset(lambda: context.gate.jobs)
 
 
 def toolset(jobs: Callable[[], Jobs]) -> list[Tool]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.context import Trail
 from toolgate.core.errors import InvalidArgs, NotAllowed
 from toolgate.core.names import HUMAN
 from toolgate.core.result import Result
-from toolgate.facade import Gate
+from toolgate.feature import FeatureContext
 from toolgate.features.jobs.gate_port import Progress
 from toolgate.features.jobs.jobs import Jobs
 from toolgate.features.jobs.place import Place
 from toolgate.gate.reconcile import reconcile_dead
 from toolgate.ledger.claims import Claimed, claim_of
-from toolgate.project.config import JobsSpec
 from toolgate.storage.sqlite import SqliteBackend
+
+if TYPE_CHECKING:
+    from toolgate.facade import Gate
 
 
 class GateHands:
@@ -62,11 +64,20 @@ class GateHands:
             )
 
 
-def jobs_of(gate: Gate, spec: JobsSpec) -> Jobs:
+def open_jobs(context: FeatureContext) -> Jobs:
     """In the same PostgreSQL as the ledger, or beside its file; nowhere, if it is kept in memory."""
+    gate, spec = context.gate, context.config
     backend = gate.services.ledger.backend
     dsn = getattr(backend, "dsn", "")
     place = Place(dsn=dsn) if dsn else None
     if isinstance(backend, SqliteBackend):
         place = Place(backend.path.parent)
-    return Jobs(place, GateHands(gate), spec.concurrency, spec.keep_days)
+    jobs = Jobs(place, GateHands(gate), spec.concurrency, spec.keep_days)
+    context.stack.push_async_callback(jobs.close)
+    return jobs
+
+
+async def run(context: FeatureContext) -> None:
+    """Beside the server, where the owner wants it."""
+    if context.config.run:
+        await context.gate.jobs.stand_by()

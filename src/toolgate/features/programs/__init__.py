@@ -1,18 +1,37 @@
-"""Tools that run programs in the sandbox, and `code.*`, which speaks of them as the documents do."""
+"""Programs: `exec.*` and `code.execute` run them in the sandbox, `fs.apply` takes over what they wrote."""
 
 from __future__ import annotations
 
-from toolgate.core.tool import Tool
-from toolgate.features.programs import applying, code_execute, programs
-from toolgate.features.programs.services import Grant, Means
-from toolgate.ledger.ledger import Ledger
+from toolgate.feature import Family, Feature
 
-__all__ = ["Grant", "Means", "toolset"]
-
-
-def toolset(means: Means, ledger: Ledger) -> list[Tool]:
-    return [
-        *programs.toolset(means),
-        *applying.toolset(means.files, means.kept),
-        *code_execute.toolset(means, ledger),
-    ]
+FEATURE = Feature(
+    name="programs",
+    summary="Run programs in a sandbox",
+    sections={
+        "sandbox": "toolgate.features.programs.config:SandboxSpec",
+        "traces": "toolgate.features.programs.config:TracesSpec",
+    },
+    families=(
+        Family(
+            "toolgate.features.programs.wiring:tools",
+            (
+                "code.action",
+                "code.execute",
+                "code.status",
+                "exec.javascript",
+                "exec.python",
+                "exec.shell",
+                "fs.apply",
+            ),
+            {
+                "code": "code.action",
+                "code/execute/javascript": "exec.javascript",
+                "code/execute/python": "exec.python",
+                "code/execute/shell": "exec.shell",
+            },
+            needs_files=True,
+        ),
+    ),
+    opens="toolgate.features.programs.wiring:open_traces",
+    docs="docs/tools-exec.md",
+)

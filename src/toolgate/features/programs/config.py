@@ -1,4 +1,4 @@
-"""The sandbox, as `sandbox:` in toolgate.yaml describes it."""
+"""The sandbox and the traces, as `sandbox:` and `traces:` in toolgate.yaml describe them."""
 
 from __future__ import annotations
 
@@ -56,3 +56,12 @@ class SandboxSpec(Strict):
     warm: Annotated[int, Field(ge=0, le=32, strict=True)] = 2
     """Processes that wait behind their walls for a program."""
     network: NetworkSpec = NetworkSpec()
+
+
+class TracesSpec(Strict):
+    """Programs that were run, kept to learn from. The oldest ones go first."""
+
+    days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
+    rows: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = 10_000
+    text_bytes: Annotated[int, Field(ge=256, le=16 << 20, strict=True)] = 64 << 10
+    """Of each text; the middle of a longer one is left out."""

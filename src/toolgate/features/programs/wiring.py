@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.context import Context
 from toolgate.core.decision import Verdict
@@ -16,36 +16,23 @@ from toolgate.core.errors import NotAllowed, Unavailable
 from toolgate.core.names import Registry
 from toolgate.core.ports import Facts
 from toolgate.core.tool import Tool
-from toolgate.features import programs
-from toolgate.features.programs import network_access
+from toolgate.feature import FeatureContext
+from toolgate.features.programs import applying, code_execute, network_access, programs
 from toolgate.features.programs.config import SandboxSpec
 from toolgate.features.programs.proposal_store import Proposals
 from toolgate.features.programs.services import Means
-from toolgate.gate.flow import Services
 from toolgate.policy.policy import Policy
 from toolgate.sandbox.job import Language, Limits, Sandbox
 from toolgate.secrets.advice import advise
 from toolgate.secrets.redactor import VaultRedactor
 from toolgate.secrets.vault import Vault
-from toolgate.workspace.files import WorkspaceFiles
 
 if TYPE_CHECKING:
-    from toolgate.features.jobs.jobs import Jobs
     from toolgate.ledger.traces import Traces
 
 
 _WRITTEN = 3
 """The last step of policy at which the owner has spoken of a tool by its name, to stop it."""
-
-
-class Around(Protocol):
-    """What is made when it is first used."""
-
-    @property
-    def traces(self) -> Traces: ...
-
-    @property
-    def jobs(self) -> Jobs: ...
 
 
 class Lazy:
@@ -68,20 +55,31 @@ class Lazy:
         return self._host
 
 
-def tools_of(
-    services: Services,
-    files: WorkspaceFiles,
-    state: Path,
-    stack: AsyncExitStack,
-    policy: Callable[[], Policy],
-    spec: Callable[[], SandboxSpec],
-    around: Around,
-) -> list[Tool]:
-    kept = Proposals(state / "proposals", files, services.ledger.clock.now)
+def open_traces(context: FeatureContext) -> Traces:
+    """The programs that were run: `add` stores one, in redacted words."""
+    from toolgate.ledger.traces import Traces
+    from toolgate.storage.executions import Keep
+
+    kept, ledger = context.section("traces"), context.services.ledger
+    return Traces(ledger.backend, ledger.clock, Keep(kept.days, kept.rows), kept.text_bytes)
+
+
+def tools(context: FeatureContext) -> list[Tool]:
+    services, files, gate = context.services, context.files, context.gate
+    assert files is not None
+
+    def policy() -> Policy:
+        return gate.policy
+
+    def spec() -> SandboxSpec:
+        found: SandboxSpec = context.section("sandbox")
+        return found
+
+    kept = Proposals(context.directory / "proposals", files, services.ledger.clock.now)
     redactor = services.redactor
     assert isinstance(redactor, VaultRedactor)
     means = Means(
-        sandbox=Lazy(stack, spec),
+        sandbox=Lazy(context.stack, spec),
         files=files,
         kept=kept,
         most=lambda name: services.timeouts.of(services.registry.resolve(name)),
@@ -94,15 +92,19 @@ def tools_of(
         redact=redactor.redact,
         packages=lambda names: _packages(names, spec().packages),
         limits=lambda language, seconds: _limits(spec(), language, seconds),
-        trace=lambda execution: around.traces.add(execution),
-        jobs=lambda: around.jobs,
+        trace=lambda execution: gate.traces.add(execution),
+        jobs=lambda: gate.jobs,
         heed=lambda context, language, code, args: _heed(
             services.registry, policy(), context, language, code, args
         ),
         held=lambda data: _names_in(redactor.vault, data),
     )
 
-    return programs.toolset(means, services.ledger)
+    return [
+        *programs.toolset(means),
+        *applying.toolset(files, kept),
+        *code_execute.toolset(means, services.ledger),
+    ]
 
 
 def _limits(spec: SandboxSpec, language: Language, seconds: float) -> Limits:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from toolgate.core.canonical import digest
 from toolgate.core.errors import Unavailable
-from toolgate.policy.model import Flaw, PhaseName, Strict, Word, flawed
+from toolgate.policy.model import WHOLE, Flaw, PhaseName, Strict, Word, all_flawed, flawed
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _FAMILIES = """agents ai archon catalog code data db events exec fs garden gate git http human jobs ledger mcp md memory
@@ -154,10 +154,24 @@ class ServerSpec(Strict):
 def name_flaws(name: str) -> Iterator[Flaw]:
     if name in RESERVED:
         fix = f"call it `{name}-server`"
-        yield Flaw(("servers", name), f"`{name}` is a family of toolgate's own tools", fix)
+        yield Flaw((name,), f"`{name}` is a family of toolgate's own tools", fix)
     elif not NAME.fullmatch(name):
         fix = "use lower-case letters, digits and -, beginning with a letter"
-        yield Flaw(("servers", name), f"{name[:80]!r} is not a server's name", fix)
+        yield Flaw((name,), f"{name[:80]!r} is not a server's name", fix)
+
+
+def _named(servers: dict[str, ServerSpec]) -> dict[str, ServerSpec]:
+    found = [flaw for name in servers for flaw in name_flaws(name)]
+    if found:
+        raise all_flawed(WHOLE, found)
+    return servers
+
+
+ServersSection = Annotated[
+    dict[str, ServerSpec],
+    BeforeValidator(lambda given: {} if given is None else given),
+    AfterValidator(_named),
+]
 
 
 def looks_secret(name: str) -> bool:

@@ -11,14 +11,19 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolgate.core.canonical import digest
 from toolgate.core.errors import NotAllowed
 from toolgate.core.paths import MountPath
 from toolgate.features.servers.linked import links
-from toolgate.features.servers.runs import Run
+from toolgate.features.servers.runs import Run, runs
 from toolgate.policy.held import FAMILIES, HeldPlace
 from toolgate.workspace.placing import Placing
+
+if TYPE_CHECKING:
+    from toolgate.features.servers.config import ServerSpec
 
 MOST_FILES, MOST_ENTRIES, MOST_BYTES = 2000, 20_000, 64 << 20
 ABSENT = "absent"
@@ -40,6 +45,14 @@ class Snapshot:
     @property
     def digest(self) -> str:
         return digest(dict(sorted(self.files.items()))) if self.files else ""
+
+
+def held(
+    servers: Mapping[str, ServerSpec], root: Path, environ: Mapping[str, str], placing: Placing
+) -> tuple[dict[str, FilePins], list[HeldPlace]]:
+    """What each server is started from; and all of it, for policy."""
+    pins = {name: FilePins(name, runs(spec, root, environ), placing) for name, spec in servers.items()}
+    return pins, [place for one in pins.values() for place in one.places]
 
 
 class FilePins:

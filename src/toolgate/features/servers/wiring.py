@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
-
-from toolgate.core.names import Registry
-from toolgate.features.servers.config import ServerSpec, Sources
-from toolgate.features.servers.filepins import FilePins
+from toolgate.feature import FeatureContext
+from toolgate.features.servers.config import Sources
 from toolgate.features.servers.gate_port import Inside
 from toolgate.features.servers.servers import Servers
 from toolgate.features.servers.store import Store
 from toolgate.project import config, trust
 
 
-def servers_of(
-    specs: Mapping[str, ServerSpec], root: Path, state_dir: Path, registry: Registry, secret: Callable[[str], str | None], redact: Callable[[Any, tuple[str, ...]], Any],
-    inside: Inside, files: Mapping[str, FilePins],
-) -> Servers:  # fmt: skip
-    store = Store(state_dir / "servers" / trust.make_project_id(root))
+def open_servers(context: FeatureContext) -> Servers:
+    services = context.services
+
+    def secret(name: str) -> str | None:
+        kept = context.vault.get(name) if context.vault is not None else None
+        return kept.value if kept is not None else None
+
+    store = Store(config.state_dir() / "servers" / trust.make_project_id(context.root))
+    sources = Sources(config.environment(), secret, services.redactor.redact)
+    inside = Inside(context.gate.call, services.ledger.tell)
     servers = Servers(
-        specs, root, Sources(config.environment(), secret, redact), store, registry, inside, files
+        context.config, context.root, sources, store, services.registry, inside, context.held or {}
     )
     servers.attach()
+    context.stack.push_async_callback(servers.close)
     return servers

@@ -11,6 +11,7 @@ from toolgate.core.context import Context
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.event import BY_KIND, Noted
 from toolgate.core.tool import Tool, tool
+from toolgate.feature import FeatureContext
 from toolgate.features.system.events_arguments import (
     Action,
     After,
@@ -42,6 +43,10 @@ from toolgate.ledger.ledger import Ledger, View, Work
 from toolgate.storage.port import Filter, Row
 
 _RESERVED = frozenset(BY_KIND) - {"noted"}
+
+
+def tools(context: FeatureContext) -> list[Tool]:
+    return toolset(context.services.ledger)
 
 
 def toolset(ledger: Ledger) -> list[Tool]:

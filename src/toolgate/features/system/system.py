@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import psutil
 from pydantic import Field
 
 from toolgate.core import wire
 from toolgate.core.errors import CallError
 from toolgate.core.tool import Tool, tool
+from toolgate.feature import FeatureContext
+from toolgate.version import VERSION
 
 TAIL_BYTES = 1024 * 1024
 Message = Annotated[str, Field(max_length=64 << 10, description="What to send back.")]
@@ -22,6 +23,10 @@ Level = Annotated[
     Literal["debug", "info", "warning", "error"], Field(description="The least serious level to give.")
 ]
 Contains = Annotated[str, Field(max_length=1000, description="Only lines with this text in their message.")]
+
+
+def tools(context: FeatureContext) -> list[Tool]:
+    return toolset(context.gate.stores, context.root, context.directory / "log" / "toolgate.jsonl", VERSION)
 
 
 def toolset(
@@ -37,6 +42,8 @@ def toolset(
     @tool("system.monitor", reads=["system"])
     async def monitor() -> dict[str, Any]:
         """CPU, memory, disk, the size of the ledger and of the kept images, and what is waiting."""
+        import psutil  # `ping` is called often, and this never
+
         memory = psutil.virtual_memory()
         disk = psutil.disk_usage(str(root))
         own = psutil.Process()

@@ -11,10 +11,16 @@ from toolgate.core.context import Context
 from toolgate.core.decision import Decision
 from toolgate.core.names import Registry
 from toolgate.core.tool import Tool, tool
+from toolgate.feature import FeatureContext
 
 Family = Annotated[str, Field(max_length=256, description="Only tools of this family, such as `fs`.")]
 Everything = Annotated[bool, Field(description="Also those that policy refuses, or that cannot work here.")]
 Name = Annotated[str, Field(max_length=256, description="The tool's name, such as `code.read`.")]
+
+
+def tools(context: FeatureContext) -> list[Tool]:
+    services = context.services
+    return toolset(services.registry, lambda who, tool: services.rules().outlook(who, tool))
 
 
 def toolset(registry: Registry, standing: Callable[[str, Tool], Decision]) -> list[Tool]:

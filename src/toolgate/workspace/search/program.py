@@ -8,8 +8,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,8 @@ _LOOK = 0.01
 """Seconds between two looks at what rg has written into memory, at first; longer the longer it takes. What is read
 while rg goes on need not be read after it."""
 MAX_OUTPUT = 256 << 20
+_walks: set[int] = set()
+"""Where the walks that go on write to."""
 FIX = "install toolgate with the extra `code`, or put `rg` on the PATH"
 
 
@@ -83,7 +85,11 @@ def run_quietly(
             take(chunk)
         return taken <= MAX_OUTPUT
 
-    with held(memory), _started(args, where, (), memory, below) as process:
+    with (
+        held(memory),
+        _walk(memory) as threads,
+        _started([*threads, *args], where, (), memory, below) as process,
+    ):
         try:
             complete, errors = _read(process, deadline, lambda chunk: True, tick, look)
         finally:
@@ -93,6 +99,18 @@ def run_quietly(
     if complete and process.returncode == 2 and errors:
         raise _mistake(errors)
     return complete
+
+
+@contextmanager
+def _walk(handle: int) -> Iterator[list[str]]:
+    """How many threads rg is given: a lone walk takes all processors, several share them. A second thread costs a walk a
+    quarter more of the processors' time, which others then lack."""
+    _walks.add(handle)
+    try:
+        share = (os.cpu_count() or 1) // len(_walks)
+        yield [f"--threads={max(1, share)}"] if len(_walks) > 1 else []
+    finally:
+        _walks.discard(handle)
 
 
 def _started(

@@ -1,0 +1,138 @@
+"""The door for features: named in one place, loaded when needed, from anywhere."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import toolgate
+from toolgate import testing
+from toolgate.core.errors import ConfigError, DuplicateName, SetupError, Unavailable
+from toolgate.core.names import Registry
+from toolgate.feature import FEATURES, Feature, built_in, load
+from toolgate.storage.tables import Migration, SqliteTables
+
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src" / "toolgate"
+ROOMY = {"version": 1, "personas": {"tester": {"phase": "collaborate"}}}
+CENTRAL = ("app.py", "project/config.py", "faces/cli/root.py", "faces/console/router.py")
+
+
+async def test_the_gate_is_built_from_the_features_alone() -> None:
+    named = {name for each in built_in() for family in each.families for name in family.names}
+    async with testing.gate() as gate:
+        assert {tool.name for tool in gate.services.registry} == named
+        assert set(gate.features) == {each.name for each in built_in()}
+
+
+async def test_every_family_makes_exactly_the_tools_that_it_names() -> None:
+    async with testing.gate() as gate:
+        for feature in built_in():
+            for family in feature.families:
+                made = load(family.tools)(gate.features[feature.name])
+                assert {tool.name for tool in made} == set(family.names)
+                aliases = {alias: tool.name for tool in made for alias in tool.aliases}
+                assert aliases == dict(family.aliases)
+
+
+def test_every_place_that_a_feature_names_is_there() -> None:
+    for feature in built_in():
+        places = [
+            *feature.sections.values(), feature.opens, feature.routes, feature.drawings, feature.checks,
+            feature.background, feature.tables, feature.holds, *(each.tools for each in feature.families),
+            *(each.runs for each in feature.commands), *(each.adds for each in feature.pages),
+        ]  # fmt: skip
+        for place in filter(None, places):
+            assert load(place) is not None, place
+        assert (ROOT / feature.docs).is_file(), feature.name
+
+
+@pytest.mark.parametrize("file", CENTRAL)
+def test_no_central_file_names_a_feature(file: str) -> None:
+    words = {package.rpartition(".")[2] for package in FEATURES} - {"files", "code", "system"}
+    text = (SRC / file).read_text()
+    code = "\n".join(line for line in text.splitlines() if not line.strip().startswith(("#", '"""')))
+    assert not [package for package in FEATURES if package in text]
+    assert not [word for word in words if f"{word}." in code or f'"{word}"' in code]
+
+
+def test_the_names_of_features_load_nothing_heavy() -> None:
+    program = """
+import json, sys
+from toolgate.feature import built_in
+named = [name for each in built_in() for family in each.families for name in family.names]
+print(json.dumps([len(named), [name for name in sys.modules if name.partition(".")[0] in
+    {"pydantic", "asyncio", "yaml", "rich", "typer", "fastapi", "mcp", "dbos", "tree_sitter"}]]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    count, heavy = json.loads(done.stdout)
+    assert count > 30
+    assert heavy == []
+
+
+async def test_a_call_loads_its_own_family_only(tmp_path: Path) -> None:
+    async with toolgate.open(tmp_path, ROOMY, "memory") as gate:
+        registry = gate.services.registry
+        assert (await gate.call("system.ping", persona="tester")).ok
+        assert "fs.write" in registry
+        assert "system.ping" in registry._tools
+        assert "fs.write" not in registry._tools
+
+
+def test_two_who_declare_one_name_are_told() -> None:
+    registry = Registry()
+    registry.declare(("diary.read",), {"diary": "diary.read"}, list)
+    with pytest.raises(DuplicateName, match=r"diary\.read"):
+        registry.declare(("diary.read",), {}, list)
+    with pytest.raises(DuplicateName, match="diary"):
+        registry.declare(("diary.write",), {"diary": "diary.write"}, list)
+
+
+def test_a_family_that_does_not_make_what_it_names_is_refused() -> None:
+    registry = Registry()
+    registry.declare(("diary.read",), {}, list)
+    with pytest.raises(SetupError, match=r"diary\.read"):
+        registry.resolve("diary.read")
+
+
+async def test_tables_of_a_newer_version_are_refused_untouched(tmp_path: Path) -> None:
+    step = Migration("CREATE TABLE one (id INTEGER);", "")
+    more = Migration("CREATE TABLE two (id INTEGER);", "")
+    new, old = SqliteTables(tmp_path / "features.db"), SqliteTables(tmp_path / "features.db")
+    await new.migrate("diary", [step, more])
+    with pytest.raises(Unavailable, match="version 2"):
+        await old.migrate("diary", [step])
+    await old.migrate("other", [Migration("CREATE TABLE three (id INTEGER);", "")])
+    assert await new.fetch("SELECT feature, version FROM feature_versions ORDER BY feature") == [
+        {"feature": "diary", "version": 2},
+        {"feature": "other", "version": 1},
+    ]
+    await new.close()
+    await old.close()
+
+
+async def test_a_migration_that_fails_midway_leaves_nothing(tmp_path: Path) -> None:
+    tables = SqliteTables(tmp_path / "features.db")
+    with pytest.raises(Unavailable):
+        await tables.migrate(
+            "diary", [Migration("CREATE TABLE one (id INTEGER);\nCREATE TABLE one (id INTEGER);", "")]
+        )
+    await tables.migrate("diary", [Migration("CREATE TABLE one (id INTEGER);", "")])
+    assert await tables.fetch("SELECT * FROM one") == []
+    await tables.close()
+
+
+async def test_a_section_that_nobody_knows_is_refused_even_with_plugins(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text("def toolset(services):\n    return []\n")
+    config = ROOMY | {"plugins": ["./plain.py"], "diary": {}}
+    with pytest.raises(ConfigError, match="diary"):
+        async with toolgate.open(tmp_path, config, "memory"):
+            pass
+
+
+def test_a_feature_is_a_plain_value() -> None:
+    assert Feature("diary", "A diary").families == ()
