@@ -19,8 +19,7 @@ from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.text import canonical_text
 from toolgate.core.tool import Tool, tool
-from toolgate.features.files.fs.arguments import Ranges
-from toolgate.features.files.fs.effects import by_mount
+from toolgate.features.files.fs.arguments import Ranges, by_mount
 from toolgate.features.files.fs.fits import fit_read
 from toolgate.workspace.confine import held
 from toolgate.workspace.files import WorkspaceFiles
