@@ -20,6 +20,7 @@ from toolgate.kits.web.tokens import Tokens
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 SECONDS = 60.0
+pytestmark = pytest.mark.node
 _RUN = "import sys; from toolgate.faces.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 

@@ -135,7 +135,7 @@ def test_it_starts_without_what_other_commands_need(project: Path) -> None:
         (("--persona", "nobody"), "no persona 'nobody'"),
         (("--profile", "huge"), "no profile 'huge'"),
         (("/no/such/place",), "no directory"),
-        (("--nonsense",), "No such option"),
+        (("--nonsense",), "there is no option"),
     ],
 )
 def test_a_wrong_start_says_what_to_do_on_stderr_and_nothing_on_stdout(

@@ -54,7 +54,7 @@ def run(asked: Asked) -> int:
 
 def _root(given: str) -> Path:
     from toolgate.core.errors import SetupError
-    from toolgate.faces.cli import complete
+    from toolgate.kits.terminal import complete
 
     root = Path(given).resolve() if given else complete.find_root(Path.cwd())
     if not root.is_dir():
