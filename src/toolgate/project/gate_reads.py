@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from toolgate.consent.desk import Page
+from toolgate.consent.desk import QuestionPage
 from toolgate.core.errors import ToolgateError
 from toolgate.core.ports import Question
 from toolgate.gate.flow import Services
@@ -26,7 +26,9 @@ class GateReads:
 
     # --- consent ------------------------------------------------------------------------------------------
 
-    async def questions(self, limit: int, after: int = 0, *, persona: str = "", whole: bool = False) -> Page:
+    async def questions(
+        self, limit: int, after: int = 0, *, persona: str = "", whole: bool = False
+    ) -> QuestionPage:
         """A page of open questions that were asked after the event `after`; of long ones the beginning, unless `whole`."""
         return await self.services.desk.page(limit, after, persona=persona, whole=whole)
 
