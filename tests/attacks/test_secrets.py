@@ -23,7 +23,7 @@ from toolgate.facade import Gate
 from toolgate.faces.http.app import create_app
 from toolgate.faces.http.serve import listen, serve
 from toolgate.faces.http.site import ServerSite
-from toolgate.faces.mcp.server import Server
+from toolgate.faces.mcp.server import McpServer
 from toolgate.kits.web.tokens import Tokens
 from vault.corpus import VALUES, bare, written
 
@@ -273,7 +273,7 @@ async def test_neither_the_api_nor_the_console_tells_a_secret_and_none_of_them_r
 
 
 async def test_no_mcp_answer_tells_a_secret_and_no_tool_reaches_the_vault(gate: Gate) -> None:
-    server = Server(gate)
+    server = McpServer(gate)
     try:
         raw = Raw(server)
         await raw.shake()

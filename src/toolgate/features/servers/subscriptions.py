@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from toolgate.core.errors import Unavailable
 
 if TYPE_CHECKING:
-    from toolgate.features.servers.connection import Connection
+    from toolgate.features.servers.connection import ServerConnection
 
 log = logging.getLogger("toolgate.upstream")
-PAUSE = 0.05
+TELL_SECONDS = 0.05
 """Changes of one resource within so many seconds are told as one."""
-MOST = 1000
+MOST_RESOURCES = 1000
 """Resources of one server that are listened for at once."""
-SECONDS = 10.0
+ANSWER_SECONDS = 10.0
 Tell = Callable[[], None]
 Leave = Callable[[], Coroutine[Any, Any, None]]
 
@@ -30,15 +30,17 @@ class Subscriptions:
     def __init__(self, server: str) -> None:
         self._server = server
         self._tells: dict[str, list[Tell]] = {}
-        self._leaves: dict[str, tuple[Connection, Leave]] = {}
+        self._leaves: dict[str, tuple[ServerConnection, Leave]] = {}
         self._soon: dict[str, asyncio.TimerHandle] = {}
         self._lock = asyncio.Lock()
 
-    async def join(self, connection: Connection, uri: str, tell: Tell) -> None:
+    async def join(self, connection: ServerConnection, uri: str, tell: Tell) -> None:
         """Raises whatever the server answers where it will not have it."""
         async with self._lock:
-            if uri not in self._tells and len(self._tells) >= MOST:
-                raise Unavailable(f"{MOST} resources of {self._server} are listened for", "end some of these")
+            if uri not in self._tells and len(self._tells) >= MOST_RESOURCES:
+                raise Unavailable(
+                    f"{MOST_RESOURCES} resources of {self._server} are listened for", "end some of these"
+                )
             self._tells.setdefault(uri, []).append(tell)
             try:
                 await self._ask(connection, uri)
@@ -55,7 +57,7 @@ class Subscriptions:
             connection, leave = self._leaves.pop(uri)
             if connection.alive:
                 try:
-                    async with asyncio.timeout(SECONDS):
+                    async with asyncio.timeout(ANSWER_SECONDS):
                         await leave()
                 except Exception as error:
                     log.info("%s did not end a subscription: %s", self._server, type(error).__name__)
@@ -69,7 +71,7 @@ class Subscriptions:
             if (soon := self._soon.pop(uri, None)) is not None:
                 soon.cancel()
 
-    async def again(self, connection: Connection) -> None:
+    async def again(self, connection: ServerConnection) -> None:
         """The server was started anew and knows nothing of it."""
         async with self._lock:
             for uri in list(self._tells):
@@ -83,16 +85,16 @@ class Subscriptions:
                 except Exception as error:
                     log.warning("%s takes a subscription no longer: %s", self._server, type(error).__name__)
 
-    async def _ask(self, connection: Connection, uri: str) -> None:
+    async def _ask(self, connection: ServerConnection, uri: str) -> None:
         held = self._leaves.get(uri)
         if held is not None and held[0] is connection:
             return
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(ANSWER_SECONDS):
             self._leaves[uri] = connection, await connection.subscribe(uri)
 
     def updated(self, uri: str) -> None:
         if uri in self._tells and uri not in self._soon:
-            self._soon[uri] = asyncio.get_running_loop().call_later(PAUSE, self._tell, uri)
+            self._soon[uri] = asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell, uri)
 
     def _tell(self, uri: str) -> None:
         self._soon.pop(uri, None)

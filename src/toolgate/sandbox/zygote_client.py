@@ -1,8 +1,10 @@
-"""The host's side of a zygote: starting it, asking it for processes, hearing how they ended."""
+"""Client of the zygote: starts it, asks it for processes, hears how they ended."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -14,11 +16,40 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgate.core.errors import Unavailable
-from toolgate.sandbox import memory, probe
+from toolgate.sandbox import probe
 from toolgate.sandbox.job import Mode
 
-SECONDS = 20
-MESSAGE = 4096
+_NOT_EXECUTABLE = 0x8
+"""What is handed to a program as data must not become one that it executes."""
+
+
+def memory_file(content: bytes) -> int:
+    """A handle of a file that nobody can change any more."""
+    handle = _memfd(os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+        os.lseek(handle, 0, os.SEEK_SET)
+        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(handle, fcntl.F_ADD_SEALS, seals)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _memfd(flags: int) -> int:
+    try:
+        return os.memfd_create("given", flags | _NOT_EXECUTABLE)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return os.memfd_create("given", flags)  # a kernel before 6.3
+
+
+START_SECONDS = 20
+MESSAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +96,11 @@ class Zygote:
             theirs.close()
             zygote = cls(process, ours)
             try:
-                async with asyncio.timeout(SECONDS):
+                async with asyncio.timeout(START_SECONDS):
                     await asyncio.shield(zygote._up)
             except (OSError, TimeoutError):
                 await zygote.close()
-                said = os.pread(complaints, MESSAGE, 0).decode("utf-8", "replace").strip().splitlines()
+                said = os.pread(complaints, MESSAGE_BYTES, 0).decode("utf-8", "replace").strip().splitlines()
                 raise Unavailable(
                     f"the sandbox did not start: {said[-1] if said else 'it said nothing'}",
                     "see `toolgate doctor`",
@@ -86,7 +117,7 @@ class Zygote:
         self.used += 1
         number = self.used
         birth = self.births[number] = Birth(self._loop.create_future(), self._loop.create_future())
-        handle = memory.file(json.dumps(order).encode())
+        handle = memory_file(json.dumps(order).encode())
         try:
             socket.send_fds(self.control, [str(number).encode()], [handle, out, err, line])
         except OSError as error:
@@ -108,7 +139,7 @@ class Zygote:
 
     def _hear(self) -> None:
         try:
-            word, handles, _, _ = socket.recv_fds(self.control, MESSAGE, 1)
+            word, handles, _, _ = socket.recv_fds(self.control, MESSAGE_BYTES, 1)
         except BlockingIOError:
             return
         except OSError:

@@ -1,7 +1,8 @@
 """The zygote: one warm interpreter with one thread and no secrets, which forks a process for each job.
 
 In the modes with namespaces it is the first process of a namespace of its own, so that the kernel ends every job with
-it; and it belongs to no job's namespace itself.
+it; and it belongs to no job's namespace itself. A mode is tried by raising all its walls around a process that does
+nothing, and saying what failed.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import importlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
+import tempfile
 from typing import Any
 
-from . import child, privileges, rlimits
+from . import child, landlock, privileges
 from .kernel import CLONE_NEWPID, setns, unshare
 from .order import Mode, Order, read_order
 
@@ -50,8 +53,8 @@ def serve(control: socket.socket, mode: Mode, ablation: bool) -> None:
             importlib.import_module(name)
         except ImportError:  # a Python that was built without it
             continue
-    rlimits.share_one_heap()
-    size = rlimits.address_space()
+    privileges.share_one_heap()
+    size = privileges.address_space()
     gc.collect()
     gc.freeze()
     Zygote(control, mode, ablation, size).loop()
@@ -144,3 +147,49 @@ class Zygote:
             socket.send_fds(self.control, [json.dumps(message).encode()], handles)
         except OSError:
             os._exit(1)  # the host is gone
+
+
+def try_mode(mode: Mode, uid: int) -> None:
+    """One line of JSON on stdout."""
+    print(json.dumps({"error": _trial_error(mode, uid), "landlock": landlock.version()}), flush=True)  # noqa: T201
+    os._exit(0)
+
+
+def _trial_error(mode: Mode, uid: int) -> str:
+    if mode == "landlock" and landlock.version() < landlock.NEEDED_ALONE:
+        return (
+            f"the kernel's Landlock has version {landlock.version()}; alone it needs {landlock.NEEDED_ALONE}"
+        )
+    place = tempfile.mkdtemp(prefix="toolgate-trial-") if mode == "landlock" else ""
+    try:
+        return _trial(mode, place, uid)
+    except OSError as error:
+        return str(error)
+    finally:
+        if place:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _trial(mode: Mode, place: str, uid: int) -> str:
+    ours, theirs = socket.socketpair()
+    control, _other = socket.socketpair()
+    nothing = os.open("/dev/null", os.O_RDWR)
+    order = Order(
+        kind="python", uid=uid, place=place, disk=1 << 20, inodes=16, read=[], execute=[], hide=[],
+        packages=[], view=None, processes=False, network=mode != "landlock", off=[],
+    )  # fmt: skip
+    pid = Zygote(control, mode, False, 0).fork(order)
+    if pid == 0:
+        try:
+            child.live(order, mode, [nothing, nothing, theirs.fileno()], 0)
+        finally:
+            os._exit(0)
+    theirs.close()
+    ours.settimeout(10)
+    word = ours.recv(4096)
+    ours.close()
+    os.waitpid(pid, 0)
+    if not word:
+        return "the process ended before its walls stood"
+    said = json.loads(word)
+    return "" if said["op"] == "ready" else str(said["error"])

@@ -1,8 +1,12 @@
-"""Which system calls a program may make. What is not named is refused.
+"""Seccomp: which system calls a program may make. What is not named is refused.
 
 A refused call fails with an errno, so that libraries that try something and fall back keep working. Two failures mean
 something: starting a process fails as it does at a limit (EAGAIN), and numbers newer than our table do not exist
 (ENOSYS). A call made for another architecture ends the process.
+
+The filter is assembled here: a program is a list of instructions, and of lists that are tried one after the other. A
+`rule` looks at one system call and falls through to the next one if it is about another. Jumps are relative and short by
+construction.
 """
 
 from __future__ import annotations
@@ -10,11 +14,104 @@ from __future__ import annotations
 import ctypes
 import errno
 import socket
+import struct
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from . import bpf
-from .arch import AARCH64, X86_64, Arch, here
-from .kernel import PR_SET_SECCOMP, syscall
+from .kernel import AARCH64, PR_SET_SECCOMP, X86_64, Arch, here, syscall
+
+Instruction = tuple[int, int, int, int]
+"""Operation, how many to skip if true, how many to skip if false, operand."""
+
+_LOAD, _RETURN, _AND = 0x20, 0x06, 0x54
+_EQUAL, _GREATER, _AT_LEAST, _ANY_BIT = 0x15, 0x25, 0x35, 0x45
+NUMBER, ARCH = 0, 4
+"""Offsets in what the filter is shown: the call's number and the architecture it was made for."""
+
+ALLOW, KILL = 0x7FFF0000, 0x80000000
+LONGEST = 4096
+
+
+def fail(errno: int) -> int:
+    return 0x00050000 | errno
+
+
+def load(offset: int) -> Instruction:
+    return (_LOAD, 0, 0, offset)
+
+
+def argument(index: int) -> Instruction:
+    """The low half: enough for flags, families and numbers of processes, all of which the kernel takes as ints."""
+    return load(16 + 8 * index)
+
+
+def give(verdict: int) -> Instruction:
+    return (_RETURN, 0, 0, verdict)
+
+
+def mask(bits: int) -> Instruction:
+    return (_AND, 0, 0, bits)
+
+
+def unless_equal(value: int, skip: int) -> Instruction:
+    return (_EQUAL, 0, skip, value)
+
+
+def if_equal(value: int, skip: int) -> Instruction:
+    return (_EQUAL, skip, 0, value)
+
+
+def if_any_bit(bits: int, skip: int) -> Instruction:
+    return (_ANY_BIT, skip, 0, bits)
+
+
+def if_above(value: int, skip: int) -> Instruction:
+    return (_GREATER, skip, 0, value)
+
+
+def unless_at_least(value: int, skip: int) -> Instruction:
+    return (_AT_LEAST, 0, skip, value)
+
+
+def rule(number: int, body: Sequence[Instruction]) -> list[Instruction]:
+    """For one call; the body must end in a verdict on every path."""
+    return [unless_equal(number, len(body)), *body]
+
+
+def allow_only(index: int, values: Iterable[int], otherwise: int) -> list[Instruction]:
+    """Allowed if the argument is one of these."""
+    wanted = sorted(set(values))
+    tests = [if_equal(value, len(wanted) - place) for place, value in enumerate(wanted)]
+    return [argument(index), *tests, give(otherwise), give(ALLOW)]
+
+
+def allow_numbers(numbers: Iterable[int]) -> list[Instruction]:
+    """Neighbouring numbers are tested as one range, which keeps the program short."""
+    program: list[Instruction] = []
+    for low, high in _ranges(sorted(set(numbers))):
+        if low == high:
+            program += [unless_equal(low, 1), give(ALLOW)]
+        else:
+            program += [unless_at_least(low, 2), if_above(high, 1), give(ALLOW)]
+    return program
+
+
+def assemble(program: Sequence[Instruction]) -> bytes:
+    if len(program) > LONGEST:
+        raise ValueError(f"a filter of {len(program)} instructions is too long")
+    for place, (operation, yes, no, _) in enumerate(program):
+        if max(yes, no) > 255 or place + 1 + max(yes, no) >= len(program) + (operation == _RETURN):
+            raise ValueError(f"instruction {place} jumps out of the filter")
+    return b"".join(struct.pack("<HBBI", *each) for each in program)
+
+
+def _ranges(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
+    start = 0
+    for place, number in enumerate(numbers):
+        if place + 1 == len(numbers) or numbers[place + 1] != number + 1:
+            yield numbers[start], number
+            start = place + 1
+
 
 FILES = """
 read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range lseek open openat openat2 creat
@@ -62,7 +159,7 @@ _PRCTL = (3, 15, 16, 21, 23, 39, 0x53564D41)
 _FLAGS = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3, "recvfrom": 3, "recvmsg": 2, "recvmmsg": 3}
 """Which argument they are. Urgent data on a local socket serves nobody but who attacks the kernel, or the reader."""
 _URGENT = 1
-_REFUSED = bpf.fail(errno.EPERM)
+_REFUSED = fail(errno.EPERM)
 
 
 @dataclass(frozen=True)
@@ -87,18 +184,18 @@ def names(permits: Permits) -> list[str]:
     return " ".join(wanted).split()
 
 
-def program(permits: Permits, arch: Arch) -> list[bpf.Instruction]:
+def program(permits: Permits, arch: Arch) -> list[Instruction]:
     calls = arch.calls
-    start = [bpf.load(bpf.ARCH), bpf.if_equal(arch.audit, 1), bpf.give(bpf.KILL), bpf.load(bpf.NUMBER)]
+    start = [load(ARCH), if_equal(arch.audit, 1), give(KILL), load(NUMBER)]
     if arch.x32:
-        start += [bpf.unless_at_least(0x40000000, 1), bpf.give(bpf.KILL)]
-    allowed = bpf.allow_numbers(calls[name] for name in _known(names(permits)) if name in calls)
-    end = [bpf.unless_at_least(arch.newest + 1, 1), bpf.give(bpf.fail(errno.ENOSYS)), bpf.give(_REFUSED)]
+        start += [unless_at_least(0x40000000, 1), give(KILL)]
+    allowed = allow_numbers(calls[name] for name in _known(names(permits)) if name in calls)
+    end = [unless_at_least(arch.newest + 1, 1), give(fail(errno.ENOSYS)), give(_REFUSED)]
     return [*start, *_conditional(permits, calls), *allowed, *end]
 
 
 def install(permits: Permits) -> None:
-    code = bpf.assemble(program(permits, here()))
+    code = assemble(program(permits, here()))
     buffer = ctypes.create_string_buffer(code, len(code))
     given = _Program(len(code) // 8, ctypes.cast(buffer, ctypes.c_void_p))
     syscall("prctl", PR_SET_SECCOMP, 2, ctypes.byref(given), 0, 0)
@@ -108,69 +205,69 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 
 
-def _conditional(permits: Permits, calls: dict[str, int]) -> list[bpf.Instruction]:
+def _conditional(permits: Permits, calls: dict[str, int]) -> list[Instruction]:
     """Calls whose arguments decide."""
     found = [
-        *bpf.rule(calls["clone3"], [bpf.give(bpf.fail(errno.ENOSYS))])
+        *rule(calls["clone3"], [give(fail(errno.ENOSYS))])
     ]  # libraries then use clone, which shows its flags
-    found += bpf.rule(calls["clone"], _clone(permits.processes))
+    found += rule(calls["clone"], _clone(permits.processes))
     if not permits.processes:
         for name in ("fork", "vfork"):
-            found += bpf.rule(calls[name], [bpf.give(bpf.fail(errno.EAGAIN))]) if name in calls else []
-    found += bpf.rule(calls["socket"], _socket() if permits.network else [bpf.give(bpf.fail(errno.EACCES))])
-    found += bpf.rule(calls["socketpair"], _socketpair())
-    found += bpf.rule(calls["ioctl"], bpf.allow_only(1, _TERMINAL, bpf.fail(errno.ENOTTY)))
-    found += bpf.rule(calls["fcntl"], bpf.allow_only(1, _FCNTL, _REFUSED))
-    found += bpf.rule(calls["prctl"], bpf.allow_only(0, _PRCTL, _REFUSED))
-    found += bpf.rule(calls["prlimit64"], bpf.allow_only(0, (0,), _REFUSED))
+            found += rule(calls[name], [give(fail(errno.EAGAIN))]) if name in calls else []
+    found += rule(calls["socket"], _socket() if permits.network else [give(fail(errno.EACCES))])
+    found += rule(calls["socketpair"], _socketpair())
+    found += rule(calls["ioctl"], allow_only(1, _TERMINAL, fail(errno.ENOTTY)))
+    found += rule(calls["fcntl"], allow_only(1, _FCNTL, _REFUSED))
+    found += rule(calls["prctl"], allow_only(0, _PRCTL, _REFUSED))
+    found += rule(calls["prlimit64"], allow_only(0, (0,), _REFUSED))
     for name, index in _FLAGS.items():
-        body = [bpf.argument(index), bpf.if_any_bit(_URGENT, 1), bpf.give(bpf.ALLOW), bpf.give(_REFUSED)]
-        found += bpf.rule(calls[name], body)
+        body = [argument(index), if_any_bit(_URGENT, 1), give(ALLOW), give(_REFUSED)]
+        found += rule(calls[name], body)
     return found + (_alone(permits.alone, calls) if permits.alone else [])
 
 
-def _alone(pid: int, calls: dict[str, int]) -> list[bpf.Instruction]:
+def _alone(pid: int, calls: dict[str, int]) -> list[Instruction]:
     """Beside the user's own processes and files: it signals nobody else, and marks nothing by its name."""
     found = []
     for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
-        found += bpf.rule(calls[name], bpf.allow_only(0, (pid,), _REFUSED))
+        found += rule(calls[name], allow_only(0, (pid,), _REFUSED))
     # Whoever copies a file copies its mode and times: it is told that this was done, and nothing happens.
     answers = dict.fromkeys(MARKS.split(), 0) | dict.fromkeys(ATTRIBUTES.split(), errno.ENOTSUP)
     answers["fallocate"] = (
         errno.EOPNOTSUPP
     )  # disk is taken by writing only, which is slow enough to be watched
     for name, answer in answers.items():
-        found += bpf.rule(calls[name], [bpf.give(bpf.fail(answer))]) if name in calls else []
+        found += rule(calls[name], [give(fail(answer))]) if name in calls else []
     return found
 
 
-def _clone(processes: bool) -> list[bpf.Instruction]:
+def _clone(processes: bool) -> list[Instruction]:
     """A thread, or where others may be started a process; never a namespace."""
-    needed = [] if processes else [bpf.if_any_bit(_THREAD, 1), bpf.give(bpf.fail(errno.EAGAIN))]
+    needed = [] if processes else [if_any_bit(_THREAD, 1), give(fail(errno.EAGAIN))]
     return [
-        bpf.argument(0),
-        bpf.if_any_bit(_NAMESPACES, len(needed) + 1),
+        argument(0),
+        if_any_bit(_NAMESPACES, len(needed) + 1),
         *needed,
-        bpf.give(bpf.ALLOW),
-        bpf.give(_REFUSED),
+        give(ALLOW),
+        give(_REFUSED),
     ]
 
 
-def _socket() -> list[bpf.Instruction]:
+def _socket() -> list[Instruction]:
     """TCP, and nothing else: the only thing that listens is the egress proxy."""
-    refused = bpf.fail(errno.EACCES)
+    refused = fail(errno.EACCES)
     return [
-        bpf.argument(0), bpf.if_equal(socket.AF_INET, 2), bpf.if_equal(socket.AF_INET6, 1), bpf.give(refused),
-        bpf.argument(1), bpf.mask(0xF), bpf.if_equal(socket.SOCK_STREAM, 1), bpf.give(refused), bpf.give(bpf.ALLOW),
+        argument(0), if_equal(socket.AF_INET, 2), if_equal(socket.AF_INET6, 1), give(refused),
+        argument(1), mask(0xF), if_equal(socket.SOCK_STREAM, 1), give(refused), give(ALLOW),
     ]  # fmt: skip
 
 
-def _socketpair() -> list[bpf.Instruction]:
+def _socketpair() -> list[Instruction]:
     """Streams only: a datagram socket could still be sent to any socket that has a name in the file system."""
-    refused = bpf.fail(errno.EACCES)
+    refused = fail(errno.EACCES)
     return [
-        bpf.argument(0), bpf.if_equal(socket.AF_UNIX, 1), bpf.give(refused),
-        bpf.argument(1), bpf.mask(0xF), bpf.if_equal(socket.SOCK_STREAM, 1), bpf.give(refused), bpf.give(bpf.ALLOW),
+        argument(0), if_equal(socket.AF_UNIX, 1), give(refused),
+        argument(1), mask(0xF), if_equal(socket.SOCK_STREAM, 1), give(refused), give(ALLOW),
     ]  # fmt: skip
 
 

@@ -1,7 +1,7 @@
-"""Subscriptions to resources of servers behind the gate.
+"""Subscriptions of clients: to resources of servers behind the gate, and to the list of tools.
 
-To subscribe is to read: the resource is read once, by a recorded call of the persona, and policy decides as it does about
-any reading. What may not be read is not there. toolgate's own resources do not say when they change.
+To subscribe to a resource is to read it: it is read once, by a recorded call of the persona, and policy decides as it does
+about any reading. What may not be read is not there. toolgate's own resources do not say when they change.
 """
 
 from __future__ import annotations
@@ -9,28 +9,31 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import CallError, Code
-from toolgate.core.ports import Facts
 from toolgate.facade import Gate
 from toolgate.faces.mcp import resources
-from toolgate.faces.mcp import upstream_resources as behind
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, REFUSED, Message, RpcError
 from toolgate.faces.mcp.protocol import Exchange
 
-MOST = 100
+if TYPE_CHECKING:
+    from toolgate.faces.mcp.server import McpServer
+
+SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
+MOST_OF_SESSION = 100
 """For one session or stream."""
-MOST_EACH = 300
+MOST_OF_PERSONA = 300
 """For one persona, so that it leaves room for others."""
-LONGEST = 2000
+LONGEST_URI = 2000
 """Characters of an address: it is kept, and sent with each change."""
 _SAID = frozenset({Code.PENDING, Code.RATE_LIMITED, Code.UNAVAILABLE, Code.TIMEOUT})
 """Refusals that say nothing about the resource."""
 Leave = Callable[[], Awaitable[None]]
 
 
-class Subscribing:
+class ResourceSubscriptions:
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._held: Counter[str] = Counter()
@@ -40,8 +43,8 @@ class Subscribing:
         held = connection.subscriptions
         if uri in held:
             return {}
-        if len(held) >= MOST:
-            raise RpcError(REFUSED, f"a session may have {MOST} subscriptions; end some")
+        if len(held) >= MOST_OF_SESSION:
+            raise RpcError(REFUSED, f"a session may have {MOST_OF_SESSION} subscriptions; end some")
 
         def tell() -> None:
             connection.send(updated(uri))
@@ -67,13 +70,13 @@ class Subscribing:
     async def join(self, exchange: Exchange, uri: str, tell: Callable[[], None]) -> Leave:
         """What comes back ends it."""
         gate, persona = self._gate, exchange.persona
-        found = behind.call_for(uri)
+        found = resources.server_call(uri)
         if found is None and resources.known(uri):
             raise RpcError(REFUSED, "toolgate's own resources do not say when they change; read them again")
-        if found is None or gate.upstream is None or len(uri) > LONGEST:
+        if found is None or gate.upstream is None or len(uri) > LONGEST_URI:
             raise _missing(exchange, uri)
-        if self._held[persona] >= MOST_EACH:
-            raise RpcError(REFUSED, f"a persona may have {MOST_EACH} subscriptions; end some")
+        if self._held[persona] >= MOST_OF_PERSONA:
+            raise RpcError(REFUSED, f"a persona may have {MOST_OF_PERSONA} subscriptions; end some")
         self._held[persona] += 1
         try:
             return await self._joined(exchange, uri, found, tell)
@@ -94,7 +97,7 @@ class Subscribing:
             raise _missing(exchange, uri)
         server = tool.partition(".")[0]
 
-        told = _Telling(gate, persona, reading, tell)
+        told = _Subscriber(gate, persona, reading, tell)
         try:
             leave = await gate.upstream.subscribe(server, args["uri"], told)
         except CallError as error:
@@ -115,7 +118,7 @@ def updated(uri: str, **more: Message) -> Message:
     return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri, **more}}
 
 
-class _Telling:
+class _Subscriber:
     """Tells one subscriber of changes, as long as it may read what has changed."""
 
     def __init__(
@@ -138,13 +141,14 @@ class _Telling:
 
     async def _still(self) -> bool:
         """Policy may have changed since, or somebody been paused."""
-        services, (tool, args) = self._gate.services, self._reading
+        gate, (name, args) = self._gate, self._reading
+        tool = gate.tool(name)
         try:
-            paused = await services.ledger.look(lambda state, now: dict(state.paused))
-            found = services.registry.resolve(tool)
-            facts = Facts(self._persona, found, args, found.effects, paused=paused)
-            return self._gate.policy.decide(facts).verdict is not Verdict.DENY
-        except CallError:  # the tool has gone, or the policy cannot be read just now
+            paused = await gate.paused()
+            return (
+                tool is not None and gate.judge(tool, args, self._persona, paused).verdict is not Verdict.DENY
+            )
+        except CallError:  # the policy cannot be read just now
             return False
 
 
@@ -162,3 +166,72 @@ def _missing(exchange: Exchange, uri: str) -> RpcError:
 def _waiting() -> Awaitable[None]:
     """There is nothing to end yet."""
     return asyncio.sleep(0)
+
+
+async def listen(server: McpServer, exchange: Exchange) -> Message:
+    """Acknowledged first, then what was asked for, until the client goes. What cannot be had is not acknowledged."""
+    wanted = exchange.params.get("notifications")
+    if not isinstance(wanted, dict):
+        raise RpcError(INVALID_PARAMS, "Invalid params: notifications is not an object")
+    stream = _ChangeStream(server, exchange)
+    exchange.connection.listening.add(exchange.id)
+    try:
+        honoured: Message = {"toolsListChanged": True} if wanted.get("toolsListChanged") is True else {}
+        if uris := await stream.subscribed(wanted.get("resourceSubscriptions")):
+            honoured["resourceSubscriptions"] = uris
+        stream.open(honoured)
+        await asyncio.get_running_loop().create_future()
+    finally:
+        exchange.connection.listening.discard(exchange.id)
+        await stream.close()
+    raise AssertionError("a stream ends by being cancelled")
+
+
+class _ChangeStream:
+    def __init__(self, server: McpServer, exchange: Exchange) -> None:
+        self._server, self._exchange = server, exchange
+        self._meta = {SUBSCRIPTION_KEY: exchange.id}
+        self._leaves: list[Leave] = []
+        self._unwatch: Callable[[], None] | None = None
+        self._early: set[str] | None = set()
+        """What changed before the stream was acknowledged; None from then on."""
+
+    async def subscribed(self, wanted: Any) -> list[str]:
+        found: list[str] = []
+        if not isinstance(wanted, list) or self._server.gate.upstream is None:
+            return found
+        for uri in dict.fromkeys(uri for uri in wanted[:MOST_OF_SESSION] if isinstance(uri, str)):
+            try:
+                leave = await self._server.subscriptions.join(self._exchange, uri, self._teller(uri))
+            except RpcError:
+                continue
+            self._leaves.append(leave)
+            found.append(uri)
+        return found
+
+    def _teller(self, uri: str) -> Callable[[], None]:
+        def tell() -> None:
+            if self._early is not None:
+                self._early.add(uri)
+            else:
+                self._exchange.notify("notifications/resources/updated", {"uri": uri, "_meta": self._meta})
+
+        return tell
+
+    def open(self, honoured: Message) -> None:
+        told = {"notifications": honoured, "_meta": self._meta}
+        self._exchange.notify("notifications/subscriptions/acknowledged", told)
+        early, self._early = self._early or set(), None
+        for uri in early:
+            self._teller(uri)()
+        if "toolsListChanged" in honoured:
+            self._unwatch = self._server.list_changes.join(self._exchange.persona, self._changed)
+
+    def _changed(self) -> None:
+        self._exchange.notify("notifications/tools/list_changed", {"_meta": self._meta})
+
+    async def close(self) -> None:
+        if self._unwatch is not None:
+            self._unwatch()
+        leaving = [leave() for leave in self._leaves]  # at once: whoever waits for it may be cancelled again
+        await asyncio.gather(*leaving, return_exceptions=True)

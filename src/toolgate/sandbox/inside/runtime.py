@@ -1,4 +1,9 @@
-"""Running a Python program: as `__main__`, with `await` at the top level, and errors that show only its own frames."""
+"""Runtime of a program behind the walls, and its line to the host: one JSON object out, one back.
+
+Python code runs as `__main__`, with `await` at the top level, and errors that show only its own frames. Another program
+runs in the place of this process, or as its child where it may start others: the first process then collects what the
+others leave, and signals do what a program expects of them.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +15,12 @@ import gc
 import importlib
 import inspect
 import io
+import json
 import linecache
 import os
 import random
+import signal
+import socket
 import sys
 import threading
 import traceback
@@ -20,13 +28,72 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .link import Link
+from .order import Go, Kind
+
+HANDLE = 3
+
+
+class Link:
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self._lock = threading.Lock()
+        self._rest = b""
+
+    def ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        """One round trip. ConnectionError where the host has hung up."""
+        data = json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        with self._lock:
+            self._line.sendall(data)
+            while b"\n" not in self._rest:
+                more = self._line.recv(1 << 16)
+                if not more:
+                    raise ConnectionError("the host has hung up")
+                self._rest += more
+            answer, _, self._rest = self._rest.partition(b"\n")
+        found: dict[str, Any] = json.loads(answer)
+        return found
+
+
+def exec_program(go: Go, kind: Kind) -> int:
+    """Does not come back, unless as the first process, with the exit code."""
+    if kind == "shell" and go.processes > 1:
+        child = os.fork()
+        if child:
+            return _wait_for(child)
+        os.setsid()
+    for each in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+        signal.signal(each, signal.SIG_DFL)
+    os.close(HANDLE)
+    argv = [*go.argv, _script(go)] if go.code else go.argv
+    try:
+        os.execve(argv[0], argv, go.env)  # noqa: S606
+    except OSError as error:
+        os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
+        return 127 if isinstance(error, FileNotFoundError) else 126
+
+
+def _script(go: Go) -> str:
+    """A file and not an argument: arguments are short, and every user of the machine can see them."""
+    path = f"{go.env['TMPDIR']}/script"
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as stream:
+        stream.write(go.code)
+    return path
+
+
+def _wait_for(child: int) -> int:
+    os.closerange(0, HANDLE + 1)
+    while True:
+        pid, status = os.wait()
+        if pid == child:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
 
 NAME = "<program>"
 _OURS = os.path.dirname(__file__) + "/"
 
 
-def prepare(link: Link, packages: list[str]) -> dict[str, Any]:
+def prepare_python(link: Link, packages: list[str]) -> dict[str, Any]:
     """Everything that can be done before there is a program. Gives the namespace it will run in."""
     _open_streams()
     sys.path += packages
@@ -43,7 +110,7 @@ def prepare(link: Link, packages: list[str]) -> dict[str, Any]:
     return main.__dict__
 
 
-def run(code: str, namespace: dict[str, Any]) -> int:
+def run_python(code: str, namespace: dict[str, Any]) -> int:
     """The exit code."""
     linecache.cache[NAME] = (len(code), None, code.splitlines(keepends=True), NAME)
     return _finish(_guarded(code, namespace), namespace)
