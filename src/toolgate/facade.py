@@ -13,12 +13,13 @@ from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
 from toolgate.core.context import NO_TRAIL, Trail
 from toolgate.core.decision import Decision
-from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable
-from toolgate.core.event import Noted
+from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable, UnknownTool
+from toolgate.core.event import Noted, Rejected
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
+from toolgate.core.tool import Tool
 from toolgate.feature import FeatureContext, load
 from toolgate.features.files import artifacts, undo_api
 from toolgate.features.files.artifacts import Listed
@@ -42,6 +43,7 @@ from toolgate.policy.explain import Explanation
 from toolgate.policy.policy import Policy
 from toolgate.project import trust, vault_api
 from toolgate.project.config import Config, check_persona
+from toolgate.project.gate_reads import GateReads
 from toolgate.secrets.vault import Vault
 from toolgate.storage.port import Filter, Row
 from toolgate.workspace.files import WorkspaceFiles
@@ -61,7 +63,7 @@ class PolicySource(Protocol):
     def current(self) -> Policy: ...
 
 
-class Gate:
+class Gate(GateReads):
     """Made by `toolgate.open`."""
 
     def __init__(
@@ -155,12 +157,30 @@ class Gate:
     def tools(self, persona: str | None = None) -> ToolSpecs:
         """The tools this persona may see: name, description, schemas, effects, and what policy says of them."""
         who = self._persona(persona)
-        seen = []
-        for tool in self.services.registry:
-            decision = self.policy.outlook(who, tool)
-            if decision.verdict != "deny" and tool.listed:
-                seen.append((tool, decision))
+        seen = [(tool, said) for tool, said in self.outlook(who) if said.verdict != "deny" and tool.listed]
         return ToolSpecs.of(seen, partial(self.calls, persona=who))
+
+    def outlook(self, persona: str, *tools: Tool) -> list[tuple[Tool, Decision]]:
+        """What policy says of these tools, or of all of them, before arguments are known."""
+        return [(tool, self.policy.outlook(persona, tool)) for tool in tools or self.services.registry]
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of exactly this name; an alias leads to none."""
+        with suppress(UnknownTool):
+            found = self.services.registry.resolve(name)
+            return found if found.name == name else None
+        return None
+
+    async def check_ready(self) -> None:
+        """Raises where no call can be made: the policy cannot be read, or the ledger."""
+        self._policy.current()
+        await self.services.ledger.look(lambda state, now: None, no_question)
+
+    async def refused(self, what: str, persona: str = "") -> None:
+        """A face refused something before it was a call. The ledger keeps it, floods counted."""
+        await self.pipeline.refusals.keep(
+            persona, lambda: Rejected(persona=persona, code="not_allowed", error=what[:500])
+        )
 
     async def explain(
         self, tool: str, args: Mapping[str, Any] | None = None, persona: str | None = None
@@ -181,17 +201,6 @@ class Gate:
         paused, found = await self.paused(), flow.facts
         changed = found.paths if found.tool.plan is not None and found.effects.writes else None
         return replace(found, paused=paused, changed=changed)
-
-    def tool(self, name: str) -> Tool | None:
-        """The tool of this name or alias, whoever may call it; None where there is none."""
-        try:
-            return self.services.registry.resolve(name)
-        except CallError:
-            return None
-
-    def tool_names(self) -> list[str]:
-        """What there is at this moment, whoever may call it. Loads no tool."""
-        return self.services.registry.names()
 
     def judge(
         self, tool: Tool, args: Mapping[str, Any] | None = None, persona: str | None = None,
@@ -215,10 +224,6 @@ class Gate:
     async def approvals(self) -> list[Question]:
         """Open questions, oldest first."""
         return await self.services.desk.waiting()
-
-    async def question(self, ident: str) -> Question | None:
-        """One question with every byte of it; None where it was used or has expired."""
-        return await self.services.desk.question(ident)
 
     async def answer(
         self, ident: str, answer: Literal["approve", "deny"], *, reason: str = "",
@@ -257,10 +262,6 @@ class Gate:
             self._policy.current()
         if persona:
             check_persona(persona, self.config)
-
-    async def paused(self) -> dict[str, str]:
-        """Who is stopped, and why; the empty name stands for everybody."""
-        return await self.services.ledger.look(lambda state, now: dict(state.paused))
 
     async def undo(
         self, *events: int | str, conversation: str = "", since: str = "", preview: bool = False,
@@ -367,14 +368,6 @@ class Gate:
         work = await ResolveWork.make(ledger, str(call), outcome, by or whoami(), reason, still)
         await ledger.do(work)
         return next(row.seq for row in work.rows if row.kind == "resolved")
-
-    def now(self) -> int:
-        """Microseconds, by the ledger's clock."""
-        return self.services.ledger.clock.now()
-
-    def mac(self, purpose: str, body: bytes, version: int | None = None) -> tuple[int, str]:
-        """See `Keys.mac_for`."""
-        return self.services.ledger.keys.mac_for(purpose, body, version)
 
     async def rotate_key(self, *, by: str = "") -> tuple[int, int]:
         """Seal what follows with a new key: its version, and the event that says so."""

@@ -65,7 +65,7 @@ async def test_nobody_pushes_out_what_another_proposed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.txt").write_text("old\n")
-    monkeypatch.setattr(kept, "MOST", 2)
+    monkeypatch.setattr(kept, "MOST_PROPOSALS", 2)
     async with opened(tmp_path, VIEWS) as gate:
         mine = (await gate.call("exec.python", WRITES, wait=False)).data["proposal"]
         for name in "bcd":

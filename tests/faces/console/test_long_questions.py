@@ -17,7 +17,7 @@ from toolgate.core.effects import Effects
 from toolgate.core.ports import Question
 from toolgate.faces import pieces
 from toolgate.faces.cli import question as terminal
-from toolgate.faces.console.colours import Painter
+from toolgate.faces.console.diff_view import Painter
 from toolgate.faces.console.question import too_large, view
 from toolgate.faces.mcp import question as form
 

@@ -11,7 +11,7 @@ from toolgate import app as composition
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.names import HUMAN
 from toolgate.faces.cli import complete, options, project, speech
-from toolgate.faces.tokens import Tokens, path_for
+from toolgate.kits.web.tokens import Tokens, path_for
 from toolgate.project import config, trust
 
 app = options.family()

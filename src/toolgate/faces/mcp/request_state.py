@@ -53,7 +53,7 @@ def unseal(gate: Gate, state: Any, persona: str, request: str) -> Claim:
         raise NotAllowed("the requestState is not one that this gate made", "make the call again without it")
     if body["persona"] != persona or body["request"] != request:
         raise NotAllowed("the requestState belongs to another call", "make the call again without it")
-    if body["expires"] <= gate.now():
+    if body["expires"] <= gate.now:
         raise NotAllowed("the requestState has expired", "make the call again without it")
     return Claim(body["question"], body["digest"])
 

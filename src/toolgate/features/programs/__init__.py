@@ -33,5 +33,6 @@ FEATURE = Feature(
         ),
     ),
     opens="toolgate.features.programs.wiring:open_traces",
+    routes="toolgate.features.programs.routes:routes",
     docs="docs/tools-exec.md",
 )

@@ -23,7 +23,7 @@ from toolgate.core.names import HUMAN, PERSONA
 from toolgate.storage import durable
 
 BYTES = 32
-LONGEST = 200
+LONGEST_TOKEN = 200
 """No token is longer; what is longer is not compared."""
 
 
@@ -109,7 +109,7 @@ class Tokens:
 
 def _owner(token: str, tokens: Mapping[str, str]) -> str:
     """Every token is compared, so time tells nothing."""
-    if len(token) > LONGEST or not token.isascii():
+    if len(token) > LONGEST_TOKEN or not token.isascii():
         return ""
     given, owner = token.encode(), ""
     for name, known in tokens.items():

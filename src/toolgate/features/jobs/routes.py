@@ -1,4 +1,4 @@
-"""Jobs over HTTP: a persona sees its own; cancelling is the human's."""
+"""HTTP routes of jobs: a persona sees its own; cancelling is the human's."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from toolgate.faces.http.auth import Anyone
-from toolgate.faces.http.guard import Measured
-from toolgate.faces.http.problems import Json
-from toolgate.faces.http.site import Here
+from toolgate.kits.web.answers import Json, Measured
+from toolgate.kits.web.auth import Anyone, Routes, anyone, human
+from toolgate.kits.web.site import Here
 
 router = APIRouter(tags=["jobs"], route_class=Measured)
 human_router = APIRouter(tags=["jobs"], route_class=Measured)
 Word = Annotated[str, Query(max_length=256)]
+
+
+def routes() -> Routes:
+    return [(router, anyone), (human_router, human)]
 
 
 @router.get("/jobs", summary="The newest jobs: what, state, progress")

@@ -1,24 +1,88 @@
-"""Lines of a diff as HTML: syntax colours, and within changed lines the words that differ."""
+"""Markup of text from outside: escaped, with nothing in it that cannot be seen; and of diffs, line by line.
+
+Lines of a diff have syntax colours, and within changed lines the words that differ.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from toolgate.core.display import visible
 from toolgate.core.lookalikes import positions
-from toolgate.faces.console.text import line_of, marked
 from toolgate.faces.diffs import FileDiff, Hunk, Line
 
 _WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
-_LONGEST = 2000
+_LONGEST_LINE = 2000
 Span = tuple[int, int, str]
 """Start, end, class."""
 Colours = Mapping[tuple[str, int], Sequence[Span]]
 """By side (`old`, `new`) and line number."""
+
+
+def marked(text: str, *, keep_lines: bool = False, alike: Collection[int] | None = None) -> Markup:
+    """Escaped; what is invisible stands out as `⟨U+XXXX⟩`, told apart from the same letters in the text itself. What may
+    be taken for another character is followed by the same; `alike` says where such stand, if that is known."""
+    if text.isascii() and text.isprintable():
+        return escape(text)
+    alike = positions(text) if alike is None else alike
+    parts: list[str] = []
+    plain: list[str] = []
+    for at, char in enumerate(text):
+        drawn = visible(char, keep_lines=keep_lines)
+        if drawn == char:
+            plain.append(char)
+            if at not in alike:
+                continue
+            drawn = f"⟨U+{ord(char):04X}⟩"
+        parts.append(str(escape("".join(plain))))
+        parts.append(f'<span class="inv" title="{escape(name_of(char))}">{escape(drawn)}</span>')
+        plain.clear()
+    return Markup("".join(parts) + str(escape("".join(plain))))  # noqa: S704 - every part was escaped above
+
+
+def line_of(text: str, alike: Collection[int] | None = None) -> Markup:
+    """One line of a file: tabs stay, a carriage return at its end is a sign of its own."""
+    if text.endswith("\r"):
+        return marked(text[:-1], keep_lines=True, alike=alike) + Markup(
+            '<span class="inv" title="carriage return">CR</span>'
+        )
+    return marked(text, keep_lines=True, alike=alike)
+
+
+def ticked(text: str) -> Markup:
+    """A description, with what it has in backticks as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return marked(text)
+    dressed = (
+        Markup("<code>{}</code>").format(marked(part)) if at % 2 else marked(part)
+        for at, part in enumerate(parts)
+    )
+    return Markup("").join(dressed)
+
+
+def name_of(char: str) -> str:
+    return f"U+{ord(char):04X} {unicodedata.name(char, 'control character')}"
+
+
+def finalize(value: Any) -> Any:
+    """What every expression in a template passes through: only markup of our own stays as it is."""
+    if isinstance(value, Markup):
+        return value
+    return "" if value is None else visible(str(value))
+
+
+def plural(count: int, word: str) -> str:
+    if count == 1:
+        return f"1 {word}"
+    return f"{count:,} {word[:-1]}ies" if word.endswith("ry") else f"{count:,} {word}s"
 
 
 @dataclass
@@ -75,7 +139,7 @@ def _groups(hunk: Hunk) -> list[list[Line]]:
 
 def differing(old: str, new: str) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
     """The part of each line that the other has not, if most of them is the same."""
-    if max(len(old), len(new)) > _LONGEST:
+    if max(len(old), len(new)) > _LONGEST_LINE:
         return None, None
     left, right = _WORD.findall(old), _WORD.findall(new)
     shorter = min(len(left), len(right))

@@ -1,4 +1,4 @@
-"""Who is asking: a token in the Authorization header, or a session of the console.
+"""Authentication of a request: a token in the Authorization header, or a session of the console.
 
 Two questions a route can ask: `anyone` (with a token) and `human`. A persona's token is refused where only the human
 decides, and the ledger keeps that it was tried. A session's cookie is believed for reading; what changes something
@@ -8,20 +8,20 @@ also needs the session's CSRF token.
 from __future__ import annotations
 
 import hmac
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import parse_qs
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.types import Scope
 
 from toolgate.core.errors import CallError, NotAllowed, TooLarge, ToolgateError
 from toolgate.core.names import HUMAN
-from toolgate.faces.http.problems import Unauthenticated
-from toolgate.faces.http.sessions import COOKIE, Session, digest
-from toolgate.faces.http.site import Site, site_of
+from toolgate.kits.web.answers import SAFE, Unauthenticated
+from toolgate.kits.web.sessions import COOKIE, ConsoleSession, digest
+from toolgate.kits.web.site import Site, site_of
 
-SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_FORM = 256 << 10
 CSRF_HEADER = "X-CSRF-Token"
 CSRF_FIELD = "csrf"
@@ -32,7 +32,7 @@ _HOW = "send `Authorization: Bearer TOKEN`; `toolgate token` prints the human's,
 class Identity:
     name: str
     """`human`, or the persona's name."""
-    session: Session | None = None
+    session: ConsoleSession | None = None
     token: str = ""
     """The hash of the token that was shown; a long connection ends when it is replaced."""
 
@@ -80,6 +80,11 @@ async def human(request: Request, who: Anyone) -> Identity:
             "only the human's token decides here; a persona's makes calls",
         )
     return who
+
+
+Human = Annotated[Identity, Depends(human)]
+Routes = Sequence[tuple[APIRouter, Callable[..., Awaitable[Identity]]]]
+"""Routers, each with who may use it: `anyone` or `human`."""
 
 
 async def by_token(site: Site, request: Request, token: str) -> Identity:
@@ -133,7 +138,7 @@ def _personas(site: Site) -> frozenset[str]:
         return frozenset(site.gate.config.personas)
 
 
-async def csrf(request: Request, session: Session) -> None:
+async def csrf(request: Request, session: ConsoleSession) -> None:
     """A page of somebody else can make a browser send the cookie, but cannot know this word."""
     said = request.headers.get(CSRF_HEADER, "") or (await form(request)).get(CSRF_FIELD, "")
     if not hmac.compare_digest(said.encode(), session.csrf.encode()):
@@ -161,6 +166,3 @@ async def form(request: Request) -> dict[str, str]:
 def _bearer(given: list[str]) -> str:
     scheme, _, token = given[0].strip().partition(" ")
     return token.strip() if len(given) == 1 and scheme.lower() == "bearer" else ""
-
-
-Human = Annotated[Identity, Depends(human)]
