@@ -40,6 +40,7 @@ from toolgate.ledger.rotate import rotate
 from toolgate.ledger.state import Grant
 from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.policy.explain import Explanation
+from toolgate.policy.facts import FactsFor, facts_from
 from toolgate.policy.policy import Policy
 from toolgate.project import trust, vault_api
 from toolgate.project.config import Config, check_persona
@@ -164,13 +165,6 @@ class Gate(GateReads):
         """What policy says of these tools, or of all of them, before arguments are known."""
         return [(tool, self.policy.outlook(persona, tool)) for tool in tools or self.services.registry]
 
-    def tool(self, name: str) -> Tool | None:
-        """The tool of exactly this name; an alias leads to none."""
-        with suppress(UnknownTool):
-            found = self.services.registry.resolve(name)
-            return found if found.name == name else None
-        return None
-
     async def check_ready(self) -> None:
         """Raises where no call can be made: the policy cannot be read, or the ledger."""
         self._policy.current()
@@ -181,6 +175,21 @@ class Gate(GateReads):
         await self.pipeline.refusals.keep(
             persona, lambda: Rejected(persona=persona, code="not_allowed", error=what[:500])
         )
+
+    async def find_tool(self, name: str, *, ask_servers: bool = False) -> Tool | None:
+        """The tool that a name or alias leads to; with `ask_servers` also one of a server that was not asked yet."""
+        registry = self.services.registry
+        with suppress(CallError):
+            try:
+                return registry.resolve(name)
+            except UnknownTool:
+                if ask_servers and registry.late is not None and await registry.late(name):
+                    return registry.resolve(name)
+        return None
+
+    def facts_alone(self) -> FactsFor:
+        """Makes the facts of a call from its name and arguments alone, for examples and replays."""
+        return facts_from(self.services.registry)
 
     async def explain(
         self, tool: str, args: Mapping[str, Any] | None = None, persona: str | None = None
@@ -220,6 +229,10 @@ class Gate(GateReads):
         return persona or self._policy.config.default_persona or "nobody"
 
     # --- consent ------------------------------------------------------------------------------------------
+
+    async def open_questions(self) -> list[str]:
+        """The ids of the open questions, oldest first."""
+        return await self.services.desk.open_ids()
 
     async def approvals(self) -> list[Question]:
         """Open questions, oldest first."""
@@ -289,6 +302,10 @@ class Gate(GateReads):
 
     async def remove_secret(self, name: str, *, by: str = "", channel: str = "library") -> None:
         await vault_api.remove(self, name, by or whoami(), channel)
+
+    def redact(self, value: Any) -> Any:
+        """The value without the vault's secrets, in whatever form."""
+        return self.services.redactor.redact(value)
 
     # --- other servers ------------------------------------------------------------------------------------
 
@@ -375,6 +392,19 @@ class Gate(GateReads):
         if ledger.keys.source == "memory":
             raise Unavailable("this ledger's key is kept in memory only", "there is nothing to rotate")
         return await rotate(ledger, Path(ledger.keys.source), by or whoami())
+
+    async def running(self) -> tuple[set[str], list[Row]]:
+        """The calls that run, and the starts of those that have run for longer than they may."""
+        return await self.services.ledger.look(
+            lambda state, now: (
+                set(state.live),
+                [item.row for item in state.live.values() if not still_runs(self.services, item, now)],
+            )
+        )
+
+    async def unknown_calls(self) -> list[str]:
+        """The calls whose outcome nobody knows, oldest first."""
+        return await self.services.ledger.look(lambda state, now: list(state.doubts))
 
     async def ledger_state(self) -> dict[str, Any]:
         ledger = self.services.ledger

@@ -17,7 +17,7 @@ from toolgate.core.clock import SECOND, iso
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotAllowed, Pending
 from toolgate.gate.authorize import refused
-from toolgate.gate.flow import Flow, Services, Stage, aside
+from toolgate.gate.flow import Flow, Services, Stage, maybe_in_thread
 from toolgate.gate.plan import holder, plan
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import stored_result
@@ -69,7 +69,7 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     await _heed_refusal(services, flow)
     args, preview, shown, named = await _described(services, flow)
     if (change := call.change) is not None and services.files is not None:
-        unread = await aside(change, lambda: diff.unread(change))
+        unread = await maybe_in_thread(change, lambda: diff.unread(change))
         await services.files.lay_out(unread, holder(flow))
     flow.question = await desk.ask(
         AskWork(

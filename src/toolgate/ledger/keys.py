@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import secrets
+import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -85,11 +85,11 @@ class Keys:
         return self.private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
 
     def rotated(self) -> Keys:
-        return replace(self, versions={**self.versions, self.current + 1: secrets.token_bytes(32)})
+        return replace(self, versions={**self.versions, self.current + 1: os.urandom(32)})
 
     @classmethod
     def new(cls, source: str = "memory") -> Keys:
-        return cls({1: secrets.token_bytes(32)}, secrets.token_bytes(32), source)
+        return cls({1: os.urandom(32)}, os.urandom(32), source)
 
 
 def load(path: Path) -> Keys:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from toolgate.consent.desk import Page
+from toolgate.consent.desk import QuestionPage
 from toolgate.core.errors import CallError, ToolgateError
 from toolgate.core.ports import Question
 from toolgate.core.tool import Tool
@@ -27,7 +27,7 @@ class GateReads:
 
     # --- tools --------------------------------------------------------------------------------------------
 
-    def find_tool(self, name: str) -> Tool | None:
+    def tool(self, name: str) -> Tool | None:
         """The tool of this name or alias, whoever may call it; None where there is none."""
         with suppress(CallError):
             return self.services.registry.resolve(name)
@@ -39,7 +39,9 @@ class GateReads:
 
     # --- consent ------------------------------------------------------------------------------------------
 
-    async def questions(self, limit: int, after: int = 0, *, persona: str = "", whole: bool = False) -> Page:
+    async def questions(
+        self, limit: int, after: int = 0, *, persona: str = "", whole: bool = False
+    ) -> QuestionPage:
         """A page of open questions that were asked after the event `after`; of long ones the beginning, unless `whole`."""
         return await self.services.desk.page(limit, after, persona=persona, whole=whole)
 

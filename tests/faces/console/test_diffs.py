@@ -17,8 +17,8 @@ from toolgate.faces.console.call_timeline import said
 from toolgate.faces.console.diff_view import remarks
 from toolgate.faces.console.markup import blocks, differing, draw
 from toolgate.faces.console.question import deed
-from toolgate.faces.diffs import FileDiff, parse
-from toolgate.faces.words import change_in_words
+from toolgate.kits.diffs import FileDiff, parse
+from toolgate.kits.words import change_in_words
 
 
 def change(path: str, before: str | None, after: str | None, **modes: int) -> FileChange:

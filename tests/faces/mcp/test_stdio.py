@@ -206,7 +206,7 @@ def test_whatever_comes_first_has_one_answer(project: Path, first: Any, ident: A
         (("--persona", "nobody"), "no persona 'nobody'"),
         (("--profile", "huge"), "no profile 'huge'"),
         (("/no/such/place",), "no directory"),
-        (("--nonsense",), "No such option"),
+        (("--nonsense",), "there is no option"),
     ],
 )
 def test_a_wrong_start_says_what_to_do_on_stderr_and_nothing_on_stdout(

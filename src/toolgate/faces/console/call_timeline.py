@@ -12,12 +12,12 @@ from toolgate.core.apart import apart
 from toolgate.core.clock import iso
 from toolgate.core.errors import NotFound
 from toolgate.facade import Gate
-from toolgate.faces import diffs, pieces
 from toolgate.faces.console.calls import OUTCOMES, body_of, calls
 from toolgate.faces.console.diff_view import MARKUP, ROOM, FileView, Painter, drawn, first
 from toolgate.faces.console.markup import draw
 from toolgate.faces.console.question import AT_ONCE, MOST_CHARS, MOST_LINES
-from toolgate.faces.words import by_whom, cut_in_words
+from toolgate.kits import diffs, pieces
+from toolgate.kits.words import by_whom, cut_in_words
 from toolgate.storage.port import Filter, Row
 
 FACT = 4000

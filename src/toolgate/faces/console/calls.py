@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgate.facade import Gate
-from toolgate.faces import diffs
-from toolgate.faces.words import by_whom
+from toolgate.kits import diffs
+from toolgate.kits.words import by_whom
 from toolgate.storage.port import Row
 
 # kind of the last row → (word, meaning); the four meanings have a shape, a colour and this word

@@ -21,13 +21,13 @@ from toolgate.core.errors import CallError, Code, InvalidArgs, ToolgateError
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Question
 from toolgate.facade import Gate
-from toolgate.faces import diffs
 from toolgate.faces.console.diff_view import Painter, drawn
 from toolgate.faces.console.markup import draw
 from toolgate.faces.console.question import deed
 from toolgate.faces.console.reading import ReadingProgress
 from toolgate.faces.console.templates import environment, theme
 from toolgate.feature import Feature, Page
+from toolgate.kits import diffs
 from toolgate.kits.web.answers import STATUS
 from toolgate.kits.web.auth import Identity, shown_by
 from toolgate.kits.web.pages import Diff, is_part

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from toolgate.core.display import visible
-from toolgate.faces import diffs
 from toolgate.faces.console.markup import Block, Colours, Span, blocks, name_of, plural, texts
-from toolgate.faces.diffs import FileDiff, Line
+from toolgate.kits import diffs
+from toolgate.kits.diffs import FileDiff, Line
 from toolgate.workspace.outline.outline import Outliner
 
 ROOM = 100_000

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from toolgate.core.display import visible
 from toolgate.core.lookalikes import positions
-from toolgate.faces.diffs import FileDiff, Hunk, Line
+from toolgate.kits.diffs import FileDiff, Hunk, Line
 
 _WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
 _LONGEST_LINE = 2000

@@ -10,13 +10,13 @@ from starlette.responses import Response
 from toolgate.core.apart import apart
 from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable
 from toolgate.core.ports import Question
-from toolgate.faces import pieces
 from toolgate.faces.console import granting
 from toolgate.faces.console.call_timeline import life
 from toolgate.faces.console.calls import calls
 from toolgate.faces.console.console import Console
 from toolgate.faces.console.question import MOST_CHARS, MOST_LINES, too_large, view
 from toolgate.faces.console.reading import leaf
+from toolgate.kits import pieces
 from toolgate.kits.web.auth import Human, Identity
 from toolgate.kits.web.pages import is_part
 from toolgate.storage.port import Filter

@@ -16,8 +16,8 @@ from toolgate.core.tool import Tool
 from toolgate.facade import Gate
 from toolgate.faces.console.console import Console
 from toolgate.faces.console.question import touches
-from toolgate.faces.words import grant_in_words
 from toolgate.kits.web.auth import Human, form
+from toolgate.kits.words import grant_in_words
 from toolgate.policy.explain import Explanation
 
 Word = Annotated[str, Query(max_length=4000)]

@@ -17,7 +17,6 @@ from toolgate.core.apart import apart
 from toolgate.core.display import visible
 from toolgate.core.effects import READS, WRITES, Effects, verb
 from toolgate.core.ports import Question
-from toolgate.faces import diffs, pieces
 from toolgate.faces.console.diff_view import (
     COLOURING_S,
     LONG,
@@ -30,8 +29,9 @@ from toolgate.faces.console.diff_view import (
     weight,
 )
 from toolgate.faces.console.markup import Span, draw, plural
-from toolgate.faces.diffs import FileDiff
-from toolgate.faces.words import lookalikes
+from toolgate.kits import diffs, pieces
+from toolgate.kits.diffs import FileDiff
+from toolgate.kits.words import lookalikes
 
 AT_ONCE = 600
 """Lines shown before "show all"; whoever has not seen all cannot approve."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from toolgate.core.ports import Question
-from toolgate.faces import pieces
 from toolgate.faces.console.markup import draw
+from toolgate.kits import pieces
 
 LEAF_PIECES = 2000
 LEAF_ROOM = 200_000

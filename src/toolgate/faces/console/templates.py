@@ -20,7 +20,7 @@ from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import Code
 from toolgate.faces.console import assets
 from toolgate.faces.console.markup import finalize, marked, plural, ticked
-from toolgate.faces.words import span
+from toolgate.kits.words import span
 
 THEME = "toolgate_theme"
 _TITLES = {404: "There is no such page", 405: "That is no page to open"}

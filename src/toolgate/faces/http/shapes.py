@@ -9,9 +9,9 @@ from typing import Any
 from toolgate.core.clock import iso
 from toolgate.core.ports import Question
 from toolgate.facade import Gate
-from toolgate.faces import pieces
-from toolgate.faces.words import grant_in_words
 from toolgate.gate.shape import cut
+from toolgate.kits import pieces
+from toolgate.kits.words import grant_in_words
 from toolgate.ledger.chain import row_text
 from toolgate.ledger.state import Grant
 from toolgate.storage.port import Row

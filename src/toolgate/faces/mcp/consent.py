@@ -111,7 +111,7 @@ class Consent:
         return await self._call(exchange, tool, args, None, caller, wait=True)
 
     def _leads_on(self, tool: str) -> bool:
-        found = self._gate.find_tool(tool)
+        found = self._gate.tool(tool)
         return found is not None and found.follow is not None
 
     async def _call(

@@ -45,9 +45,7 @@ class ToolListing:
         """The cursor holds the last name seen, so a page stays right when tools come and go."""
         after = _decode(cursor) if cursor is not None else ""
         names = [name for name in self.names(persona) if name > after]
-        tools = [
-            self._tool(tool) for name in names[:PAGE] if (tool := self._gate.find_tool(name)) is not None
-        ]
+        tools = [self._tool(tool) for name in names[:PAGE] if (tool := self._gate.tool(name)) is not None]
         return tools, (_encode(names[PAGE - 1]) if len(names) > PAGE else None)
 
     def names(self, persona: str) -> list[str]:
@@ -57,7 +55,7 @@ class ToolListing:
             name
             for name in gate.tool_names()
             if _in_profile(name, profile)
-            and (tool := gate.find_tool(name)) is not None
+            and (tool := gate.tool(name)) is not None
             and tool.listed
             and gate.judge(tool, persona=persona).verdict is not Verdict.DENY
         ]

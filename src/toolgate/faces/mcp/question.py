@@ -9,9 +9,9 @@ from toolgate.core.clock import iso
 from toolgate.core.display import visible
 from toolgate.core.lookalikes import decidable
 from toolgate.core.ports import Question
-from toolgate.faces import pieces
 from toolgate.faces.mcp.jsonrpc import Message
-from toolgate.faces.words import finding_in_words, lookalikes, secrets_in_words
+from toolgate.kits import pieces
+from toolgate.kits.words import finding_in_words, lookalikes, secrets_in_words
 
 LONGEST_TEXT = 20_000
 """Characters. What cannot be shown whole is not asked here: nobody approves what they have not seen."""

@@ -222,7 +222,7 @@ def _running(gate: Gate) -> list[str]:
 
 
 def _allowed(gate: Gate, persona: str, name: str) -> bool:
-    tool = gate.find_tool(name)
+    tool = gate.tool(name)
     if tool is None or tool.origin != "imported":
         return False
     return gate.judge(tool, persona=persona).verdict is Verdict.ALLOW
@@ -230,7 +230,7 @@ def _allowed(gate: Gate, persona: str, name: str) -> bool:
 
 def is_theirs(gate: Gate, name: str) -> bool:
     """Whether a tool of this name is a server's."""
-    found = gate.find_tool(name)
+    found = gate.tool(name)
     return found is not None and found.origin == "imported"
 
 

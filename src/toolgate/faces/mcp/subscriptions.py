@@ -142,7 +142,7 @@ class _Subscriber:
     async def _still(self) -> bool:
         """Policy may have changed since, or somebody been paused."""
         gate, (name, args) = self._gate, self._reading
-        tool = gate.find_tool(name)
+        tool = gate.tool(name)
         try:
             paused = await gate.paused()
             return (

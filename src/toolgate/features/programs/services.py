@@ -77,9 +77,9 @@ class ProgramServices:
         said = given.model_fields_set
         wall = min(seconds, given.wall_s) if "wall_s" in said else seconds
         cpu = given.cpu_s if "cpu_s" in said else round(wall) + 1
-        from toolgate.sandbox.program import LIMITS
+        from toolgate.sandbox.program import SHELL_LIMITS
 
-        usual = given.limits(LIMITS.processes if language == "shell" else 1)
+        usual = given.limits(SHELL_LIMITS.processes if language == "shell" else 1)
         return replace(usual, wall_s=wall, cpu_s=cpu)
 
     def packages(self, names: Sequence[str]) -> tuple[Path, ...]:
