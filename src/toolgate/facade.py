@@ -173,10 +173,6 @@ class Gate(GateReads):
             persona, lambda: Rejected(persona=persona, code="not_allowed", error=what[:500])
         )
 
-    def tool_names(self) -> list[str]:
-        """Of all tools, whoever may use them. Loads none."""
-        return self.services.registry.names()
-
     async def find_tool(self, name: str, *, ask_servers: bool = False) -> Tool | None:
         """The tool that a name or alias leads to; with `ask_servers` also one of a server that was not asked yet."""
         registry = self.services.registry
@@ -211,13 +207,6 @@ class Gate(GateReads):
         paused, found = await self.paused(), flow.facts
         changed = found.paths if found.tool.plan is not None and found.effects.writes else None
         return replace(found, paused=paused, changed=changed)
-
-    def tool(self, name: str) -> Tool | None:
-        """The tool of this name or alias, whoever may call it; None where there is none."""
-        try:
-            return self.services.registry.resolve(name)
-        except CallError:
-            return None
 
     def judge(
         self, tool: Tool, args: Mapping[str, Any] | None = None, persona: str | None = None,
@@ -371,10 +360,6 @@ class Gate(GateReads):
         work = await ResolveWork.make(ledger, str(call), outcome, by or whoami(), reason, still)
         await ledger.do(work)
         return next(row.seq for row in work.rows if row.kind == "resolved")
-
-    def mac(self, purpose: str, body: bytes, version: int | None = None) -> tuple[int, str]:
-        """See `Keys.mac_for`."""
-        return self.services.ledger.keys.mac_for(purpose, body, version)
 
     async def rotate_key(self, *, by: str = "") -> tuple[int, int]:
         """Seal what follows with a new key: its version, and the event that says so."""

@@ -11,8 +11,9 @@ from dataclasses import asdict
 from typing import Any
 
 from toolgate.consent.desk import QuestionPage
-from toolgate.core.errors import ToolgateError
+from toolgate.core.errors import CallError, ToolgateError
 from toolgate.core.ports import Question
+from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
 from toolgate.gate.overdue import still_runs
 from toolgate.gate.redact import shown_diff
@@ -30,6 +31,18 @@ from toolgate.workspace.files import WorkspaceFiles
 
 class GateReads:
     services: Services
+
+    # --- tools --------------------------------------------------------------------------------------------
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of this name or alias, whoever may call it; None where there is none."""
+        with suppress(CallError):
+            return self.services.registry.resolve(name)
+        return None
+
+    def tool_names(self) -> list[str]:
+        """What there is at this moment, whoever may call it. Loads no tool."""
+        return self.services.registry.names()
 
     # --- consent ------------------------------------------------------------------------------------------
 
@@ -61,6 +74,10 @@ class GateReads:
     def now(self) -> int:
         """By the ledger's clock, in microseconds."""
         return self.services.ledger.clock.now()
+
+    def mac(self, purpose: str, body: bytes, version: int | None = None) -> tuple[int, str]:
+        """See `Keys.mac_for`."""
+        return self.services.ledger.keys.mac_for(purpose, body, version)
 
     async def head(self) -> int:
         """The number of the newest event."""
