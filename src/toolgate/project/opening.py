@@ -97,12 +97,12 @@ def prepare(
     if config is None:
         source = root / FILE
         trusted = trust.is_trusted(root, state_dir)
-        if source.exists():
-            loaded, digest = configuration.load_with_hash(source, root)
-            if trusted:
-                checked.remember(root, state_dir, loaded, digest)
-        else:
+        if not source.exists():
             loaded = Config.from_dict({"version": 1})
+        elif trusted:
+            loaded = configuration.load_known(root, state_dir)
+        else:
+            loaded = configuration.load(root)
     else:
         trusted = True  # the program that opens the gate vouches for what it hands in
         if isinstance(config, str | Path):
