@@ -107,15 +107,15 @@ class Desk:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    async def wait(self, ident: str) -> None:
-        """Until approved; refusal and expiry raise. Channels are asked meanwhile; the first answer wins."""
+    async def wait(self, ident: str, own: Channel | None = None) -> None:
+        """Until approved; refusal and expiry raise. Channels, and the caller's own, are asked meanwhile; the first
+        answer wins."""
         import asyncio
 
         news = self._listen()
         question = await self.question(ident)
-        asking = [
-            asyncio.create_task(self._ask_in(channel, question)) for channel in self.channels if question
-        ]
+        channels = self.channels if own is None else [*self.channels, own]
+        asking = [asyncio.create_task(self._ask_in(channel, question)) for channel in channels if question]
         try:
             while True:
                 news.clear()

@@ -81,7 +81,7 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     flow.asked_again = ""
     if not flow.wait:
         raise await _pending(services, flow)
-    await desk.wait(flow.question)
+    await desk.wait(flow.question, flow.caller.channel if flow.caller is not None else None)
     # things may have moved on while the human was reading
     return plan if tool.plan is not None or tool.preview is not None else None
 

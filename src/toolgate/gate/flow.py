@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from toolgate.ledger.owners import Owners
     from toolgate.storage.port import Row
 
+if TYPE_CHECKING:
+    from toolgate.core.caller import Caller
+
 log = logging.getLogger("toolgate.gate")
 T = TypeVar("T")
 
@@ -146,6 +149,8 @@ class Flow:
     """The arguments as they are recorded, where the scan saw secrets."""
     recorded_preview: str | None = None
     """The preview as it is recorded, where that is not how it is shown."""
+    caller: Caller | None = None
+    """Whoever can be asked back, if anybody."""
     asked_again: str = ""
     question: str = ""
     claimed: str = ""
@@ -202,6 +207,8 @@ class Flow:
         more: dict[str, Any] = {"progress": self.progress} if self.progress is not None else {}
         if self.part is not None:
             more["part"] = self.part
+        if self.caller is not None:
+            more["caller"] = self.caller
         trail = self.trail
         return Context(
             self.call_id, self.persona, self.tool.name, trail.conversation, trail.reason, hidden=self.hidden, **more

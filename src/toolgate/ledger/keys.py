@@ -56,6 +56,13 @@ class Keys:
         """A key of its own for something else than rows; the same after a rotation."""
         return hmac.digest(self.signing, purpose.encode(), "sha256")
 
+    def mac_for(self, purpose: str, body: bytes, version: int | None = None) -> tuple[int, str]:
+        """A version of the key, by default the newest, and the HMAC of `body` by a key derived from it for one purpose,
+        so that neither can be used for the other's; an empty text, which matches nothing, for an unknown version."""
+        version = self.current if version is None else version
+        derived = bytes.fromhex(self.mac(version, purpose))
+        return version, hmac.new(derived, body, "sha256").hexdigest() if derived else ""
+
     def __contains__(self, version: int) -> bool:
         return version in self.versions
 

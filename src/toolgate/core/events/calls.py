@@ -203,7 +203,8 @@ class Requested(Event):
 
 @event
 class Elicited(Event):
-    """A server asked the human something during a call: what, and whether it was told. Never what it was told."""
+    """A server asked the human something, or wanted a model outside any call: what, and whether it was told. Never
+    what it was told."""
 
     kind: ClassVar[str] = "elicited"
     server: str
