@@ -291,7 +291,7 @@ async def keys_of(setup: Setup, backend: Backend) -> Keys:
 
 async def make_key(setup: Setup) -> None:
     """With a new project, before it is opened for the first time."""
-    await keys_of(setup, backend_of(setup))
+    await keys_of(setup, await _ledger_backend(setup))
 
 
 def keys_again(setup: Setup, backend: Backend) -> Keys:
