@@ -373,12 +373,13 @@ class Gate:
             lambda state, now: (
                 set(state.live),
                 [item.row for item in state.live.values() if not still_runs(self.services, item, now)],
-            )
+            ),
+            no_question,
         )
 
     async def unknown_calls(self) -> list[str]:
         """The calls whose outcome nobody knows, oldest first."""
-        return await self.services.ledger.look(lambda state, now: list(state.doubts))
+        return await self.services.ledger.look(lambda state, now: list(state.doubts), no_question)
 
     async def ledger_state(self) -> dict[str, Any]:
         ledger = self.services.ledger

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import toolgate
-from toolgate.consent.desk import Desk
 from toolgate.core.errors import NotAllowed, SetupError, ToolgateError
-from toolgate.core.ports import Channel
 from toolgate.kits.terminal import complete, speech
 from toolgate.project import config, opening
-from toolgate.project.record import Record
 
 if TYPE_CHECKING:
+    from toolgate.consent.desk import Desk
+    from toolgate.core.ports import Channel
     from toolgate.facade import Gate
     from toolgate.project.opening import Setup
+    from toolgate.project.record import Record
 
 INTERRUPTED = 130
 FEW_TOOLS = "this project is not trusted, so most tools are not there: `toolgate trust`"
