@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
 from toolgate.core.context import NO_TRAIL, Trail
+from toolgate.core.decision import Decision
 from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable, UnknownTool
-from toolgate.core.event import Noted
+from toolgate.core.event import Noted, Rejected
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
@@ -43,11 +44,14 @@ from toolgate.policy.facts import FactsFor, facts_from
 from toolgate.policy.policy import Policy
 from toolgate.project import trust, vault_api
 from toolgate.project.config import Config, check_persona
+from toolgate.project.gate_reads import GateReads
 from toolgate.secrets.vault import Vault
 from toolgate.storage.port import Filter, Row
 from toolgate.workspace.files import WorkspaceFiles
 
 if TYPE_CHECKING:
+    from toolgate.core.caller import Caller
+    from toolgate.core.tool import Tool
     from toolgate.features.jobs.jobs import Jobs
     from toolgate.features.servers.servers import Servers
     from toolgate.ledger.archive import Segment
@@ -60,7 +64,7 @@ class PolicySource(Protocol):
     def current(self) -> Policy: ...
 
 
-class Gate:
+class Gate(GateReads):
     """Made by `toolgate.open`."""
 
     def __init__(
@@ -113,9 +117,11 @@ class Gate:
         key: str | None = None, reason: str = "", conversation: str = "", transaction: str = "",
         action: str = "", plan: str = "", step: str = "", wait: bool = True,
         progress: Callable[[float, str], None] | None = None, part: Callable[[Any], None] | None = None,
+        caller: Caller | None = None,
     ) -> Coroutine[Any, Any, Result]:  # fmt: skip
         """Carry one call through the gate. A call that asks waits for its answer, or with `wait=False` is handed
-        back with the code `pending` and runs when it is repeated after approval."""
+        back with the code `pending` and runs when it is repeated after approval. `caller` is whoever can be asked
+        back meanwhile: by the gate, and by a server behind it."""
         words = conversation or transaction or action or plan or step or reason
         trail = (
             NO_TRAIL
@@ -131,7 +137,7 @@ class Gate:
         )
         return self.pipeline.call(
             tool, args if args is not None else {}, self._persona(persona), key=key, trail=trail, wait=wait,
-            progress=progress, part=part,
+            progress=progress, part=part, caller=caller,
         )  # fmt: skip
 
     def stream(
@@ -152,12 +158,23 @@ class Gate:
     def tools(self, persona: str | None = None) -> ToolSpecs:
         """The tools this persona may see: name, description, schemas, effects, and what policy says of them."""
         who = self._persona(persona)
-        seen = []
-        for tool in self.services.registry:
-            decision = self.policy.outlook(who, tool)
-            if decision.verdict != "deny" and tool.listed:
-                seen.append((tool, decision))
+        seen = [(tool, said) for tool, said in self.outlook(who) if said.verdict != "deny" and tool.listed]
         return ToolSpecs.of(seen, partial(self.calls, persona=who))
+
+    def outlook(self, persona: str, *tools: Tool) -> list[tuple[Tool, Decision]]:
+        """What policy says of these tools, or of all of them, before arguments are known."""
+        return [(tool, self.policy.outlook(persona, tool)) for tool in tools or self.services.registry]
+
+    async def check_ready(self) -> None:
+        """Raises where no call can be made: the policy cannot be read, or the ledger."""
+        self._policy.current()
+        await self.services.ledger.look(lambda state, now: None, no_question)
+
+    async def refused(self, what: str, persona: str = "") -> None:
+        """A face refused something before it was a call. The ledger keeps it, floods counted."""
+        await self.pipeline.refusals.keep(
+            persona, lambda: Rejected(persona=persona, code="not_allowed", error=what[:500])
+        )
 
     def tool_names(self) -> list[str]:
         """Of all tools, whoever may use them. Loads none."""
@@ -194,10 +211,30 @@ class Gate:
         if aside is not None:
             await aside
         assert flow.facts is not None
-        paused = await self.services.ledger.look(lambda state, now: dict(state.paused))
-        found = flow.facts
+        paused, found = await self.paused(), flow.facts
         changed = found.paths if found.tool.plan is not None and found.effects.writes else None
         return replace(found, paused=paused, changed=changed)
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of this name or alias, whoever may call it; None where there is none."""
+        try:
+            return self.services.registry.resolve(name)
+        except CallError:
+            return None
+
+    def judge(
+        self, tool: Tool, args: Mapping[str, Any] | None = None, persona: str | None = None,
+        paused: Mapping[str, str] | None = None,
+    ) -> Decision:  # fmt: skip
+        """What policy says of such a call, as its arguments are given. Runs and records nothing; the gate judges
+        again when the call is made."""
+        return self.policy.decide(
+            Facts(self._persona(persona), tool, args or {}, tool.effects, paused=paused or {})
+        )
+
+    async def refuse(self, tool: str, args: Mapping[str, Any], persona: str, error: CallError) -> Result:
+        """Record an attempt that a face refuses before it is a call. Nothing runs."""
+        return await self.pipeline.refuse(tool, args, persona, error)
 
     def _persona(self, persona: str | None) -> str:
         return persona or self._policy.config.default_persona or "nobody"
@@ -211,6 +248,10 @@ class Gate:
     async def approvals(self) -> list[Question]:
         """Open questions, oldest first."""
         return await self.services.desk.waiting()
+
+    async def question(self, ident: str) -> Question | None:
+        """One question with every byte of it; None where it was used or has expired."""
+        return await self.services.desk.question(ident)
 
     async def answer(
         self, ident: str, answer: Literal["approve", "deny"], *, reason: str = "",
@@ -249,6 +290,10 @@ class Gate:
             self._policy.current()
         if persona:
             check_persona(persona, self.config)
+
+    async def paused(self) -> dict[str, str]:
+        """Who is stopped, and why; the empty name stands for everybody."""
+        return await self.services.ledger.look(lambda state, now: dict(state.paused))
 
     async def undo(
         self, *events: int | str, conversation: str = "", since: str = "", preview: bool = False,
@@ -359,6 +404,10 @@ class Gate:
         work = await ResolveWork.make(ledger, str(call), outcome, by or whoami(), reason, still)
         await ledger.do(work)
         return next(row.seq for row in work.rows if row.kind == "resolved")
+
+    def mac(self, purpose: str, body: bytes, version: int | None = None) -> tuple[int, str]:
+        """See `Keys.mac_for`."""
+        return self.services.ledger.keys.mac_for(purpose, body, version)
 
     async def rotate_key(self, *, by: str = "") -> tuple[int, int]:
         """Seal what follows with a new key: its version, and the event that says so."""

@@ -67,7 +67,7 @@ async def channels(here: House, browser: httpx2.AsyncClient, question: Question)
     return {
         "terminal": Seen(_printed(question), True),
         "console": Seen(_read(page), 'id="approve-button"' in page),
-        "mcp": Seen(asked, len(asked) <= form.LONGEST),
+        "mcp": Seen(asked, len(asked) <= form.LONGEST_TEXT),
         "http": Seen(json.dumps(told, ensure_ascii=False), True),
     }
 

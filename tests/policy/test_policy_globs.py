@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import fewer
 from toolgate.core.errors import ConfigError
 from toolgate.core.paths import MountPath
 from toolgate.policy.globs import Net, path_glob, text_glob, tool_glob
@@ -60,7 +61,7 @@ names = st.text("ab.py", min_size=1, max_size=6).filter(lambda text: text not in
 paths = st.one_of(st.just("."), st.lists(names, min_size=1, max_size=5).map("/".join))
 
 
-@settings(max_examples=400)
+@settings(max_examples=fewer(400, 80))
 @given(globs, paths)
 def test_a_path_glob_matches_what_its_definition_says(glob: str, path: str) -> None:
     assert path_glob(glob).matches(MountPath(f"project:{path}")) is naive(glob, path)
@@ -86,7 +87,7 @@ def test_denying_catches_at_least_what_allowing_matches_in_any_case(glob: str, p
 mounted = st.tuples(st.sampled_from(["", "project:", "garden:", "*:"]), globs).map("".join)
 
 
-@settings(max_examples=400)
+@settings(max_examples=fewer(400, 80))
 @given(st.lists(mounted, min_size=1, max_size=4), st.sampled_from(["project", "garden", "scratch"]), paths)
 def test_globs_together_catch_what_any_of_them_catches(texts: list[str], mount: str, path: str) -> None:
     for spelled in (path, path.upper()):
@@ -94,7 +95,7 @@ def test_globs_together_catch_what_any_of_them_catches(texts: list[str], mount: 
         assert Net(texts).catches(wanted) is any(path_glob(text).catches(wanted) for text in texts)
 
 
-@settings(max_examples=300, deadline=2000)
+@settings(max_examples=fewer(300, 60), deadline=2000)
 @given(st.text(max_size=60), st.text(max_size=300))
 def test_any_text_compiles_or_is_refused_and_matching_it_ends(glob: str, text: str) -> None:
     for compile_one in (text_glob, tool_glob, path_glob):
@@ -176,11 +177,30 @@ def test_tool_globs_match_names_in_both_spellings(glob: str, yes: list[str], no:
 
 
 regexes = st.recursive(
-    st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\d", r"\W", "^", "$", "", "a?"]),
+    st.sampled_from(
+        [
+            "a",
+            "b",
+            ".",
+            "[ab]",
+            "[^a]",
+            r"\d",
+            r"\W",
+            r"\x61",
+            "é",
+            r"[\s\S]",
+            r"[^\W_]",
+            r"[]b-\u00e9-]",
+            r"\Z",
+            "^",
+            "",
+            "a?",
+        ]
+    ),
     lambda inner: st.one_of(
         st.tuples(inner, inner).map("".join),
         st.tuples(inner, inner).map("|".join).map("({})".format),
-        st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,2}", "*?"])).map(
+        st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,2}", "{,2}", "{0}", "*?"])).map(
             lambda two: f"(?:{two[0]}){two[1]}"
         ),
     ),
@@ -188,10 +208,36 @@ regexes = st.recursive(
 )
 
 
-@settings(max_examples=400)
-@given(regexes, st.text("ab1 \n", max_size=8))
-def test_a_linear_pattern_finds_what_python_finds(pattern: str, text: str) -> None:
-    assert Linear(pattern).search(text) is (re.search(pattern, text) is not None)
+@settings(max_examples=fewer(400, 80))
+@given(regexes, st.sampled_from(["", "$"]), st.text("ab1é\u0662\u2028 _\n\ud800", max_size=8))
+def test_a_linear_pattern_finds_what_python_finds(pattern: str, end: str, text: str) -> None:
+    assert Linear(pattern + end).search(text) is (re.search(pattern + end, text) is not None)
+
+
+@settings(max_examples=fewer(200, 40))
+@given(regexes, st.sampled_from(["", "$"]), st.text("ab1 \n", max_size=4), st.text("ab1 \n", max_size=4))
+def test_what_is_found_in_a_text_could_be_found_in_whatever_ends_as_it_does(
+    pattern: str, end: str, start: str, rest: str
+) -> None:
+    found = Linear(pattern + end)
+    assert not found.search(start + rest) or found.search_behind_anything(rest)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        (r"\.internal$", "l", "x"),
+        (r"^a+b{2}$", "abb", "abba"),
+        (r"^(db|web)[0-9]\.corp$", "eb7.corp", "b7.org"),
+        ("evil", "anything", None),
+        (r"(a|b.)*c\Z", ".ac", ".a"),
+    ],
+)
+def test_a_pattern_is_judged_by_the_end_of_a_text_whose_beginning_is_open(
+    pattern: str, yes: str, no: str | None
+) -> None:
+    assert Linear(pattern).search_behind_anything(yes)
+    assert no is None or not Linear(pattern).search_behind_anything(no)
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a*)*b", "(a|a)*b", "a*a*a*a*a*a*b", "(.*)(.*)(.*)(.*)x"])
@@ -207,6 +253,9 @@ def test_patterns_that_would_make_a_backtracking_matcher_hang_do_not(pattern: st
         "(?<!a)b",
         r"\bx",
         "(?i)a",
+        "(?i:a)",
+        "a*+",
+        r"\N{DIGIT ONE}",
         "(",
         "(a{1,900}){900}",
         "(){99999999}",

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pytest
 
 from sandbox.egress.world import API, Asked, answer, local_names, open_way, proxied, server
-from toolgate.sandbox.egress.limits import EgressLimits
+from toolgate.sandbox.egress.usage import EgressLimits
 
 from .words import lines
 
@@ -54,6 +54,7 @@ async def test_nothing_is_left_when_a_program_ends_in_the_middle_of_everything()
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("steps", range(12))
 async def test_nothing_is_left_at_whatever_moment_a_program_ends(steps: int) -> None:
     before = len(os.listdir("/proc/self/fd"))

@@ -13,7 +13,7 @@ import deno
 import httpx2
 import pytest
 
-from toolgate.sandbox.egress.limits import EgressLimits
+from toolgate.sandbox.egress.usage import EgressLimits
 
 from .world import API, Asked, answer, certificates, echo, error, open_way, parsed, proxied, raw, server
 

@@ -21,6 +21,6 @@ def mcp(
     The client starts this itself; `.mcp.json` names the command. Calls that ask are answered in the client, or with
     `toolgate approvals`.
     """
-    code = serving.run(serving.Asked(directory or str(root or ""), persona, profile))
+    code = serving.run(serving.McpArguments(directory or str(root or ""), persona, profile))
     if code:
         raise SystemExit(code)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.names import HUMAN
-from toolgate.faces.tokens import Tokens, path_for
 from toolgate.kits.terminal import complete, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.kits.web.tokens import Tokens, path_for
 from toolgate.project import config, trust
 from toolgate.project.opening import Setup
 

@@ -18,9 +18,9 @@ from toolgate.core.names import HUMAN
 from toolgate.facade import Gate
 from toolgate.faces.cli import sample
 from toolgate.faces.cli.token import of_project
-from toolgate.faces.tokens import Tokens
 from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.kits.web.tokens import Tokens
 from toolgate.project import config
 
 SUMS_EVERY = 60.0
@@ -108,7 +108,7 @@ async def _serve(asked: Asked, guide: Guided | None) -> None:
 
     from toolgate.faces.http.app import create_app
     from toolgate.faces.http.serve import listen, serve
-    from toolgate.faces.http.site import Site
+    from toolgate.faces.http.site import ServerSite
 
     setup = project.trusted(asked.root)
     tokens = of_project(setup)
@@ -117,7 +117,7 @@ async def _serve(asked: Asked, guide: Guided | None) -> None:
     with sock:
         async with project.gate(asked.root) as gate:
             where = _address(asked, sock.getsockname()[1])
-            site = Site(gate, tokens, asked.hosts, f"{where}/" if asked.console else "")
+            site = ServerSite(gate, tokens, asked.hosts, f"{where}/" if asked.console else "")
             application = create_app(gate, tokens, console=asked.console, site=site)
             mcp = any(getattr(route, "path", "") == "/mcp" for route in application.routes)
             guiding: list[asyncio.Task[None]] = [asyncio.create_task(_keep_sums(gate))]

@@ -13,7 +13,7 @@ from toolgate.faces.mcp.jsonrpc import Message
 from toolgate.kits import pieces
 from toolgate.kits.words import finding_in_words, lookalikes, secrets_in_words
 
-LONGEST = 20_000
+LONGEST_TEXT = 20_000
 """Characters. What cannot be shown whole is not asked here: nobody approves what they have not seen."""
 ANSWER = "approval"
 SCHEMA: Message = {
@@ -55,7 +55,7 @@ def text(question: Question) -> str:
 def fits(question: Question) -> bool:
     """Whether a form can show all of it; measured before it is made."""
     lines, chars = pieces.extent_of(question)
-    return lines + chars <= LONGEST and len(text(question)) <= LONGEST
+    return lines + chars <= LONGEST_TEXT and len(text(question)) <= LONGEST_TEXT
 
 
 def _quoted(value: str) -> str:

@@ -10,6 +10,7 @@ FEATURE = Feature(
     sections={"jobs": "toolgate.features.jobs.config:JobsSpec"},
     families=(Family("toolgate.features.jobs.tools:tools", ("jobs.list", "jobs.status")),),
     opens="toolgate.features.jobs.wiring:open_jobs",
+    routes="toolgate.features.jobs.routes:routes",
     background="toolgate.features.jobs.wiring:run",
     commands=(
         Command(

@@ -33,6 +33,7 @@ FEATURE = Feature(
         ),
     ),
     opens="toolgate.features.programs.wiring:open_traces",
+    routes="toolgate.features.programs.routes:routes",
     commands=(
         Command(
             "failures",
