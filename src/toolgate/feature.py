@@ -104,7 +104,7 @@ class Feature(NamedTuple):
     checks: str = ""
     """A tuple of checks for `toolgate doctor`."""
     background: str = ""
-    """A coroutine function of the FeatureContext that `toolgate up` runs beside the server."""
+    """A function of the FeatureContext: a coroutine that `toolgate up` runs beside the server, or None."""
     mount_kinds: tuple[MountKind, ...] = ()
     tables: str = ""
     """Migrations of its own tables: see `storage/tables.py`."""

@@ -25,6 +25,19 @@ DEFAULT_FUNCTION = "toolset"
 MAX_BYTES = 16 << 20
 
 
+def brought(root: Path) -> tuple[Feature, ...]:
+    """The features that a trusted project names in `plugins:`; none of another one."""
+    from toolgate.project.opening import prepare
+    from toolgate.project.own_files import mount_roots
+
+    setup = prepare(root)
+    if not setup.trusted:
+        return ()
+    placing = Placing(mount_roots(setup.root, setup.config.mounts))
+    found = [load(spec, setup.root, placing) for spec in setup.config.plugins]
+    return tuple(one for one in found if isinstance(one, Feature))
+
+
 def load(spec: str, root: Path, placing: Placing) -> Plugin | Feature:
     module_name, _, function = spec.partition(":")
     try:

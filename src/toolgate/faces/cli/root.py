@@ -38,6 +38,7 @@ OWN = (
     Command("doctor", f"{_HERE}.doctor:doctor", "Check everything and say how to fix it.", PROJECT),
     Command("schema", f"{_HERE}.schema:schema", "JSON Schema of toolgate.yaml.", PROJECT),
 )
+_BROUGHT: list[Command] = []
 OPTIONS = (
     ("    --version", "Show the version."),
     ("-v, --verbose", "Say more on stderr."),
@@ -51,7 +52,23 @@ OPTIONS = (
 def commands() -> dict[str, Command]:
     """By name. `diary add` and `diary list` are commands of a group, which has the first word for its name."""
     brought = (each for feature in everything() for each in feature.commands)
-    return {each.name: each for each in (*brought, *OWN)}
+    return {each.name: each for each in (*_BROUGHT, *brought, *OWN)}
+
+
+def _of_the_project() -> list[str]:
+    """Commands that the project around brings. Looked for only where nobody else knows the word: it loads plugins."""
+    from pathlib import Path
+
+    from toolgate.core.errors import ToolgateError
+    from toolgate.kits.terminal.complete import find_root
+    from toolgate.project.plugins import brought
+
+    try:
+        found = [each for feature in brought(find_root(Path.cwd())) for each in feature.commands]
+    except ToolgateError:
+        return []  # what is wrong with the project is said by commands that need it
+    _BROUGHT.extend(found)
+    return [each.name.partition(" ")[0] for each in found]
 
 
 def names() -> list[str]:
@@ -102,7 +119,7 @@ def run(words: list[str]) -> None:
     if not rest:
         overview()
         raise SystemExit(2)
-    if rest[0] not in names():
+    if rest[0] not in names() and rest[0] not in _of_the_project():
         raise _unknown("command", rest[0])
     from toolgate.faces.cli import logging
     from toolgate.kits.terminal import speech

@@ -18,6 +18,7 @@ from toolgate.core.names import HUMAN
 from toolgate.facade import Gate
 from toolgate.faces.cli import sample
 from toolgate.faces.cli.token import of_project
+from toolgate.feature import load
 from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.kits.web.tokens import Tokens
@@ -121,11 +122,10 @@ async def _serve(asked: Asked, guide: Guided | None) -> None:
             application = create_app(gate, tokens, console=asked.console, site=site)
             mcp = any(getattr(route, "path", "") == "/mcp" for route in application.routes)
             guiding: list[asyncio.Task[None]] = [asyncio.create_task(_keep_sums(gate))]
-            if setup.config.jobs.run:
-                from toolgate.features.jobs.place import need_engine
-
-                need_engine()
-                guiding.append(asyncio.create_task(gate.jobs.stand_by()))
+            for context in gate.features.values():
+                work = load(context.feature.background)(context) if context.feature.background else None
+                if work is not None:
+                    guiding.append(asyncio.create_task(work))
 
             def ready() -> None:
                 _tell(_words(where, tokens, persona, asked.console, mcp))

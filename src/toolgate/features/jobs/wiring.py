@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from toolgate.feature import FeatureContext
 from toolgate.features.jobs.gate_port import GatePort
 from toolgate.features.jobs.jobs import Jobs
-from toolgate.features.jobs.place import JobsPlace
+from toolgate.features.jobs.place import JobsPlace, need_engine
 from toolgate.storage.sqlite import SqliteBackend
 
 
@@ -22,7 +25,9 @@ def open_jobs(context: FeatureContext) -> Jobs:
     return jobs
 
 
-async def run(context: FeatureContext) -> None:
-    """Beside the server, where the owner wants it."""
-    if context.config.run:
-        await context.gate.jobs.stand_by()
+def run(context: FeatureContext) -> Coroutine[Any, Any, None] | None:
+    """Beside the server, where the owner wants it. Without the engine the server does not start."""
+    if not context.config.run:
+        return None
+    need_engine()
+    return context.gate.jobs.stand_by()
