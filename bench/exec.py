@@ -10,7 +10,7 @@ import sys
 
 from bench.measure import Line, Step, alternate, median, millis, timed
 from bench.run import Run
-from toolgate.sandbox import interpreter, probe
+from toolgate.sandbox import probe, program
 from toolgate.sandbox.host import Host
 from toolgate.sandbox.job import Job
 
@@ -87,14 +87,14 @@ async def _against_bubblewrap(host: Host, count: int, how: str) -> Line:
         return Line(
             what=what, ours="–", how="bubblewrap is not installed here", peer="bubblewrap: not installed"
         )
-    binds = [part for path in interpreter.readable() for part in ("--ro-bind", path, path)]
+    binds = [part for path in program.readable() for part in ("--ro-bind", path, path)]
     links = [
         part for name in ("bin", "lib", "lib64") if os.path.islink(f"/{name}")
         for part in ("--symlink", os.readlink(f"/{name}"), f"/{name}")
     ]  # fmt: skip
-    program = os.path.realpath(probe.interpreter())
-    command = [bwrap, "--unshare-all", *binds, *links, "--ro-bind", program, program, "--proc", "/proc", "--dev", "/dev",
-               "--", program, "-I", "-S", "-c", "pass"]  # fmt: skip
+    python = os.path.realpath(probe.interpreter())
+    command = [bwrap, "--unshare-all", *binds, *links, "--ro-bind", python, python, "--proc", "/proc", "--dev", "/dev",
+               "--", python, "-I", "-S", "-c", "pass"]  # fmt: skip
 
     async def wrapped() -> None:
         subprocess.run(command, check=True, capture_output=True)

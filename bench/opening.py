@@ -11,10 +11,9 @@ from pathlib import Path
 from bench.measure import Line, quantile
 from bench.run import Run
 from toolgate.core.paths import MountPath
-from toolgate.workspace.confine import best_opener, open_file
+from toolgate.workspace.confine import best_opener, open_by_walking, open_file
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.reading import open_to_read
-from toolgate.workspace.walk import open_by_walking
 
 BAR = 2.0
 PLACES = [f"src/part{number % 5}/inner/file{number}.py" for number in range(40)]

@@ -11,7 +11,7 @@ import pytest
 
 from repositories import Repo, data, history, refused
 from toolgate.facade import Gate
-from toolgate.workspace.git.trees import fits
+from toolgate.workspace.git.index import trees_fit
 
 from .forged import EMPTY, Entry, commit, index, tree
 
@@ -148,15 +148,15 @@ def _remembered(*nodes: tuple[str, int, int]) -> bytes:
 def test_what_an_index_remembers_of_trees_is_believed_only_where_every_number_is_right() -> None:
     names = [b"a", b"d/e/x", b"d/e/y", b"d/z", b"f/x"]
     good = _remembered(("", 5, 2), ("d", 3, 1), ("e", 2, 0), ("f", 1, 0))
-    assert fits(good, names, 20)
-    assert fits(_remembered(("", -1, 1), ("d", -1, 1), ("e", 2, 0)), names, 20)
+    assert trees_fit(good, names, 20)
+    assert trees_fit(_remembered(("", -1, 1), ("d", -1, 1), ("e", 2, 0)), names, 20)
     for bad in (
         _remembered(("", 6, 0)), _remembered(("", 5, 1), ("d", 4, 0)), _remembered(("", 5, 1)), _remembered(("", 5, 0), ("d", 3, 0)),
         _remembered(("", 5, 9_999_999)), _remembered(("", 5, 1), ("", 5, 0)), _remembered(("", 5, 1), ("d/e", 2, 0)), _remembered(("d", 3, 0)),
         _remembered(("", -1, 1), ("none", 0, 0)), good[:-1], good + b"\1", b"", b"\0-2 0\n", b"\0" + b"9" * 50 + b" 0\n",
         b"".join(_remembered(("x" if depth else "", -1, 1)) for depth in range(300)) + _remembered(("x", -1, 0)),
     ):  # fmt: skip
-        assert not fits(bad, names, 20)
+        assert not trees_fit(bad, names, 20)
 
 
 async def test_a_forged_memory_of_trees_is_left_out(repo: Repo) -> None:

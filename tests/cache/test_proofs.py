@@ -16,7 +16,7 @@ from toolgate.facade import Gate
 from toolgate.gate.cache import Cache
 from toolgate.workspace import inotify, watch
 from toolgate.workspace.git import store, view
-from toolgate.workspace.search import small
+from toolgate.workspace.search import local
 
 from .world import World, git
 
@@ -162,7 +162,7 @@ async def test_a_search_that_was_cut_is_not_kept_and_its_tree_is_watched_in_vain
     begun: list[int] = []
     begin = inotify.begin
     monkeypatch.setattr(inotify, "begin", lambda: begun.append(1) or begin())
-    monkeypatch.setattr(small, "QUICK", 60.0)  # one that is given up begins again elsewhere
+    monkeypatch.setattr(local, "QUICK", 60.0)  # one that is given up begins again elsewhere
     for _ in range(5):
         result = await ask(gate, "code.search", pattern="return", max_matches=1)
         assert (result.data["truncated"], result.meta.cached) == (True, False)

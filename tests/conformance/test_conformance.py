@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolgate.faces.tokens import Tokens
+from toolgate.kits.web.tokens import Tokens
 
 from .gateway import as_client
 from .page import ALONE, AS_CLIENT, page

@@ -20,7 +20,7 @@ from toolgate.core.ports import Question
 from toolgate.core.tool import tool
 from toolgate.faces.cli import approvals
 from toolgate.faces.console import granting
-from toolgate.faces.words import grant_in_words
+from toolgate.kits.words import grant_in_words
 
 PROGRAM = {
     "code": "print(1)\n" * 50, "stdin": "", "timeout": 30.0, "timeout_ms": None, "network": ["api.example.com", "*.a.test"],

@@ -16,7 +16,7 @@ import pytest
 import toolgate
 from contracts.databases import Sqlite
 from toolgate.storage.port import Filter
-from toolgate.workspace import directories, images, write
+from toolgate.workspace import images, write
 from toolgate.workspace.images import Images
 
 from .full_disk import CONFIG
@@ -73,7 +73,7 @@ def no_space(*args: Any, **more: Any) -> Any:
 PLACES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "images": lambda patch: patch.setattr(Images, "_put", no_space),
     "sync of images": lambda patch: patch.setattr(images, "_sync", no_space),
-    "directory": lambda patch: patch.setattr(directories, "_make", no_space),
+    "directory": lambda patch: patch.setattr(write, "_make", no_space),
     "file beside its goal": lambda patch: patch.setattr(write, "prepare", no_space),
     "rename": lambda patch: patch.setattr(write, "put_in_place", no_space),
 }

@@ -177,11 +177,30 @@ def test_tool_globs_match_names_in_both_spellings(glob: str, yes: list[str], no:
 
 
 regexes = st.recursive(
-    st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\d", r"\W", "^", "$", "", "a?"]),
+    st.sampled_from(
+        [
+            "a",
+            "b",
+            ".",
+            "[ab]",
+            "[^a]",
+            r"\d",
+            r"\W",
+            r"\x61",
+            "é",
+            r"[\s\S]",
+            r"[^\W_]",
+            r"[]b-\u00e9-]",
+            r"\Z",
+            "^",
+            "",
+            "a?",
+        ]
+    ),
     lambda inner: st.one_of(
         st.tuples(inner, inner).map("".join),
         st.tuples(inner, inner).map("|".join).map("({})".format),
-        st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,2}", "*?"])).map(
+        st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,2}", "{,2}", "{0}", "*?"])).map(
             lambda two: f"(?:{two[0]}){two[1]}"
         ),
     ),
@@ -190,9 +209,35 @@ regexes = st.recursive(
 
 
 @settings(max_examples=fewer(400, 80))
-@given(regexes, st.text("ab1 \n", max_size=8))
-def test_a_linear_pattern_finds_what_python_finds(pattern: str, text: str) -> None:
-    assert Linear(pattern).search(text) is (re.search(pattern, text) is not None)
+@given(regexes, st.sampled_from(["", "$"]), st.text("ab1é\u0662\u2028 _\n\ud800", max_size=8))
+def test_a_linear_pattern_finds_what_python_finds(pattern: str, end: str, text: str) -> None:
+    assert Linear(pattern + end).search(text) is (re.search(pattern + end, text) is not None)
+
+
+@settings(max_examples=fewer(200, 40))
+@given(regexes, st.sampled_from(["", "$"]), st.text("ab1 \n", max_size=4), st.text("ab1 \n", max_size=4))
+def test_what_is_found_in_a_text_could_be_found_in_whatever_ends_as_it_does(
+    pattern: str, end: str, start: str, rest: str
+) -> None:
+    found = Linear(pattern + end)
+    assert not found.search(start + rest) or found.search_behind_anything(rest)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        (r"\.internal$", "l", "x"),
+        (r"^a+b{2}$", "abb", "abba"),
+        (r"^(db|web)[0-9]\.corp$", "eb7.corp", "b7.org"),
+        ("evil", "anything", None),
+        (r"(a|b.)*c\Z", ".ac", ".a"),
+    ],
+)
+def test_a_pattern_is_judged_by_the_end_of_a_text_whose_beginning_is_open(
+    pattern: str, yes: str, no: str | None
+) -> None:
+    assert Linear(pattern).search_behind_anything(yes)
+    assert no is None or not Linear(pattern).search_behind_anything(no)
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a*)*b", "(a|a)*b", "a*a*a*a*a*a*b", "(.*)(.*)(.*)(.*)x"])
@@ -208,6 +253,9 @@ def test_patterns_that_would_make_a_backtracking_matcher_hang_do_not(pattern: st
         "(?<!a)b",
         r"\bx",
         "(?i)a",
+        "(?i:a)",
+        "a*+",
+        r"\N{DIGIT ONE}",
         "(",
         "(a{1,900}){900}",
         "(){99999999}",

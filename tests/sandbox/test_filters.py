@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgate.sandbox.inside import bpf, filters
-from toolgate.sandbox.inside.arch import AARCH64, X86_64, Arch
+from toolgate.sandbox.inside import seccomp
+from toolgate.sandbox.inside.kernel import AARCH64, X86_64, Arch
 
 ARCHES = [X86_64, AARCH64]
 KINDS = {
-    "python": filters.Permits(),
-    "network": filters.Permits(network=True),
-    "javascript": filters.Permits(execute=True, runtime=True),
-    "shell": filters.Permits(execute=True, processes=True),
-    "landlock": filters.Permits(alone=4242),
+    "python": seccomp.Permits(),
+    "network": seccomp.Permits(network=True),
+    "javascript": seccomp.Permits(execute=True, runtime=True),
+    "shell": seccomp.Permits(execute=True, processes=True),
+    "landlock": seccomp.Permits(alone=4242),
 }
 NEVER = """
 ptrace process_vm_readv process_vm_writev mount umount2 pivot_root chroot unshare setns io_uring_setup io_uring_enter
@@ -58,7 +58,7 @@ def verdict(code: bytes, arch: int, number: int, *args: int) -> int:
 
 
 def assembled(kind: str, arch: Arch) -> bytes:
-    return bpf.assemble(filters.program(KINDS[kind], arch))
+    return seccomp.assemble(seccomp.program(KINDS[kind], arch))
 
 
 @pytest.fixture(params=itertools.product(KINDS, ARCHES), ids=lambda pair: f"{pair[0]}-{pair[1].name}")
@@ -69,7 +69,7 @@ def both(request: pytest.FixtureRequest) -> tuple[str, Arch]:
 def test_the_lists_name_only_calls_that_exist() -> None:
     known = X86_64.calls.keys() | AARCH64.calls.keys()
     for permits in KINDS.values():
-        assert set(filters.names(permits)) <= known
+        assert set(seccomp.names(permits)) <= known
     assert set(NEVER.split()) <= known
 
 
@@ -80,30 +80,30 @@ def test_it_assembles_and_is_short(both: tuple[str, Arch]) -> None:
 def test_every_call_that_is_not_named_is_refused(both: tuple[str, Arch]) -> None:
     kind, arch = both
     code = assembled(kind, arch)
-    named = {arch.calls[name] for name in filters.names(KINDS[kind]) if name in arch.calls}
+    named = {arch.calls[name] for name in seccomp.names(KINDS[kind]) if name in arch.calls}
     by_arguments = {"clone", "socket", "socketpair", "ioctl", "fcntl", "prctl", "prlimit64", "kill", "tgkill"}
     decided = {arch.calls[name] for name in (*by_arguments, *TALK, "rt_sigqueueinfo", "rt_tgsigqueueinfo")}
     for number in range(600):
-        allowed = verdict(code, arch.audit, number) == bpf.ALLOW
+        allowed = verdict(code, arch.audit, number) == seccomp.ALLOW
         assert allowed == (number in named) or number in decided, number
     for name in NEVER.split():
         if name in arch.calls:
-            assert verdict(code, arch.audit, arch.calls[name]) != bpf.ALLOW, name
+            assert verdict(code, arch.audit, arch.calls[name]) != seccomp.ALLOW, name
 
 
 def test_another_architecture_or_abi_ends_the_process(both: tuple[str, Arch]) -> None:
     kind, arch = both
     code = assembled(kind, arch)
-    assert verdict(code, 0x40000003, arch.calls["read"]) == bpf.KILL
-    assert verdict(code, ARCHES[arch is X86_64].audit, 0) == bpf.KILL
+    assert verdict(code, 0x40000003, arch.calls["read"]) == seccomp.KILL
+    assert verdict(code, ARCHES[arch is X86_64].audit, 0) == seccomp.KILL
     if arch.x32:
-        assert verdict(code, arch.audit, arch.calls["read"] | 0x40000000) == bpf.KILL
+        assert verdict(code, arch.audit, arch.calls["read"] | 0x40000000) == seccomp.KILL
 
 
 def test_calls_that_do_not_exist_yet_look_as_if_they_did_not(both: tuple[str, Arch]) -> None:
     kind, arch = both
-    assert verdict(assembled(kind, arch), arch.audit, arch.newest + 1) == bpf.fail(errno.ENOSYS)
-    assert verdict(assembled(kind, arch), arch.audit, arch.calls["clone3"]) == bpf.fail(errno.ENOSYS)
+    assert verdict(assembled(kind, arch), arch.audit, arch.newest + 1) == seccomp.fail(errno.ENOSYS)
+    assert verdict(assembled(kind, arch), arch.audit, arch.calls["clone3"]) == seccomp.fail(errno.ENOSYS)
 
 
 @pytest.mark.parametrize("arch", ARCHES, ids=lambda arch: arch.name)
@@ -111,20 +111,25 @@ def test_calls_that_do_not_exist_yet_look_as_if_they_did_not(both: tuple[str, Ar
 def test_a_clone_makes_a_thread_or_nothing_and_never_a_namespace(arch: Arch, flags: int) -> None:
     number = arch.calls["clone"]
     namespace, thread = flags & 0x7E020080, flags & 0x10000
-    assert (verdict(assembled("python", arch), arch.audit, number, flags) == bpf.ALLOW) == bool(
+    assert (verdict(assembled("python", arch), arch.audit, number, flags) == seccomp.ALLOW) == bool(
         thread and not namespace
     )
-    assert (verdict(assembled("shell", arch), arch.audit, number, flags) == bpf.ALLOW) == (not namespace)
+    assert (verdict(assembled("shell", arch), arch.audit, number, flags) == seccomp.ALLOW) == (not namespace)
 
 
 @pytest.mark.parametrize("arch", ARCHES, ids=lambda arch: arch.name)
 @given(family=st.integers(0, 60), kind=st.integers(0, 0xFFFFF))
 def test_sockets_are_tcp_with_a_grant_and_pairs_are_streams(arch: Arch, family: int, kind: int) -> None:
     stream = kind & 0xF == 1
-    granted = verdict(assembled("network", arch), arch.audit, arch.calls["socket"], family, kind) == bpf.ALLOW
+    granted = (
+        verdict(assembled("network", arch), arch.audit, arch.calls["socket"], family, kind) == seccomp.ALLOW
+    )
     assert granted == (family in (2, 10) and stream)
-    assert verdict(assembled("python", arch), arch.audit, arch.calls["socket"], family, kind) != bpf.ALLOW
-    pair = verdict(assembled("python", arch), arch.audit, arch.calls["socketpair"], family, kind) == bpf.ALLOW
+    assert verdict(assembled("python", arch), arch.audit, arch.calls["socket"], family, kind) != seccomp.ALLOW
+    pair = (
+        verdict(assembled("python", arch), arch.audit, arch.calls["socketpair"], family, kind)
+        == seccomp.ALLOW
+    )
     assert pair == (family == 1 and stream)
 
 
@@ -132,30 +137,32 @@ def test_sockets_are_tcp_with_a_grant_and_pairs_are_streams(arch: Arch, family: 
 def test_without_a_namespace_only_itself_can_be_signalled(arch: Arch) -> None:
     code = assembled("landlock", arch)
     for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
-        assert verdict(code, arch.audit, arch.calls[name], 4242) == bpf.ALLOW
+        assert verdict(code, arch.audit, arch.calls[name], 4242) == seccomp.ALLOW
         for pid in (0, 1, 4243, 0xFFFFFFFF, 2**64 - 1):
-            assert verdict(code, arch.audit, arch.calls[name], pid) != bpf.ALLOW
-    assert verdict(code, arch.audit, arch.calls["tkill"], 4242) != bpf.ALLOW
+            assert verdict(code, arch.audit, arch.calls[name], pid) != seccomp.ALLOW
+    assert verdict(code, arch.audit, arch.calls["tkill"], 4242) != seccomp.ALLOW
 
 
 def test_nobody_is_signalled_through_a_handle(both: tuple[str, Arch]) -> None:
     kind, arch = both
     code = assembled(kind, arch)
     for command in range(2000):
-        allowed = verdict(code, arch.audit, arch.calls["fcntl"], 3, command) == bpf.ALLOW
+        allowed = verdict(code, arch.audit, arch.calls["fcntl"], 3, command) == seccomp.ALLOW
         assert not (allowed and command in (8, 10, 15, 1024, 1026))
         assert allowed or command not in (1, 2, 3, 4, 6, 1030)
 
 
 @given(st.sets(st.integers(0, 700), max_size=80))
 def test_ranges_allow_exactly_their_numbers(numbers: set[int]) -> None:
-    code = bpf.assemble([bpf.load(bpf.NUMBER), *bpf.allow_numbers(numbers), bpf.give(bpf.KILL)])
-    assert {number for number in range(702) if verdict(code, 0, number) == bpf.ALLOW} == numbers
+    code = seccomp.assemble(
+        [seccomp.load(seccomp.NUMBER), *seccomp.allow_numbers(numbers), seccomp.give(seccomp.KILL)]
+    )
+    assert {number for number in range(702) if verdict(code, 0, number) == seccomp.ALLOW} == numbers
 
 
 def test_a_filter_that_jumps_out_of_itself_is_not_assembled() -> None:
     with pytest.raises(ValueError, match="jumps out"):
-        bpf.assemble([bpf.load(0), bpf.if_equal(1, 5), bpf.give(bpf.ALLOW)])
+        seccomp.assemble([seccomp.load(0), seccomp.if_equal(1, 5), seccomp.give(seccomp.ALLOW)])
 
 
 def test_nothing_urgent_is_sent_or_received(both: tuple[str, Arch]) -> None:
@@ -165,7 +172,9 @@ def test_nothing_urgent_is_sent_or_received(both: tuple[str, Arch]) -> None:
     for name, index in TALK.items():
         for flags in (0, 0x40, 0x4000, 1, 0x4001):
             args = [0] * index + [flags]
-            assert (verdict(code, arch.audit, arch.calls[name], *args) == bpf.ALLOW) == (not flags & 1), name
+            assert (verdict(code, arch.audit, arch.calls[name], *args) == seccomp.ALLOW) == (not flags & 1), (
+                name
+            )
 
 
 @pytest.mark.parametrize("arch", ARCHES, ids=lambda arch: arch.name)
@@ -173,5 +182,5 @@ def test_where_landlock_is_alone_modes_are_not_changed_through_handles_and_no_di
     arch: Arch,
 ) -> None:
     code = assembled("landlock", arch)
-    assert verdict(code, arch.audit, arch.calls["fchmod"]) == bpf.fail(0)
-    assert verdict(code, arch.audit, arch.calls["fallocate"]) == bpf.fail(errno.EOPNOTSUPP)
+    assert verdict(code, arch.audit, arch.calls["fchmod"]) == seccomp.fail(0)
+    assert verdict(code, arch.audit, arch.calls["fallocate"]) == seccomp.fail(errno.EOPNOTSUPP)

@@ -13,14 +13,13 @@ import pytest
 from sandbox import as_user
 from sandbox.remote import Remote, modes
 from toolgate.core.errors import ConfigError, Unavailable
-from toolgate.faces.cli.sandboxwords import sandbox_findings
+from toolgate.features.programs.checks import sandbox_findings
 from toolgate.features.programs.config import SandboxSpec
 from toolgate.project import config
-from toolgate.sandbox import packages, probe, uids
-from toolgate.sandbox.host import Host
+from toolgate.sandbox import packages, probe
+from toolgate.sandbox.host import Host, Walls
 from toolgate.sandbox.inside.order import LAYERS
 from toolgate.sandbox.job import Job
-from toolgate.sandbox.walls import Walls
 
 ROOT = os.geteuid() == 0
 
@@ -110,8 +109,8 @@ def test_user_numbers_are_high_fit_what_is_mapped_and_are_not_given_twice(tmp_pa
     uid_map = tmp_path / "uid_map"
     for line, low, high in [("0 0 4294967295", 100_000, 1 << 31), ("0 100000 65536", 32768, 65500)]:
         uid_map.write_text(line + "\n")
-        assert uids._range(str(uid_map)) == (low, high)
-    block = uids.Uids(200_000, 3)
+        assert probe._uid_range(str(uid_map)) == (low, high)
+    block = probe.Uids(200_000, 3)
     taken = [block.take() for _ in range(3)]
     assert len(set(taken)) == 3
     with pytest.raises(Unavailable, match="every user number"):
@@ -128,7 +127,7 @@ def test_a_layer_that_does_not_exist_cannot_be_left_out() -> None:
 
 async def test_a_zygote_of_production_leaves_no_layer_out() -> None:
     from toolgate.sandbox import pool as pools
-    from toolgate.sandbox.shape import Shape
+    from toolgate.sandbox.prepared import Shape
 
     mode = probe.look().held()
     pool = pools.Pool(mode, 0, ablation=False)

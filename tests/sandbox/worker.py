@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from sandbox import opened
-from toolgate.sandbox import interpreter, javascript, pool
-from toolgate.sandbox.host import Host
+from toolgate.sandbox import javascript, pool, program
+from toolgate.sandbox.host import Host, Walls
 from toolgate.sandbox.job import Broker, Job, Request
 from toolgate.sandbox.program import Program
-from toolgate.sandbox.walls import Walls
 
 
 class Echo:
@@ -54,7 +53,7 @@ class Door:
 def runtime(job: Job, networked: bool, broker: Broker | None) -> Program:
     """Deno, or whatever program the job names."""
     if job.argv:
-        return Program(job.argv, interpreter.libraries(), (job.argv[0], *interpreter.loaders()))
+        return Program(job.argv, program.libraries(), (job.argv[0], *program.loaders()))
     return javascript.program(job, networked, broker)
 
 

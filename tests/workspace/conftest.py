@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from toolgate.workspace import openat2
-from toolgate.workspace.confine import Opener
+from toolgate.workspace import confine
+from toolgate.workspace.confine import Opener, open_by_walking
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.images import Images
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.walk import open_by_walking
 
 
 @pytest.fixture(params=["openat2", "walk"])
@@ -18,9 +17,9 @@ def opener(request: pytest.FixtureRequest) -> Opener:
     """Both ways of confinement; every test that uses it says the same about both."""
     if request.param == "walk":
         return open_by_walking
-    if not openat2.available():
+    if not confine.available():
         pytest.skip("this kernel has no openat2")
-    return openat2.open_by_kernel
+    return confine.open_by_kernel
 
 
 @pytest.fixture

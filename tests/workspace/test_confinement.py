@@ -12,11 +12,10 @@ import pytest
 
 from toolgate.core.errors import BlockedPath, CallError, NotFound, OutsideMount, SetupError, TooLarge
 from toolgate.core.paths import MountPath
-from toolgate.workspace import confine, openat2
-from toolgate.workspace.confine import Opener, Root, open_directory, open_file, open_parent
+from toolgate.workspace import confine
+from toolgate.workspace.confine import Opener, Root, open_by_walking, open_directory, open_file, open_parent
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.walk import open_by_walking
 
 from .making import at, change, on_disk
 
@@ -324,12 +323,12 @@ def test_a_kernel_without_openat2_gets_the_walk(monkeypatch: pytest.MonkeyPatch)
     def refuse(*_: object) -> int:
         raise PermissionError(1, "seccomp says no")
 
-    openat2.available.cache_clear()
-    monkeypatch.setattr(openat2, "open_by_kernel", refuse)
+    confine.available.cache_clear()
+    monkeypatch.setattr(confine, "open_by_kernel", refuse)
     try:
         assert confine.best_opener() is open_by_walking
     finally:
-        openat2.available.cache_clear()
+        confine.available.cache_clear()
 
 
 def test_a_root_is_only_a_handle_and_an_opener(project: Path, opener: Opener) -> None:

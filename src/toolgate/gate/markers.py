@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
-from toolgate.core.change import Change
 from toolgate.core.errors import BlockedContent
-from toolgate.core.ports import Redactor
 from toolgate.secrets.redactor import MARKER
+
+if TYPE_CHECKING:
+    from toolgate.core.change import Change
+    from toolgate.core.ports import Redactor
 
 _FIX = (
     "the text was masked when you read it; change only the lines around it, for instance with a patch, "

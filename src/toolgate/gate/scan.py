@@ -10,20 +10,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core import diff
 from toolgate.core.apart import apart, large
-from toolgate.core.call import Call
-from toolgate.core.change import Change
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import BlockedContent
-from toolgate.core.ports import Scan, Scanner
 from toolgate.gate.authorize import refused
-from toolgate.gate.flow import Flow, Services, aside
+from toolgate.gate.flow import Flow, Services, maybe_in_thread
 from toolgate.gate.markers import check_args, check_change
 from toolgate.gate.redact import shown_diff, with_contents
 from toolgate.secrets.mask import MASK, distinct
+
+if TYPE_CHECKING:
+    from toolgate.core.call import Call
+    from toolgate.core.change import Change
+    from toolgate.core.ports import Scan, Scanner
 
 log = logging.getLogger("toolgate.gate")
 
@@ -48,8 +50,8 @@ async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> N
     tool, facts = flow.tool, flow.facts
     assert tool is not None
     assert facts is not None
-    await aside(change, lambda: check_change(services.redactor, change))
-    found = flow.scan = await aside(change, lambda: _scanned(services.scanner, change))
+    await maybe_in_thread(change, lambda: check_change(services.redactor, change))
+    found = flow.scan = await maybe_in_thread(change, lambda: _scanned(services.scanner, change))
     if found.findings or change.findings:  # a plan's own word about findings does not count
         change = replace(change, findings=found.findings)
         flow.call = call.planned(change)
@@ -59,7 +61,7 @@ async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> N
         def recorded() -> Any:
             return _recorded(services.scanner, services.redactor.mask(tool, call.args), found.values, paths)
 
-        flow.masked = await aside(change, recorded)
+        flow.masked = await maybe_in_thread(change, recorded)
     else:
         await mask_large(services, flow)
     if found.findings != facts.findings:
@@ -76,7 +78,7 @@ async def _scan(services: Services, flow: Flow, call: Call, change: Change) -> N
                 return shown, shown
             return shown, diff.render(with_contents(change, services.scanner.hide))
 
-        flow.preview, flow.recorded_preview = await aside(change, work)
+        flow.preview, flow.recorded_preview = await maybe_in_thread(change, work)
 
 
 def _scanned(scanner: Scanner, change: Change) -> Scan:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.call import new_id
 from toolgate.core.clock import Clock, iso
@@ -18,13 +18,15 @@ from toolgate.core.display import encodable
 from toolgate.core.errors import InvalidArgs
 from toolgate.ledger.categories import categorize, error_line
 from toolgate.storage.executions import DAY, ExecutionRow, Executions, Keep
-from toolgate.storage.port import Backend
+
+if TYPE_CHECKING:
+    from toolgate.storage.port import Backend
 
 WORD_BYTES = 1024
 """Of an id or a name."""
 EXAMPLES = 3
 EXAMPLE_CHARACTERS = 200
-MOST = 1000
+MAX_FAILURES_SHOWN = 1000
 _PERIOD = re.compile(r"([1-9][0-9]{0,3})(hour|day|week|month)s?")
 _DAYS = {"hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 30.0}
 
@@ -91,8 +93,10 @@ class Traces:
         self, session: str | None = None, limit: int = 5, persona: str = ""
     ) -> list[ExecutionRow]:
         """The last programs that failed, newest first; of one conversation if it is given."""
-        if not 1 <= limit <= MOST:
-            raise InvalidArgs(f"{limit} is not a number of failures to show", f"ask for 1 to {MOST}")
+        if not 1 <= limit <= MAX_FAILURES_SHOWN:
+            raise InvalidArgs(
+                f"{limit} is not a number of failures to show", f"ask for 1 to {MAX_FAILURES_SHOWN}"
+            )
         return await self.find(
             Executions(session_id=session or "", persona=persona, success=False, limit=limit)
         )

@@ -35,7 +35,7 @@ PROFILES: dict[str, LimitsSpec] = {
 }
 
 
-class Limits:
+class RateLimits:
     """The limits of one project: a profile, overridden field by field."""
 
     def __init__(self, spec: LimitsSpec, personas: Mapping[str, PersonaSpec]) -> None:

@@ -1,21 +1,39 @@
-"""The sandbox as the host has it: a job in, an outcome out. It starts with the first job and ends with `close`."""
+"""The sandbox as the rest of toolgate holds it: a job in, an outcome out. It starts with the first job and ends with `close`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from toolgate.core.errors import CallError, InvalidArgs, Unavailable
 from toolgate.sandbox import javascript, probe, program
 from toolgate.sandbox.collect import Keep
+from toolgate.sandbox.execution import Execution
+from toolgate.sandbox.inside.order import LAYERS
 from toolgate.sandbox.job import Broker, Egress, Job, Language, Mode, Outcome
 from toolgate.sandbox.pool import Pool
+from toolgate.sandbox.prepared import Shape
 from toolgate.sandbox.program import Made, Program
-from toolgate.sandbox.running import Running
-from toolgate.sandbox.shape import Shape
-from toolgate.sandbox.walls import ALL, Walls
 
-WARM = 2
+
+@dataclass(frozen=True, slots=True)
+class Walls:
+    """No setting, argument of a call or environment variable leads here: only code that constructs a Host with it."""
+
+    off: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if unknown := self.off - LAYERS:
+            raise ValueError(
+                f"there is no layer {sorted(unknown)[0]!r}; there are: {', '.join(sorted(LAYERS))}"
+            )
+
+
+ALL_WALLS = Walls()
+
+
+WARM_PROCESSES = 2
 KEEP = Keep()
 
 
@@ -26,10 +44,10 @@ class Host:
         self,
         wanted: probe.Wanted = "auto",
         *,
-        warm: int = WARM,
+        warm: int = WARM_PROCESSES,
         keep: Keep = KEEP,
         programs: Mapping[Language, Made] | None = None,
-        walls: Walls = ALL,
+        walls: Walls = ALL_WALLS,
     ) -> None:
         self._wanted = wanted
         self._warm = warm
@@ -55,7 +73,7 @@ class Host:
     async def run(self, job: Job, *, egress: Egress | None = None, broker: Broker | None = None) -> Outcome:
         try:
             pool = await self._open()
-            _check(job, pool.mode, egress is not None)
+            _refuse_impossible(job, pool.mode, egress is not None)
             made = self._program(job, egress is not None, broker)
             shape = Shape.of(job, made, egress is not None, self._walls.off)
             prepared = await pool.take(shape)
@@ -63,7 +81,7 @@ class Host:
             error.certain = True  # nothing has run
             raise
         try:
-            return await Running(job, prepared, egress, broker).run(made, self._keep)
+            return await Execution(job, prepared, egress, broker).run(made, self._keep)
         finally:
             await pool.release(prepared)
             if shape.view is None:  # what lies below a view changes: the next one is built when it is needed
@@ -90,7 +108,7 @@ class Host:
         return self._programs[job.language](job, networked, broker)
 
 
-def _check(job: Job, mode: Mode, networked: bool) -> None:
+def _refuse_impossible(job: Job, mode: Mode, networked: bool) -> None:
     """What cannot be done is refused before anything starts."""
     limits = job.limits
     numbers = (

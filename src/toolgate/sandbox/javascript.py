@@ -17,10 +17,9 @@ from typing import Any
 import orjson
 
 from toolgate.core.errors import Unavailable
-from toolgate.sandbox import interpreter
 from toolgate.sandbox.conversation import DEPTH, OUTPUT_BYTES, OUTPUTS, deeper_than
 from toolgate.sandbox.job import PROJECT, PROXY_PORT, Broker, Job, Outcome
-from toolgate.sandbox.program import Program
+from toolgate.sandbox.program import Program, libraries, loaders
 
 PRELUDE = Path(__file__).parent / "prelude" / "javascript.js"
 PROGRAM = "program.mjs"
@@ -62,8 +61,8 @@ def program(job: Job, networked: bool, broker: Broker | None) -> Program:
     deno, given = find(), Given.of(job, broker, networked)
     return Program(
         argv=tuple(command(str(deno), job, networked)),
-        ro_paths=interpreter.libraries(),
-        exec_paths=(*interpreter.loaders(), str(deno), str(PRELUDE.resolve())),
+        ro_paths=libraries(),
+        exec_paths=(*loaders(), str(deno), str(PRELUDE.resolve())),
         env=ENVIRONMENT,
         stdin=given.stream(),
         finish=given.finish,

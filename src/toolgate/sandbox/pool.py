@@ -10,10 +10,9 @@ from typing import Any
 from toolgate.core.errors import Unavailable
 from toolgate.sandbox.job import Mode
 from toolgate.sandbox.places import Places
-from toolgate.sandbox.prepared import Prepared
-from toolgate.sandbox.shape import Shape
-from toolgate.sandbox.uids import Uids
-from toolgate.sandbox.zygote import Zygote
+from toolgate.sandbox.prepared import Prepared, Shape
+from toolgate.sandbox.probe import Uids
+from toolgate.sandbox.zygote_client import Zygote
 
 JOBS, MINUTES = 500, 10
 """After so many processes or so much time the next one comes from a new zygote: jobs of one share a memory layout."""

@@ -1,4 +1,4 @@
-"""A process behind its walls, waiting for a program; and everything of ours that hangs on it."""
+"""Prepared processes: walls that stand around a process that waits for a program. Walls of equal shape can be swapped."""
 
 from __future__ import annotations
 
@@ -9,14 +9,59 @@ import select
 import signal
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from toolgate.core.errors import TooLarge, Unavailable
-from toolgate.sandbox import memory
-from toolgate.sandbox.shape import Shape
-from toolgate.sandbox.zygote import Birth, Ended, Zygote
+from toolgate.sandbox import zygote_client
+from toolgate.sandbox.job import Job, Language, View
+from toolgate.sandbox.program import Program, existing, hidden, readable
+from toolgate.sandbox.zygote_client import Birth, Ended, Zygote
 
-SECONDS = 20
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    kind: Language
+    disk: int
+    inodes: int
+    read: tuple[str, ...]
+    execute: tuple[str, ...]
+    packages: tuple[str, ...]
+    view: View | None
+    processes: bool
+    network: bool
+    off: frozenset[str] = field(default=frozenset())
+
+    @classmethod
+    def of(cls, job: Job, program: Program | None, network: bool, off: frozenset[str]) -> Shape:
+        given = (program.ro_paths, program.exec_paths) if program else (readable(), ())
+        return cls(
+            kind=job.language,
+            disk=job.limits.disk_bytes,
+            inodes=job.limits.inodes,
+            read=existing(given[0]),
+            execute=existing(given[1]),
+            packages=tuple(str(path.resolve()) for path in job.packages),
+            view=job.view,
+            processes=job.limits.processes > 1,
+            network=network,
+            off=off,
+        )
+
+    def order(self, uid: int, place: str) -> dict[str, Any]:
+        view = self.view and {
+            "root": str(self.view.root), "hidden": list(self.view.hidden), "writable": self.view.writable,
+            "disk": self.disk, "inodes": self.inodes,
+        }  # fmt: skip
+        return {
+            "kind": self.kind, "uid": uid, "place": place, "disk": self.disk, "inodes": self.inodes,
+            "read": list(self.read), "execute": list(self.execute), "packages": list(self.packages),
+            "hide": list(hidden()) if self.kind == "python" else [], "view": view,
+            "processes": self.processes, "network": self.network, "off": sorted(self.off),
+        }  # fmt: skip
+
+
+READY_SECONDS = 20
 
 
 class Prepared:
@@ -48,7 +93,9 @@ class Prepared:
         os.set_blocking(self.out, False)
         os.set_blocking(self.err, False)
         self.pid = await self.birth.started
-        async with asyncio.timeout(SECONDS):  # wait_for may lose a cancellation that comes with the answer
+        async with asyncio.timeout(
+            READY_SECONDS
+        ):  # wait_for may lose a cancellation that comes with the answer
             word, handles = await self._ready()
         if not word:
             raise ConnectionError("the process ended before its walls stood")
@@ -86,7 +133,7 @@ class Prepared:
 
     def go(self, order: dict[str, Any], stdin: bytes) -> None:
         """Hand the program over; it runs from here on."""
-        given = [memory.file(json.dumps(order).encode()), memory.file(stdin)]
+        given = [zygote_client.memory_file(json.dumps(order).encode()), zygote_client.memory_file(stdin)]
         try:
             socket.send_fds(self.line, [b"g"], given)
         finally:
@@ -117,7 +164,7 @@ class Prepared:
         if self.pid < 0:
             self.line.close()  # it has started, or is about to: it ends when it finds nobody at the other end
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(READY_SECONDS):
                 ended = await asyncio.shield(self.birth.ended)
         except TimeoutError:
             self.zygote.process.kill()
@@ -126,7 +173,7 @@ class Prepared:
             # The zygote went first and nobody has said that this one is gone: its files are not touched before.
             gone = select.poll()
             gone.register(self.pid, select.POLLIN)
-            await asyncio.to_thread(gone.poll, SECONDS * 1000)
+            await asyncio.to_thread(gone.poll, READY_SECONDS * 1000)
         return ended
 
     def close(self) -> None:

@@ -1,9 +1,10 @@
-"""Which walls stand on this machine, tried rather than guessed, and why the others do not."""
+"""Probe of this machine: which walls stand, tried rather than guessed, why the others do not, and which user ids are free."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -11,14 +12,56 @@ from pathlib import Path
 from typing import Literal
 
 from toolgate.core.errors import Unavailable
-from toolgate.sandbox import uids
 from toolgate.sandbox.job import Mode
 
-ORDER: tuple[Mode, ...] = ("root", "userns", "landlock")
+UID_BLOCK = 1024
+_LOWEST_UID = 100_000
+"""Below are people, services and, usually, the ranges that are given to containers."""
+
+
+class Uids:
+    """A block of numbers chosen at random from all that are mapped here, so that two toolgates do not meet."""
+
+    def __init__(self, first: int, count: int) -> None:
+        self._free = list(range(first, first + count))
+
+    @classmethod
+    def choose(cls) -> Uids:
+        low, high = _uid_range()
+        count = min(UID_BLOCK, (high - low) // 4)
+        return cls(random.SystemRandom().randrange(low, high - count), count)
+
+    def take(self) -> int:
+        """The one that has been free for the longest time."""
+        if not self._free:
+            raise Unavailable("every user number of this block runs a program", "wait until some have ended")
+        return self._free.pop(0)
+
+    def give_back(self, uid: int) -> None:
+        """Only when no process of it is left."""
+        self._free.append(uid)
+
+
+def uids_available() -> bool:
+    low, high = _uid_range()
+    return os.geteuid() == 0 and high - low >= 64
+
+
+def _uid_range(uid_map: str = "/proc/self/uid_map") -> tuple[int, int]:
+    """The largest range of numbers that can be used here; in a container there may be few."""
+    extents = [tuple(map(int, line.split())) for line in Path(uid_map).read_text().splitlines()]
+    start, _, count = max(extents, key=lambda extent: extent[2])
+    end = min(start + count, 1 << 31)
+    low = _LOWEST_UID if end > 2 * _LOWEST_UID else start + count // 2
+    # The number that stands for nobody, and its neighbours.
+    return (low, end) if low > 65534 or end <= 65500 else (low, 65500)
+
+
+MODES: tuple[Mode, ...] = ("root", "userns", "landlock")
 """The strongest first."""
 Wanted = Literal["auto", "root", "userns", "landlock"]
 ZYGOTE = Path(__file__).parent / "inside" / "zygote.py"
-SECONDS = 20
+TRIAL_SECONDS = 20
 
 
 @dataclass(frozen=True)
@@ -48,10 +91,10 @@ def command(*args: str) -> list[str]:
 def look(wanted: Wanted = "auto") -> Standing:
     """The first mode that holds; with a mode named, that one or none."""
     if sys.platform != "linux":
-        return Standing(None, dict.fromkeys(ORDER, f"programs are only run on Linux, not on {sys.platform}"))
+        return Standing(None, dict.fromkeys(MODES, f"programs are only run on Linux, not on {sys.platform}"))
     refused: dict[Mode, str] = {}
     version = 0
-    for mode in ORDER if wanted == "auto" else (wanted,):
+    for mode in MODES if wanted == "auto" else (wanted,):
         reason, version = _try(mode)
         if not reason:
             return Standing(mode, refused, version)
@@ -72,14 +115,14 @@ def _try(mode: Mode) -> tuple[str, int]:
     if mode == "root":
         if os.geteuid() != 0:
             return "this user is not root", 0
-        if not uids.available():
+        if not uids_available():
             return "too few user numbers are mapped here for a job to have its own", 0
-        uid = uids.Uids.choose().take()
+        uid = Uids.choose().take()
     try:
         done = subprocess.run(  # noqa: S603  Our own program, with arguments of our own.
             command("probe", mode, str(uid)),
             capture_output=True,
-            timeout=SECONDS,
+            timeout=TRIAL_SECONDS,
             env={},
             stdin=subprocess.DEVNULL,
         )

@@ -1,17 +1,88 @@
-"""A program that is not Python code: what is executed, and what it may see and execute while it runs."""
+"""Programs that are not Python code: what is executed, and what any program may see of this machine so that it works."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import ssl
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
 
 from toolgate.core.errors import InvalidArgs, Unavailable
-from toolgate.sandbox import interpreter
 from toolgate.sandbox.inside.order import PACKAGES
 from toolgate.sandbox.job import Broker, Job, Limits, Outcome
 
-LIMITS = Limits(processes=32)
+_SHARED = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64", "/etc/ld.so.cache")
+_COMMANDS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/localtime")
+
+
+@cache
+def readable() -> tuple[str, ...]:
+    """For Python: its own prefix, shared libraries, time zones, certificates."""
+    prefix = Path(sys.base_prefix).resolve()
+    own = prefix / "lib" if str(prefix) in ("/usr", "/usr/local") else prefix
+    certificates = ssl.get_default_verify_paths()
+    more = ["/usr/share/zoneinfo", "/etc/ssl/certs", "/usr/share/ca-certificates", certificates.cafile]
+    return existing([str(own), os.path.dirname(os.path.realpath(os.__file__)), *_SHARED, *filter(None, more)])
+
+
+@cache
+def libraries() -> tuple[str, ...]:
+    """What a program that is linked dynamically loads."""
+    return existing([*_SHARED, "/etc/ssl/certs", "/usr/share/ca-certificates", "/usr/share/zoneinfo"])
+
+
+@cache
+def commands() -> tuple[str, ...]:
+    """For a shell: every program that the system has."""
+    return existing(_COMMANDS)
+
+
+@cache
+def settings() -> tuple[str, ...]:
+    return existing(_ETC)
+
+
+@cache
+def loaders() -> tuple[str, ...]:
+    """What starts a dynamically linked program; executing the program executes this, too."""
+    names = [path for base in ("/lib", "/lib64") for path in Path(base).glob("ld-linux*") if path.exists()]
+    return existing(map(str, names))
+
+
+@cache
+def hidden() -> tuple[str, ...]:
+    """Packages that somebody installed for this Python: only those that are named are given to a program."""
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    below = [
+        Path(path) / name
+        for path in readable()
+        for name in (version, "python3", f"lib/{version}", "lib/python3")
+    ]
+    below.append(Path(os.path.realpath(os.__file__)).parent)
+    found = {str(place / name) for place in below for name in ("site-packages", "dist-packages")}
+    return tuple(sorted(path for path in found if os.path.isdir(path)))
+
+
+def existing(paths: Iterable[str]) -> tuple[str, ...]:
+    """Real paths, without those that are inside another one. Asked again and again, so remembered."""
+    return _existing(tuple(paths))
+
+
+@lru_cache(maxsize=64)
+def _existing(paths: tuple[str, ...]) -> tuple[str, ...]:
+    real = sorted({os.path.realpath(path) for path in paths if os.path.exists(path)})
+    kept: list[str] = []
+    for path in real:
+        if not any(path.startswith(above + "/") for above in kept):
+            kept.append(path)
+    return tuple(kept)
+
+
+SHELL_LIMITS = Limits(processes=32)
 """For a shell, which without others can do little."""
 _SHELLS = ("/bin/sh", "/usr/bin/sh")
 
@@ -37,7 +108,7 @@ def shell(job: Job, networked: bool, broker: Broker | None) -> Program:
     """A script, which is put where only the program sees it, or an argv; either sees the system's programs."""
     argv = (_found(job.argv[0]), *job.argv[1:]) if job.argv else (_sh(),)
     env = {"PYTHONPATH": PACKAGES} if job.packages else {}  # for whatever Python it starts
-    return Program(argv, interpreter.settings(), interpreter.commands(), env, job.stdin)
+    return Program(argv, settings(), commands(), env, job.stdin)
 
 
 def _found(name: str) -> str:

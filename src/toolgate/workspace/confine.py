@@ -1,21 +1,166 @@
 """The one way to open something in a mount: beneath its root handle, whatever the path or the disk says.
 
-Above: everything that touches files. Below: `openat2`, or `walk` where the kernel lacks it. A caller gets a handle
-or a CallError; a path that leads out gets the same words whether or not anything is there.
+The kernel resolves the path (`openat2`, by ctypes) and refuses to leave the directory it starts from. Where it lacks that,
+the path is walked: each name is opened relative to the handle before it; a link is read as text and its target walked
+the same way; `..` goes back to the handle we came through. So whatever is swapped meanwhile, no step leaves the root.
+Both raise OSError with the same numbers: EXDEV where the path leads out, ELOOP at a link that may not be followed.
+
+A caller gets a handle or a CallError; a path that leads out gets the same words whether or not anything is there.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import functools
 import os
+import platform
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from toolgate.core.errors import BlockedPath, CallError, NotFound, OutsideMount, Unavailable
-from toolgate.workspace import openat2
-from toolgate.workspace.walk import open_by_walking
+
+SYS_OPENAT2 = 437  # the same number on every architecture below
+_ARCHITECTURES = ("x86_64", "aarch64", "riscv64")
+_NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
+_ATTEMPTS = 64
+
+
+class _How(ctypes.Structure):
+    _fields_ = [
+        ("flags", ctypes.c_uint64),
+        ("mode", ctypes.c_uint64),
+        ("resolve", ctypes.c_uint64),
+    ]
+
+
+Argument = Any
+"""Converted once: ctypes would convert it at every call, which takes longer than the kernel does."""
+_NUMBER, _SIZE = ctypes.c_long(SYS_OPENAT2), ctypes.c_size_t(ctypes.sizeof(_How))
+
+
+@functools.cache
+def _syscall() -> Callable[..., int]:
+    """Without `argtypes`, on purpose: what is passed is a C value already, or bytes, or a small positive int."""
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    return call
+
+
+@functools.cache
+def _how(flags: int, follow: bool) -> Argument:
+    """The kernel only reads it, so that all callers and threads share one."""
+    resolve = _BENEATH | _NO_MAGICLINKS | (0 if follow else _NO_SYMLINKS)
+    return ctypes.byref(_How(flags | os.O_CLOEXEC, 0, resolve))
+
+
+@functools.cache
+def available() -> bool:
+    """Asked once, on a path that always exists: old kernels say ENOSYS, some container profiles EPERM."""
+    if sys.platform != "linux" or platform.machine() not in _ARCHITECTURES:
+        return False
+    root = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.close(open_by_kernel(root, ".", os.O_RDONLY | os.O_DIRECTORY, True))
+    except OSError:
+        return False
+    finally:
+        os.close(root)
+    return True
+
+
+def open_by_kernel(root: int, path: str, flags: int, follow: bool) -> int:
+    name = os.fsencode(path)
+    if b"\0" in name:  # C would stop reading there and open something else
+        raise ValueError("embedded null byte")
+    handle = _syscall()(_NUMBER, root, name, _how(flags, follow), _SIZE)
+    return handle if handle >= 0 else _again(root, name, flags, follow)
+
+
+def _again(root: int, name: bytes, flags: int, follow: bool) -> int:
+    """EAGAIN: something was renamed while `..` of a link was resolved, and the kernel could not be sure."""
+    for _ in range(_ATTEMPTS):
+        code = ctypes.get_errno()
+        if code not in (errno.EAGAIN, errno.EINTR):
+            break
+        handle = _syscall()(_NUMBER, root, name, _how(flags, follow), _SIZE)
+        if handle >= 0:
+            return handle
+    raise OSError(code, os.strerror(code), os.fsdecode(name))
+
+
+Visit = Callable[[list[str]], None]
+"""Told every name from the root on, links resolved, before it is opened; raises to stop."""
+
+_STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_LINKS = 40  # as the kernel counts
+
+
+def open_by_walking(root: int, path: str, flags: int, follow: bool, visit: Visit | None = None) -> int:
+    todo = _parts(path)
+    trail = [os.dup(root)]
+    names: list[str] = []
+    links = 0
+    try:
+        while todo:
+            name = todo.pop()
+            if name == "..":
+                _step_back(trail, path)
+                names.pop()
+                continue
+            if visit is not None:
+                visit([*names, name])
+            try:
+                handle = os.open(name, _STEP if todo else flags | os.O_NOFOLLOW, dir_fd=trail[-1])
+            except OSError as error:
+                target = _link_target(name, trail[-1], error)
+                links += 1
+                if not follow or links > _MAX_LINKS:
+                    raise _refused(errno.ELOOP, path) from None
+                todo.extend(_parts(target))
+                continue
+            if not todo:
+                return handle
+            trail.append(handle)
+            names.append(name)
+        if visit is not None:
+            visit(names)
+        return os.open(".", flags, dir_fd=trail[-1])
+    finally:
+        for handle in trail:
+            os.close(handle)
+
+
+def _parts(path: str) -> list[str]:
+    """The components, last first. An absolute path, also as a link's target, starts outside by definition."""
+    if path.startswith("/"):
+        raise _refused(errno.EXDEV, path)
+    return [part for part in reversed(path.split("/")) if part not in ("", ".")]
+
+
+def _step_back(trail: list[int], path: str) -> None:
+    if len(trail) == 1:
+        raise _refused(errno.EXDEV, path)
+    os.close(trail.pop())
+
+
+def _link_target(name: str, parent: int, error: OSError) -> str:
+    """Where the link leads that made an open fail; the same error again if it was no link."""
+    if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
+        raise error
+    try:
+        return os.readlink(name, dir_fd=parent)
+    except OSError:
+        raise error from None
+
+
+def _refused(code: int, path: str) -> OSError:
+    return OSError(code, os.strerror(code), path)
+
 
 Opener = Callable[[int, str, int, bool], int]
 """Root handle, relative path, flags, whether links inside may be followed → handle, or OSError."""
@@ -36,7 +181,7 @@ class Root:
 
 
 def best_opener() -> Opener:
-    return openat2.open_by_kernel if openat2.available() else open_by_walking
+    return open_by_kernel if available() else open_by_walking
 
 
 @contextmanager

@@ -21,7 +21,6 @@ from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files, Holder
 from toolgate.workspace.confine import held, open_file
-from toolgate.workspace.directories import missing_parents
 from toolgate.workspace.holdings import SCRATCH
 from toolgate.workspace.images import Images, contents_of, rank_of
 from toolgate.workspace.lock import only_writer
@@ -31,8 +30,8 @@ from toolgate.workspace.proof import note_file
 from toolgate.workspace.reading import open_to_read
 from toolgate.workspace.reconcile import Side, settle_change
 from toolgate.workspace.staged import Move, sweep
-from toolgate.workspace.subtree import take_tree
-from toolgate.workspace.write import bring, check_writable
+from toolgate.workspace.tree import take_tree
+from toolgate.workspace.write import apply_moves, check_writable, missing_parents
 
 T = TypeVar("T")
 NOBODYS = Holder()
@@ -212,7 +211,9 @@ class WorkspaceFiles(Files):
         try:
             with only_writer(self._lock):
                 try:
-                    bring(self.mounts, [_move(file, "after") for file in change.files], done, strict=True)
+                    apply_moves(
+                        self.mounts, [_move(file, "after") for file in change.files], done, strict=True
+                    )
                 except (CallError, OSError) as error:
                     if done:
                         self._take_back(change, done, error)
@@ -229,7 +230,7 @@ class WorkspaceFiles(Files):
         changed = {move.path for move in done}
         back = [_move(file, "before") for file in change.files if file.path in changed]
         try:
-            bring(self.mounts, back, [], strict=False)
+            apply_moves(self.mounts, back, [], strict=False)
         except (CallError, OSError):
             raise UnknownOutcome(
                 f"the change stopped midway ({error}) and could not be taken back: {', '.join(sorted(changed))}",
@@ -239,7 +240,7 @@ class WorkspaceFiles(Files):
     async def _roll(self, moves: Sequence[Move]) -> None:
         def work() -> None:
             with only_writer(self._lock):
-                bring(self.mounts, moves, [], strict=False)
+                apply_moves(self.mounts, moves, [], strict=False)
 
         await _in_thread(work)
 

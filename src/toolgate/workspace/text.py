@@ -1,16 +1,71 @@
-"""Bytes as text: which encoding they are in, and whether they are text at all.
+"""Bytes as text: which encoding they are in, whether they are text at all, and lines out of a file of any size.
 
 UTF-8 first, then what a byte order mark says, then a well-founded guess. A guess counts only where encoding the
-text again gives the same bytes, so that an edit changes nothing but what it was about.
+text again gives the same bytes, so that an edit changes nothing but what it was about. A detector tells languages apart by
+their sentences, and source files have few of them: where it is not sure, the bytes themselves decide. Letters of Western
+Europe stand alone, or by twos within a word of ASCII letters; characters of two bytes do not.
 """
 
 from __future__ import annotations
 
 import codecs
+import os
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from toolgate.core.errors import InvalidArgs, NotText
-from toolgate.workspace.encoding import guess
+from toolgate.core.conceal import Secrets, conceal, reach
+from toolgate.core.errors import InvalidArgs, NotText, TooLarge
+
+_WESTERN = "cp1252"
+_WIDE = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
+_HIGH = re.compile(rb"[\x80-\xff]")
+_LETTER = re.compile(rb"(?<![\x80-\xff])[\x80-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\x80-\xff]{2}(?=[A-Za-z])")
+_KANA = re.compile(rb"[\x82\x83][\x40-\xfc]")
+"""In cp932, whose second bytes may be ASCII letters."""
+_BEYOND = re.compile(rb"[\x80-\x9f]")
+"""Letters and signs in cp1252, and in ISO 8859-1 nothing that is ever written."""
+_SURE = 0.1
+"""Below this the detector's word is worth less than how the bytes stand."""
+
+
+def guess_encoding(sample: bytes) -> str | None:
+    """None where nothing fits."""
+    import chardet  # most files are UTF-8 and need no guess
+
+    told = chardet.detect(sample, encoding_era=chardet.EncodingEra.MODERN_WEB)
+    found = told["encoding"]
+    if found is None or told["confidence"] < _SURE:
+        found = _by_bytes(sample) or found
+    if found is None or not _fits(sample, found):
+        return None
+    if _fits(sample, _WESTERN) and sample.decode(found) == sample.decode(_WESTERN):
+        # the narrower of the two: what is written into the file later may not need the wider one
+        found = _WESTERN if _BEYOND.search(sample) else "iso8859_1"
+    return codecs.lookup(found).name
+
+
+def _by_bytes(sample: bytes) -> str | None:
+    high = len(_HIGH.findall(sample))
+    kana = len(_KANA.findall(sample)) >= high / 4
+    if not kana and sum(map(len, _LETTER.findall(sample))) >= high / 2:
+        return _WESTERN if _fits(sample, _WESTERN) else None
+    return next((name for name in _WIDE if _fits(sample, name) and _is_wide(sample.decode(name))), None)
+
+
+def _fits(sample: bytes, encoding: str) -> bool:
+    try:
+        sample.decode(encoding)
+    except (UnicodeDecodeError, LookupError):
+        return False
+    return True
+
+
+def _is_wide(text: str) -> bool:
+    """Whether all that is not ASCII is of the width that the scripts of East Asia have."""
+    return all(unicodedata.east_asian_width(char) in "WF" for char in text if not char.isascii())
+
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -94,7 +149,7 @@ def _guess(raw: bytes, shown: str) -> Text:
     sample = raw[:_SAMPLE]
     if len(sample) < len(raw):  # not in the middle of a character
         sample = sample.rpartition(b"\n")[0] or sample
-    encoding = guess(sample)
+    encoding = guess_encoding(sample)
     if encoding is None:
         raise _not_text(shown)
     try:
@@ -121,3 +176,91 @@ def _not_text(shown: str) -> NotText:
     return NotText(
         f"{shown!r} is not text", "only text files can be read and edited; `fs.hash` works on any file"
     )
+
+
+Range = tuple[int, int]
+"""First and last line, counted from 1, both included."""
+_CHUNK_BYTES = 1 << 20
+
+
+def lines_of(
+    handle: int,
+    ranges: Sequence[Range],
+    shown: str,
+    *,
+    keep: int,
+    scan: int,
+    secrets: Secrets | None = None,
+) -> list[bytes]:
+    """The bytes of each range. At most `keep` bytes are held and `scan` bytes looked at."""
+    first, last = min(start for start, _ in ranges), max(end for _, end in ranges)
+    kept: dict[int, bytearray] = {}
+    at, held, seen = 1, 0, 0
+    for chunk in _chunks(handle) if secrets is None else _concealed(handle, first, secrets):
+        if at > last:
+            break
+        seen += len(chunk)
+        if seen > scan:
+            raise TooLarge(
+                f"line {first:,} of {shown!r} is beyond the first {scan:,} bytes", "ask for earlier lines"
+            )
+        breaks = chunk.count(b"\n")
+        if at + breaks >= first:
+            held += _collect(chunk, at, ranges, kept)
+            if held > keep:
+                raise TooLarge(
+                    f"these lines of {shown!r} have more than {keep:,} bytes", "ask for fewer lines"
+                )
+        at += breaks
+    return [b"".join(kept.get(number, b"") for number in _numbers(one, kept)) for one in ranges]
+
+
+def _chunks(handle: int) -> Iterator[bytes]:
+    while chunk := os.read(handle, _CHUNK_BYTES):
+        yield chunk
+
+
+def _concealed(handle: int, first: int, secrets: Secrets) -> Iterator[bytes]:
+    """The same without secrets, from a little before the first line that is wanted: what is far above it is only
+    counted. As much is held back as a secret may take, in case it goes on in the next chunk."""
+    margin = reach(secrets)
+    kept, at = b"", 1
+    for chunk in _chunks(handle):
+        kept += chunk
+        if len(kept) <= 2 * margin:
+            continue
+        breaks = kept.count(b"\n")
+        if at + breaks < first:
+            cut, given = len(kept) - margin, kept[: len(kept) - margin]
+        else:
+            cut = _outside(kept, len(kept) - margin, secrets)
+            given = conceal(kept[:cut], secrets).text
+        at += given.count(b"\n")
+        yield given
+        kept = kept[cut:]
+    yield conceal(kept, secrets).text
+
+
+def _outside(data: bytes, cut: int, secrets: Secrets) -> int:
+    """The place, or if a secret stands there its end."""
+    return next((span.end for span in secrets.spans(data) if span.start < cut < span.end), cut)
+
+
+def _collect(chunk: bytes, at: int, ranges: Sequence[Range], kept: dict[int, bytearray]) -> int:
+    """Keep what belongs to a range; a line that goes on in the next chunk is continued there."""
+    held = 0
+    for number, part in enumerate(_split(chunk), start=at):
+        if part and any(start <= number <= end for start, end in ranges):
+            kept.setdefault(number, bytearray()).extend(part)
+            held += len(part)
+    return held
+
+
+def _split(chunk: bytes) -> list[bytes]:
+    """At `\\n` only, which stays with its line."""
+    parts = chunk.split(b"\n")
+    return [part + b"\n" for part in parts[:-1]] + parts[-1:]
+
+
+def _numbers(one: Range, kept: dict[int, bytearray]) -> list[int]:
+    return sorted(number for number in kept if one[0] <= number <= one[1])

@@ -1,20 +1,60 @@
 """Trees that are watched, so that what was found in one can be served again without looking at every file of it.
 
 A watch is good until the first thing happens anywhere in its tree; then it is let go, and with it all that it
-proved. A queue that overflowed is an event like any other. Where something cannot be watched, nothing is kept.
+proved. A queue that overflowed is an event like any other. Mounting is the one change that no watch tells: the kernel's
+list of mounts is asked. Where something cannot be watched, nothing is kept.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from toolgate.workspace import inotify, mounted
+from toolgate.workspace import inotify
 from toolgate.workspace.confine import held
+
+_MOUNT_TABLE = "/proc/self/mountinfo"
+
+
+class _MountTable:
+    """The kernel's list of mounts, open: once it has changed, whoever polls it hears so once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._handle = -1
+        self._process = 0
+        self._changes = 0
+
+    def changes(self) -> int:
+        with self._lock:
+            try:
+                if self._process != os.getpid():  # a child would take its parent's news
+                    self._open()
+                elif self._polled():
+                    self._changes += 1
+            except OSError:
+                self._changes += 1  # it cannot be known
+            return self._changes
+
+    def _open(self) -> None:
+        self._handle = os.open(_MOUNT_TABLE, os.O_RDONLY | os.O_CLOEXEC)
+        self._process = os.getpid()
+        self._changes += 1
+
+    def _polled(self) -> bool:
+        table = select.poll()
+        table.register(self._handle, select.POLLPRI)
+        return bool(table.poll(0))
+
+
+mount_changes = _MountTable().changes
+"""A number that is the same as long as nothing was mounted or unmounted."""
+
 
 MAX_DIRECTORIES = 1024
 MAX_TREES = 8
@@ -29,7 +69,7 @@ Enters = Callable[[str, str], bool]
 @dataclass(slots=True)
 class Watch:
     _queue: int
-    _mounted: int = field(default_factory=mounted.changes)
+    _mounted: int = field(default_factory=mount_changes)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -65,7 +105,7 @@ class Watch:
             self._close()
 
     def _current(self) -> bool:
-        if self._mounted != mounted.changes():
+        if self._mounted != mount_changes():
             self._close()
         return self._queue >= 0
 

@@ -1,19 +1,23 @@
-"""Bringing several files to their goal: look at all, prepare all, check all again, then rename.
+"""Writing of several files: look at all, prepare all, check all again, then rename.
 
 Whatever is slow or likely to fail (space, permissions) happens while preparing, before the first file has changed.
+Directories are made before the files that go into them and removed after those that were in them: one that is there
+already need not be made; one that is not empty stays, because whatever is in it is not part of the change.
 The caller holds the project's lock.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Container, Sequence
+from contextlib import suppress
 
-from toolgate.core.change import DIRECTORY
-from toolgate.core.errors import BlockedPath, InvalidArgs
+from toolgate.core.change import DIRECTORY, FileChange
+from toolgate.core.errors import BlockedPath, InvalidArgs, NotFound
 from toolgate.core.paths import MountPath, folded
-from toolgate.workspace.directories import give_modes, make_directories, remove_directories
+from toolgate.workspace.confine import held, open_directory
 from toolgate.workspace.look import Seen, look, status_of
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.staged import (
@@ -27,10 +31,80 @@ from toolgate.workspace.staged import (
     sync_parents,
 )
 
+_KEPT = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EBUSY)
+
+
+def make_directories(mounts: Mounts, moves: Sequence[Move], done: list[Move]) -> None:
+    for move in sorted(moves, key=lambda move: move.path.count("/")):
+        if move.goal == DIRECTORY and _make(mounts, move):
+            done.append(move)
+
+
+def remove_directories(mounts: Mounts, moves: Sequence[Move], done: list[Move]) -> None:
+    for move in sorted(moves, key=lambda move: -move.path.count("/")):
+        if move.goal is None and _remove(mounts, move):
+            done.append(move)
+
+
+def missing_parents(mounts: Mounts, paths: Sequence[MountPath]) -> list[FileChange]:
+    """The directories on the way to these paths that are not there, outermost first."""
+    wanted = dict.fromkeys(parent for path in paths for parent in path.parents)
+    return [FileChange(each, None, b"", kind="directory") for each in wanted if not is_there(mounts, each)]
+
+
+def is_there(mounts: Mounts, path: MountPath) -> bool:
+    """Whether it is a directory; something else in its place is refused."""
+    mount, relative = mounts.resolve(path)
+    try:
+        os.close(open_directory(mount.root, relative, path.shown, follow=False))
+    except NotFound:
+        if status_of(mounts, path) is None:
+            return False
+        raise BlockedPath(f"{path.shown!r} is not a directory", "choose another path") from None
+    return True
+
+
+def _make(mounts: Mounts, move: Move) -> bool:
+    with mounts.parent(move.path, create=True) as (parent, name):
+        try:
+            os.mkdir(name, 0o777 if move.mode is None else 0o700, dir_fd=parent)
+        except FileExistsError:
+            mount, relative = mounts.resolve(move.path)
+            os.close(
+                open_directory(mount.root, relative, move.path.shown, follow=False)
+            )  # or says what it is
+            return False
+    return True
+
+
+def give_modes(mounts: Mounts, moves: Sequence[Move]) -> None:
+    """The bits a directory should have, innermost first, once all that goes into it is there."""
+    for move in sorted(moves, key=lambda move: -move.path.count("/")):
+        if move.goal == DIRECTORY and move.mode is not None:
+            mount, relative = mounts.resolve(move.path)
+            with held(open_directory(mount.root, relative, move.path.shown, follow=False)) as handle:
+                os.fchmod(handle, move.mode & 0o777)
+                os.fsync(handle)
+
+
+def _remove(mounts: Mounts, move: Move) -> bool:
+    with suppress(NotFound), mounts.parent(move.path) as (parent, name):
+        try:
+            os.rmdir(name, dir_fd=parent)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            if error.errno not in _KEPT:
+                raise
+            return False
+        return True
+    return False
+
+
 PROTECTED = (".toolgate", "toolgate.yaml")  # toolgate's own state and rules: no tool writes them
 
 
-def bring(mounts: Mounts, moves: Sequence[Move], done: list[Move], *, strict: bool) -> None:
+def apply_moves(mounts: Mounts, moves: Sequence[Move], done: list[Move], *, strict: bool) -> None:
     """Make the moves. `done` is filled as files change, so that the caller can take a failure back."""
     directories = [move for move in moves if move.of_directory]
     pending = _pending(mounts, moves, strict=strict)

@@ -20,11 +20,10 @@ from attacks.sandbox.runner import prepared
 from attacks.sandbox.scene import Scene
 from sandbox import as_user
 from toolgate.core.errors import Unavailable
-from toolgate.sandbox.host import Host
+from toolgate.sandbox.host import Host, Walls
 from toolgate.sandbox.job import Job, Limits, Request
 from toolgate.sandbox.pool import Pool
-from toolgate.sandbox.shape import Shape
-from toolgate.sandbox.walls import Walls
+from toolgate.sandbox.prepared import Shape
 
 
 class Door:

@@ -23,10 +23,9 @@ from attacks.sandbox.scene import Scene
 from attacks.sandbox.table import ATTACKS
 from sandbox import as_user
 from toolgate.core.errors import ToolgateError
-from toolgate.sandbox.host import Host
-from toolgate.sandbox.inside.arch import here
+from toolgate.sandbox.host import Host, Walls
+from toolgate.sandbox.inside.kernel import here
 from toolgate.sandbox.job import Job, Limits, Outcome
-from toolgate.sandbox.walls import Walls
 
 AT_ONCE = 3
 WALL_S = 8.0

@@ -12,7 +12,7 @@ import pytest
 from pydantic import RootModel
 
 from toolgate.core.tool import Tool, tool
-from toolgate.faces.cli import arguments
+from toolgate.kits.terminal import arguments
 
 from .driving import COMMAND, Cli, environment, finish, heard, start
 

@@ -14,11 +14,11 @@ from toolgate.core.change import Change, FileChange
 from toolgate.core.display import visible
 from toolgate.core.paths import MountPath
 from toolgate.faces.console.call_timeline import said
-from toolgate.faces.console.marks import blocks, differing, draw
+from toolgate.faces.console.diff_view import remarks
+from toolgate.faces.console.markup import blocks, differing, draw
 from toolgate.faces.console.question import deed
-from toolgate.faces.console.remarks import remarks
-from toolgate.faces.diffs import FileDiff, parse
-from toolgate.faces.words import change_in_words
+from toolgate.kits.diffs import FileDiff, parse
+from toolgate.kits.words import change_in_words
 
 
 def change(path: str, before: str | None, after: str | None, **modes: int) -> FileChange:
@@ -173,4 +173,7 @@ def test_what_a_call_wants_is_said_in_plain_words() -> None:
     assert deed("fs.write", parsed(change("src/a.py", None, "y\n"))) == "create src/a.py"
     both = parsed(change("src/x/a.py", "x\n", "y\n"), change("src/b.py", "x\n", None))
     assert deed("fs.patch", both) == "change 2 files in src/"
+    apart = parsed(*(change(name, "x\n", "y\n") for name in ("a.py", "b.py", "src/c.py", "src/d.py")))
+    assert deed("fs.apply", apart[:2]) == "change a.py and b.py"
+    assert deed("fs.apply", apart) == "change a.py, b.py and 2 more"
     assert deed("mail.send", []) == "call mail.send"

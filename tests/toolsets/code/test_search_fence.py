@@ -15,7 +15,7 @@ from toolgate.core.errors import CallError
 from toolgate.core.paths import MountPath
 from toolgate.workspace.confine import held
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search import fence, known
+from toolgate.workspace.search import known, program
 from toolgate.workspace.search.query import Query
 from toolgate.workspace.search.search import search
 
@@ -28,7 +28,7 @@ PATIENCE = 10.0
 
 @pytest.fixture(autouse=True)
 def _landlock() -> None:
-    if not fence.available():
+    if not program.available():
         pytest.skip("this kernel has no Landlock")
 
 
@@ -97,10 +97,10 @@ def test_behind_the_fence_nothing_else_can_be_opened(project: Path, tmp_path: Pa
         return found
 
     with held(os.open(project, os.O_RDONLY | os.O_DIRECTORY)) as handle:
-        assert fence.fenced(look, [handle], "/bin/true") == ["in"]
+        assert program.fenced(look, [handle], "/bin/true") == ["in"]
     assert (tmp_path / "out").read_text() == "out", "it holds for that thread alone"
     with held(os.open(project, os.O_RDONLY | os.O_DIRECTORY)) as handle, pytest.raises(ZeroDivisionError):
-        fence.fenced(lambda: 1 // 0, [handle], "/bin/true")
+        program.fenced(lambda: 1 // 0, [handle], "/bin/true")
 
 
 @pytest.mark.parametrize(

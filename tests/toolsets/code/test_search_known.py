@@ -16,7 +16,7 @@ from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.policy.hard import MountRules, Named
 from toolgate.policy.model import MountSpec
-from toolgate.workspace import inotify, mounted
+from toolgate.workspace import inotify, watch
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import known, names
 from toolgate.workspace.search.query import EXCLUDED, Query
@@ -156,8 +156,8 @@ def test_what_is_mounted_into_a_known_mount_ends_what_was_known(
     plant(project)
     ask_until_known(mounts)
     assert not patterns(told[-1])
-    before = mounted.changes()
-    monkeypatch.setattr(mounted, "changes", lambda: before + 1)
+    before = watch.mount_changes()
+    monkeypatch.setattr(watch, "mount_changes", lambda: before + 1)
     ask(mounts)
     assert patterns(told[-1])
 
@@ -307,7 +307,7 @@ def test_learning_ends_with_its_gate(project: Path, monkeypatch: pytest.MonkeyPa
         return real(*args)
 
     monkeypatch.setattr(inotify, "add", add)
-    mounted.changes()  # opens a handle of its own, once in a process
+    watch.mount_changes()  # opens a handle of its own, once in a process
     before = _handles()
     with Mounts({"project": project}) as mounts:
         ask(mounts)

@@ -12,9 +12,8 @@ import pytest
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import ripgrep
 from toolgate.workspace.search.content import search_content
-from toolgate.workspace.search.counts import Counts
 from toolgate.workspace.search.query import Query
-from toolgate.workspace.search.report import Report
+from toolgate.workspace.search.report import Counts, Report
 from toolgate.workspace.search.search import search
 
 from .planted import stand_in

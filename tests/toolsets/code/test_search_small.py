@@ -19,11 +19,10 @@ import toolgate
 from toolgate.core.paths import MountPath
 from toolgate.workspace import inotify
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search import local, search, small, tree
+from toolgate.workspace.search import local, search, tree
 from toolgate.workspace.search.content import matcher
 from toolgate.workspace.search.query import EXCLUDED, Found, Query
-from toolgate.workspace.search.selection import Selection
-from toolgate.workspace.search.starts import opened
+from toolgate.workspace.search.selection import Selection, opened
 
 from .test_search import CONFIG
 
@@ -35,7 +34,7 @@ UNCACHED = CONFIG | {"cache": {"bytes": 0}}
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What counts as quick, on a machine that has other things to do."""
-    monkeypatch.setattr(small, "QUICK", 10.0)
+    monkeypatch.setattr(local, "QUICK", 10.0)
     monkeypatch.setattr(search, "QUICK", 10.0)
 
 
@@ -70,7 +69,7 @@ async def test_the_second_search_of_a_small_tree_needs_no_thread(
     ("name", "content"),
     [
         ("more/{}.txt", "hit\n"),
-        ("one{:.0}.txt", "hit\n" + "x" * small.BYTES),
+        ("one{:.0}.txt", "hit\n" + "x" * local.BYTES),
     ],
 )
 async def test_what_has_grown_or_changed_is_searched_in_a_thread_again(
@@ -80,16 +79,16 @@ async def test_what_has_grown_or_changed_is_searched_in_a_thread_again(
     async with toolgate.open(project, UNCACHED, "memory") as gate:
         await gate.call("code.search", {"pattern": r"\bhit"})
         (project / "more").mkdir()
-        for number in range(small.FILES + 1):
+        for number in range(local.FILES + 1):
             (project / name.format(str(number))).write_text(content)
         after = [await gate.call("code.search", {"pattern": r"\bhit"}) for _ in range(2)]
-    names = {name.format(str(number)) for number in range(small.FILES + 1)}
+    names = {name.format(str(number)) for number in range(local.FILES + 1)}
     assert [result.data["files_matched"] for result in after] == [1 + len(names)] * 2
     assert on_the_loop == [False, True, False, False]  # given up once, then not tried any more
 
 
 @pytest.mark.parametrize(
-    ("pattern", "content"), [("x", "x\n" * (small.HITS + 1)), (r"\bx", "é x\n")], ids=["hits", "unequal"]
+    ("pattern", "content"), [("x", "x\n" * (local.HITS + 1)), (r"\bx", "é x\n")], ids=["hits", "unequal"]
 )
 async def test_a_pattern_that_is_more_work_than_the_last_is_given_up(
     project: Path, on_the_loop: list[bool], pattern: str, content: str
@@ -122,7 +121,7 @@ def test_nothing_is_searched_at_once_where_others_could_keep_it_waiting(
     (project / "a.txt").write_text("hit\n")
     monkeypatch.setattr(inotify, "local", lambda handle: False)  # a network file system
     search.search(mounts, Query("hit"))
-    assert small.search_small(mounts, Query("hit"), WHOLE) is None
+    assert local.search_small(mounts, Query("hit"), WHOLE) is None
 
 
 def test_a_tree_with_another_file_system_in_it_is_never_searched_at_once(
@@ -137,7 +136,7 @@ def test_a_tree_with_another_file_system_in_it_is_never_searched_at_once(
 
     monkeypatch.setattr(tree.Entry, "status", status)
     search.search(mounts, Query("hit"))
-    assert small.search_small(mounts, Query("hit"), WHOLE) is None
+    assert local.search_small(mounts, Query("hit"), WHOLE) is None
 
 
 def test_a_search_that_took_long_is_not_expected_to_be_quick(
@@ -146,7 +145,7 @@ def test_a_search_that_took_long_is_not_expected_to_be_quick(
     (project / "a.txt").write_text("hit\n")
     monkeypatch.setattr(search, "QUICK", 0.0)
     search.search(mounts, Query("hit"))
-    assert small.search_small(mounts, Query("hit"), WHOLE) is None
+    assert local.search_small(mounts, Query("hit"), WHOLE) is None
 
 
 def changed(root: Path, dice: random.Random) -> None:
@@ -183,7 +182,7 @@ def test_what_is_remembered_of_directories_is_never_older_than_they_are(project:
     query, known = Query("hit"), 0
     with Mounts({"project": project}) as mounts:
         search.search(mounts, query)
-        memory = small._known[mounts][WHOLE][1]
+        memory = local._known[mounts][WHOLE][1]
         for _ in range(60):
             again = search.search_at_once(mounts, query, (), "", EXCLUDED)
             with opened(mounts, *WHOLE) as groups:

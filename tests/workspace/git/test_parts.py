@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgate.workspace.git.commits import read_commit
-from toolgate.workspace.git.names import quote, shown, unquote
-from toolgate.workspace.git.settings import form_of
+from toolgate.workspace.git.patch import quote, shown, unquote
+from toolgate.workspace.git.view import form_of
 
 
 @given(st.binary(min_size=1, max_size=40).filter(lambda raw: b"\0" not in raw))

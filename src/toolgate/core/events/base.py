@@ -9,9 +9,9 @@ fields with defaults, new transitions get new classes. They are values: nothing 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from itertools import compress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import orjson
 
@@ -24,7 +24,17 @@ _OURS = frozenset({str, int, bool, Verdict, orjson.Fragment})
 """Spelled as they are; a Fragment is JSON that is canonical already."""
 
 
-@dataclass(slots=True, kw_only=True)
+E = TypeVar("E")
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def event(kind: type[E]) -> type[E]:
+    """A dataclass that takes its comparison from Event: writing one for each of thirty kinds takes longer than opening
+    a ledger."""
+    return dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)(kind)
+
+
+@event
 class Event:
     kind: ClassVar[str] = ""
     gate: ClassVar[bool] = True
@@ -38,6 +48,15 @@ class Event:
     """The question or grant it belongs to."""
     claim: str = ""
     """The idempotency scope it claims."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and all(
+            getattr(self, one.name) == getattr(other, one.name) for one in fields(self)
+        )
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{one.name}={getattr(self, one.name)!r}" for one in fields(self))
+        return f"{type(self).__name__}({said})"
 
     def body(self) -> dict[str, Any]:
         """What is not in the envelope and not the default."""

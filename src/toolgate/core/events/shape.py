@@ -10,7 +10,7 @@ from typing import Any
 _PLAIN = frozenset({"str", "int", "bool"})
 
 
-class Shape:
+class BodyShape:
     def __init__(self, event: type[Any]) -> None:
         envelope = {item.name for item in fields(event.__mro__[-2])}  # what every event has
         body = [(item, _default(item)) for item in fields(event) if item.name not in envelope]
@@ -25,13 +25,13 @@ class Shape:
         self.needed_of, self.optional_of = _getter(self.needed), _getter(self.optional)
 
 
-_shapes: dict[type[Any], Shape] = {}
+_shapes: dict[type[Any], BodyShape] = {}
 
 
-def shape_of(event: type[Any]) -> Shape:
+def shape_of(event: type[Any]) -> BodyShape:
     found = _shapes.get(event)
     if found is None:
-        found = _shapes[event] = Shape(event)
+        found = _shapes[event] = BodyShape(event)
     return found
 
 

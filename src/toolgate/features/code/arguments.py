@@ -1,14 +1,17 @@
-"""The arguments of `code.*`, and what a model is told of each. Paths say themselves what they are."""
+"""The arguments of `code.*`, what a model is told of each, and what a call of them reads. Paths say themselves what they are."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from toolgate.core.effects import Effects
 from toolgate.core.paths import MountPaths
+from toolgate.policy.hard import WHOLE_BY_DEFAULT
 
-MOST = 1000
+MOST_MATCHES = 1000
 """Matches that one search shows."""
 
 # --- searching
@@ -38,7 +41,7 @@ Excluded = Annotated[
 ]
 Around = Annotated[int, Field(ge=0, le=20, description="Lines to show before and after each match.")]
 CaseSensitive = Annotated[bool, Field(description="Whether upper and lower case differ.")]
-MaxMatches = Annotated[int, Field(ge=1, le=MOST, description="Matching lines to show at most.")]
+MaxMatches = Annotated[int, Field(ge=1, le=MOST_MATCHES, description="Matching lines to show at most.")]
 Numbers = Annotated[bool, Field(description="Whether each match has `line` and `column`.")]
 
 # --- reading
@@ -81,3 +84,15 @@ Order = Annotated[
     Field(description="`modified` is newest first, `size` largest first."),
 ]
 MaxEntries = Annotated[int, Field(ge=1, le=5000, description="Entries to give at most.")]
+
+
+def reads_of(args: Mapping[str, Any]) -> Effects:
+    mounts = {path.partition(":")[0] for path in _paths(args)} or {"project"}
+    return Effects.of(tuple(mount if mount in WHOLE_BY_DEFAULT else "project" for mount in mounts))
+
+
+def _paths(args: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("path", "directory"):
+        if isinstance(args.get(name), str):
+            yield args[name]
+    yield from args.get("paths") or ()

@@ -14,8 +14,7 @@ from toolgate.core.context import Context
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
-from toolgate.features.code.arguments import Depth, Hidden, Listed, MaxEntries, Order
-from toolgate.features.code.effects import reads_of
+from toolgate.features.code.arguments import Depth, Hidden, Listed, MaxEntries, Order, reads_of
 from toolgate.features.code.fits import fit_list
 from toolgate.workspace.confine import held
 from toolgate.workspace.mounts import Mounts

@@ -9,8 +9,7 @@ from typing_extensions import TypedDict  # typing's own, before 3.12, is not eno
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
-from toolgate.features.code.arguments import MaxSymbols
-from toolgate.features.code.effects import reads_of
+from toolgate.features.code.arguments import MaxSymbols, reads_of
 from toolgate.features.code.fits import fit_outline
 from toolgate.features.code.loading import load
 from toolgate.workspace.mounts import Mounts

@@ -1,11 +1,14 @@
-"""`code.read`: a source file or some of its lines, with an outline of what was read."""
+"""`code.read`: a source file or some of its lines, with an outline of what was read and tokens for faces that colour it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NotRequired
 
-from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
+from typing_extensions import (
+    TypedDict,  # typing's own, before 3.12, is not enough for pydantic  # typing's own, before 3.12, is not enough for pydantic
+)
 
 from toolgate.core.errors import InvalidArgs, Unavailable
 from toolgate.core.paths import MountPath
@@ -18,15 +21,33 @@ from toolgate.features.code.arguments import (
     MaxLines,
     WithMetadata,
     WithOutline,
+    reads_of,
 )
-from toolgate.features.code.effects import reads_of
-from toolgate.features.code.fits import fit_read
+from toolgate.features.code.fits import counted, fit_read
 from toolgate.features.code.loading import Loaded, load
-from toolgate.features.code.shapes import counted
-from toolgate.features.code.tokens import SyntaxToken, syntax_tokens
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.outline.languages import language_of
 from toolgate.workspace.outline.outline import Outliner, Symbol
+
+MAX_COLOURED = 64 << 10
+"""Lexers are regular expressions that were not written for hostile files; they get only so much."""
+
+
+class SyntaxToken(TypedDict):
+    line: int
+    column: int
+    text: str
+    type: str
+
+
+def syntax_tokens(outliner: Outliner, path: str, lines: Sequence[str], first: int) -> list[SyntaxToken]:
+    """The tokens of some lines, without white space. Empty where the language is not known."""
+    text = "\n".join(lines)[:MAX_COLOURED]
+    found = outliner.tokens(path.rpartition("/")[2], text, first)
+    return [
+        {"line": line, "column": column, "text": part, "type": kind} for line, column, part, kind in found
+    ]
+
 
 MAX_OUTLINE = 40
 MAX_NAME = 200

@@ -16,7 +16,7 @@ from toolgate.core.context import Context
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.features.code.arguments import (
-    MOST,
+    MOST_MATCHES,
     Around,
     CaseSensitive,
     Excluded,
@@ -25,10 +25,9 @@ from toolgate.features.code.arguments import (
     Numbers,
     Paths,
     Pattern,
+    reads_of,
 )
-from toolgate.features.code.effects import reads_of
-from toolgate.features.code.fits import fit_search
-from toolgate.features.code.shapes import group, search_summary
+from toolgate.features.code.fits import fit_search, group, search_summary
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.concealed import MAX_BYTES
 from toolgate.workspace.search.query import EXCLUDED, Found, Match, Query, Tell
@@ -203,12 +202,12 @@ def _hidden(count: int | None) -> str:
 
 
 def _next(found: Found) -> str:
-    if found.total_matches <= MOST and not found.matches:
+    if found.total_matches <= MOST_MATCHES and not found.matches:
         return "the lines that match are too long to be shown: `code.read` shows where they begin"
     if found.total_matches <= len(found.matches):
         return "the time was up: give `paths` or a `file_pattern` to search the rest"
     most = f", such as {found.top[0][0]!r}" if found.top else ""
-    return f"raise `max_matches` (at most {MOST:,}), or narrow the search to a path{most}"
+    return f"raise `max_matches` (at most {MOST_MATCHES:,}), or narrow the search to a path{most}"
 
 
 def _line(match: Match, numbers: bool) -> FoundLine:

@@ -1,24 +1,25 @@
-"""One request to its host and the answer back. Redirects are the program's to follow: each is a request of its own."""
+"""One request to its host and the answer back, or a tunnel (CONNECT) to it.
+
+Redirects are the program's to follow: each is a request of its own. What is said in a tunnel nobody sees; only how much is
+counted."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
 import h11
 
-from toolgate.core.errors import NotAllowed, TooLarge, Unavailable
+from toolgate.core.errors import Cancelled, NotAllowed, TimedOut, TooLarge, Unavailable
 
-from .addresses import Pins
+from .addresses import Pins, dial
 from .ask import Ask, onward
-from .dial import dial
 from .grant import Grant
-from .http1 import Wire
+from .http1 import READ, Wire
 from .injection import Filled, Injector
-from .limits import EgressLimits
-from .record import Attempt
+from .usage import Attempt, EgressLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +128,59 @@ async def _answer(program: Wire, host: Wire, way: Way, attempt: Attempt) -> None
     if redaction and (data := redaction.close()):
         await program.send(h11.Data(data=data))
     await program.send(h11.EndOfMessage())
+
+
+_OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+
+async def tunnel(ask: Ask, program: Wire, way: Way, attempt: Attempt) -> None:
+    if way.injector.meant_for(ask.target.place):
+        # In a tunnel no value could be put in, and what the host sends back could not be searched for it.
+        raise NotAllowed(
+            f"a secret of this program is for {ask.target.place}, so it is not reached by CONNECT",
+            "send the https:// URL itself to the proxy (get_json and fetch_with_auth do)",
+        )
+    addresses = await way.pins.addresses(ask.target)
+    attempt.allowed = True
+    (reader, writer), attempt.address = await dial(ask.target, addresses, way.limits, None)
+    try:
+        attempt.status, program.answered = 200, True
+        await program.write(_OPEN)
+        async with asyncio.timeout(way.limits.idle_s) as patience:
+            await _together(
+                _pump(program.reader, writer, attempt.send, patience, way.limits.idle_s),
+                _pump(reader, program.writer, attempt.receive, patience, way.limits.idle_s),
+            )
+    except TimeoutError as error:
+        raise TimedOut(f"nothing went through the tunnel for {way.limits.idle_s:g} s") from error
+    except OSError as error:
+        raise Cancelled("the tunnel broke") from error
+    finally:
+        writer.transport.abort()
+
+
+async def _together(*pumps: Coroutine[Any, Any, None]) -> None:
+    tasks = [asyncio.create_task(pump) for pump in pumps]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _pump(
+    source: asyncio.StreamReader,
+    sink: asyncio.StreamWriter,
+    count: Callable[[int], None],
+    patience: asyncio.Timeout,
+    idle_s: float,
+) -> None:
+    while data := await source.read(READ):
+        count(len(data))
+        if not patience.expired():
+            patience.reschedule(asyncio.get_running_loop().time() + idle_s)
+        sink.write(data)
+        await sink.drain()
+        await asyncio.sleep(0)
+    sink.write_eof()

@@ -20,7 +20,7 @@ import h11
 
 from toolgate.core.errors import CallError, Cancelled, Code, InvalidArgs, TimedOut, TooLarge, Unavailable
 
-from .limits import Spent
+from .usage import Spent
 
 READ = 16 << 10
 LINGER_S = 0.5

@@ -16,13 +16,11 @@ from toolgate.core.errors import CallError, Cancelled, Failed, RateLimited, Time
 from ..job import Request
 from .addresses import Pins, Resolver, system_resolver
 from .ask import ask_of, url_of
-from .forward import Way, forward
+from .forward import Way, forward, tunnel
 from .grant import Grant
 from .http1 import Wire
 from .injection import Injector, Secrets
-from .limits import EgressLimits, Spent
-from .record import Attempt, Record
-from .tunnel import tunnel
+from .usage import Attempt, EgressLimits, Record, Spent
 
 _log = logging.getLogger(__name__)
 _PAUSE_S = 0.05

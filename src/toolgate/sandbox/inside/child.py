@@ -10,11 +10,11 @@ import socket
 from dataclasses import replace
 from typing import Any
 
-from . import privileges, python, rlimits, shell, walls
+from . import privileges, runtime, walls
 from .copying import TooMuch
 from .kernel import close_from
-from .link import HANDLE, Link
 from .order import Mode, Order, read_go
+from .runtime import HANDLE, Link
 
 BROKEN = 125
 
@@ -23,7 +23,7 @@ def live(order: Order, mode: Mode, streams: list[int], size: int) -> int:
     """From the fork to the exit code."""
     line = _settle(streams)
     try:
-        others = rlimits.tasks_of(os.getuid()) if mode == "landlock" and order.has("rlimits") else 0
+        others = privileges.tasks_of(os.getuid()) if mode == "landlock" and order.has("rlimits") else 0
         work, (how, changes), listener = walls.separate(order, mode)
         os.chdir(walls.work_directory(order, mode))
         os.umask(0o022)
@@ -56,20 +56,20 @@ def _serve(
     os.close(handles[1])
     go = replace(go, env=walls.environment(order, mode) | go.env)
     if order.has("rlimits"):
-        rlimits.apply(go, order.kind, size=size, others=others)
+        privileges.apply(go, order.kind, size=size, others=others)
     if order.kind != "python":
         line.detach()
         argv = [walls.where(each, order, mode) if each in order.execute else each for each in go.argv]
-        return shell.become(replace(go, argv=argv), order.kind)
+        return runtime.exec_program(replace(go, argv=argv), order.kind)
     os.environ.update(go.env)
-    return python.run(go.code, namespace)
+    return runtime.run_python(go.code, namespace)
 
 
 def _prepare(order: Order, mode: Mode, line: socket.socket) -> dict[str, Any]:
     os.environ.clear()
     os.environ.update(walls.environment(order, mode))
-    python.relocate(lambda path: walls.where(path, order, mode))
-    return python.prepare(Link(line), walls.packages_directory(order, mode))
+    runtime.relocate(lambda path: walls.where(path, order, mode))
+    return runtime.prepare_python(Link(line), walls.packages_directory(order, mode))
 
 
 def _settle(streams: list[int]) -> socket.socket:

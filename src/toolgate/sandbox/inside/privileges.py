@@ -1,9 +1,11 @@
-"""Giving up what a process could do: its user, its capabilities, outliving the zygote."""
+"""Privileges and limits of a process: its user, its capabilities and outliving the zygote are given up; the kernel's limits
+are set when the program is known and before it runs."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import struct
 
@@ -18,7 +20,7 @@ from .kernel import (
     syscall,
     unshare,
 )
-from .order import INSIDE_UID
+from .order import INSIDE_UID, Go, Kind
 
 _CAPABILITIES = 64
 _CAPABILITY_VERSION = 0x20080522
@@ -67,3 +69,63 @@ def drop_capabilities() -> None:
             break
     header = ctypes.create_string_buffer(struct.pack("<Ii", _CAPABILITY_VERSION, 0), 8)
     syscall("capset", ctypes.byref(header), ctypes.byref(ctypes.create_string_buffer(24)))
+
+
+THREADS = 64
+"""For a program that may start no process: threads count as processes."""
+_CODE_RANGE = 640 << 20
+"""What V8 sets aside for code before it runs any: counted, though hardly any of it is ever used."""
+_ARENA_MAX = -8
+_SIGNALS = 1024
+"""Queued signals and timers: the kernel keeps them, and counts them for the user."""
+_SPARE = 256
+"""Where programs run as the user: threads that he may start elsewhere before a program can start none."""
+
+
+def apply(go: Go, kind: Kind, *, size: int, others: int) -> None:
+    """`size` is what the interpreter itself maps; `others` are the user's processes that are not ours."""
+    memory = resource.RLIMIT_DATA if kind == "javascript" else resource.RLIMIT_AS
+    started = 1 if kind == "shell" else 0  # the first process only waits for the others
+    processes = THREADS if go.processes == 1 else go.processes + started
+    _lower(memory, go.memory + {"python": size, "javascript": _CODE_RANGE, "shell": 0}[kind])
+    _lower(resource.RLIMIT_NPROC, processes + (others + _SPARE if others else 0))
+    _lower(resource.RLIMIT_CPU, go.cpu)
+    _lower(resource.RLIMIT_NOFILE, go.files)
+    _lower(resource.RLIMIT_FSIZE, go.disk)
+    _lower(resource.RLIMIT_SIGPENDING, _SIGNALS)
+    for each in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
+        _lower(each, 0)
+    for each in (resource.RLIMIT_NICE, resource.RLIMIT_RTPRIO):
+        _lower(each, 0)
+
+
+def share_one_heap() -> None:
+    """For all threads: the C library would set addresses aside for each, and the limit on memory counts those."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(_ARENA_MAX, 1)
+
+
+def address_space() -> int:
+    """How much this process maps."""
+    with open("/proc/self/statm") as stream:
+        return int(stream.read().split()[0]) * resource.getpagesize()
+
+
+def tasks_of(uid: int) -> int:
+    """Processes and threads of a user, as the kernel counts them for its limit."""
+    count = 0
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            try:
+                if entry.name.isdigit() and entry.stat().st_uid == uid:
+                    count += os.stat(f"/proc/{entry.name}/task").st_nlink - 2
+            except OSError:
+                continue
+    return count
+
+
+def _lower(which: int, value: int) -> None:
+    _, hard = resource.getrlimit(which)
+    limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (limit, limit))

@@ -1,26 +1,166 @@
-"""The project as a program sees it: without the hidden names, read-only or as a copy on write."""
+"""The project as a program sees it: without the hidden names, read-only or as a copy on write.
+
+Where the kernel has them, it is made of layers: the real files at the bottom, nothing where a hidden name is, the
+program's writes on top. A hidden name is a whiteout in a layer between: for the program it does not exist, wherever it
+comes from. The layers are out of its reach, so it can neither forge a mark in them nor look under them. Links and renames
+cannot lead around this: names are looked up in the layers together, and nothing follows a redirection.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import socket
 import stat
+import struct
+from collections.abc import Iterable
 from typing import Any
 
-from . import overlaid
 from .copying import MAX_BYTES, MAX_NAMES, Copy
 from .kernel import (
     ATTR_NODEV,
     ATTR_NOEXEC,
     ATTR_NOSUID,
     ATTR_RDONLY,
+    CLONE_NEWUSER,
     MS_BIND,
     MS_NODEV,
     MS_NOSUID,
     mount,
     restrict_mount,
+    syscall,
     unmount,
+    unshare,
 )
 from .order import PROJECT
+
+_CLONE, _EMPTY_PATH, _FROM_EMPTY, _CLOEXEC = 1, 0x1000, 4, os.O_CLOEXEC
+_ATTR_IDMAP = 0x00100000
+_FDCWD = -100
+_LAST_ID = 2**32 - 2
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def mount_layers(
+    stage: str, target: str, root: int, view: dict[str, Any], owner: int | None, trusted: bool
+) -> int:
+    """Mount them at `target`, with `stage` as an empty directory to work in. `owner` is the job's user, where it is not
+    the one that owns the project already; `trusted` marks are the ones that only root can make. Gives a handle of the
+    layer that writes go to, or -1 where they may not."""
+    room = len(view["hidden"]) * 8192 + (1 << 20)
+    mount("tmpfs", stage, "tmpfs", MS_NOSUID | MS_NODEV, f"mode=700,size={room}")
+    for name in ("low", "mask", "top"):
+        os.mkdir(f"{stage}/{name}", 0o755)
+    _bottom(f"{stage}/low", root, owner)
+    _mask(f"{stage}/mask", root, view["hidden"], owner)
+    # In a user namespace the marks are ordinary attributes, and nothing is ever redirected.
+    options = "redirect_dir=nofollow,metacopy=off" if trusted else "userxattr"
+    options += f",index=off,xino=off,lowerdir={stage}/mask:{stage}/low"
+    top = -1
+    if view["writable"]:
+        limits = f"size={view['disk']},nr_inodes={view['inodes'] + 4}"
+        mount("tmpfs", f"{stage}/top", "tmpfs", MS_NOSUID | MS_NODEV, f"mode=700,{limits}")
+        for name in ("upper", "work"):
+            os.mkdir(f"{stage}/top/{name}", 0o700)
+        _resemble(f"{stage}/top/upper", os.fstat(root), owner)
+        top = os.open(f"{stage}/top/upper", _DIRECTORY)
+        options += f",upperdir={stage}/top/upper,workdir={stage}/top/work"
+    mount("overlay", target, "overlay", MS_NOSUID | MS_NODEV, options)
+    unmount(stage)  # nothing of it can be reached but through what was mounted
+    return top
+
+
+def _bottom(target: str, root: int, owner: int | None) -> None:
+    """The project's own directory; with an owner, so that whose files they are, they seem to be the job's."""
+    tree = syscall("open_tree", root, ctypes.c_char_p(b""), _CLONE | _EMPTY_PATH | _CLOEXEC)
+    if owner is not None:
+        status = os.fstat(root)
+        namespace = _user_namespace(_swapped(status.st_uid, owner), _swapped(status.st_gid, owner))
+        attr = struct.pack("<QQQQ", _ATTR_IDMAP, 0, 0, namespace)
+        syscall("mount_setattr", tree, ctypes.c_char_p(b""), _EMPTY_PATH, ctypes.c_char_p(attr), len(attr))
+        os.close(namespace)
+    to = ctypes.c_char_p(os.fsencode(target))
+    syscall("move_mount", tree, ctypes.c_char_p(b""), _FDCWD, to, _FROM_EMPTY)
+    os.close(tree)
+
+
+def _mask(base: str, root: int, hidden: Iterable[str], owner: int | None) -> None:
+    made = {""}
+    _resemble(base, os.fstat(root), owner)
+    for name in hidden:
+        if not _there(root, os.path.dirname(name)):
+            continue  # what it was in has gone: there is nothing to hide
+        above = ""
+        for part in name.split("/")[:-1]:
+            above = f"{above}/{part}" if above else part
+            if above not in made:
+                made.add(above)
+                os.mkdir(f"{base}/{above}", 0o700)
+                _resemble(f"{base}/{above}", os.stat(above, dir_fd=root, follow_symlinks=False), owner)
+        os.mknod(f"{base}/{name}", stat.S_IFCHR, 0)
+
+
+def _there(root: int, directory: str) -> bool:
+    try:
+        return not directory or stat.S_ISDIR(os.stat(directory, dir_fd=root, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _resemble(path: str, status: os.stat_result, owner: int | None) -> None:
+    """A directory looks like the topmost layer that has it."""
+    os.chmod(path, stat.S_IMODE(status.st_mode) & 0o777)
+    if owner is not None:
+        os.chown(path, owner, owner)
+
+
+def _swapped(theirs: int, ours: int) -> str:
+    """Every number stands for itself, but these two for each other."""
+    if theirs == ours:
+        return f"0 0 {_LAST_ID + 1}\n"
+    low, high = sorted((theirs, ours))
+    spans = [(0, 0, low), (low, high, 1), (low + 1, low + 1, high - low - 1), (high, low, 1)]
+    spans.append((high + 1, high + 1, _LAST_ID - high))
+    return "".join(f"{inside} {outside} {count}\n" for inside, outside, count in spans if count)
+
+
+def _user_namespace(users: str, groups: str) -> int:
+    """A handle of a user namespace in which nobody lives, for the sake of its numbers."""
+    ours, theirs = socket.socketpair()
+    child = os.fork()
+    if child == 0:
+        try:
+            ours.close()
+            unshare(CLONE_NEWUSER)
+            # itself, by a handle: another process may have its number in the namespace that /proc is of
+            own = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            socket.send_fds(theirs, [b"."], [own])
+            theirs.recv(1)
+        finally:
+            os._exit(0)
+    theirs.close()
+    try:
+        _, handles, _, _ = socket.recv_fds(ours, 1, 1)
+        if not handles:
+            raise OSError("no user namespace could be made")
+        return _numbered(handles[0], users, groups)
+    finally:
+        ours.close()
+        os.waitpid(child, 0)
+
+
+def _numbered(own: int, users: str, groups: str) -> int:
+    try:
+        for name, text in (("uid_map", users), ("gid_map", groups)):
+            handle = os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=own)
+            try:
+                os.write(handle, text.encode())
+            finally:
+                os.close(handle)
+        return os.open("ns/user", os.O_RDONLY | os.O_CLOEXEC, dir_fd=own)
+    finally:
+        os.close(own)
+
 
 _NOTHING, _EMPTY, _STAGE = "/.nothing", "/.empty", "/.stage"
 
@@ -53,7 +193,7 @@ def show(base: str, root: int, view: dict[str, Any], owner: int | None) -> tuple
     stage = base + _STAGE
     os.mkdir(stage, 0o700)
     try:
-        return "layers", overlaid.mount_layers(stage, base + PROJECT, root, view, owner, os.getuid() == 0)
+        return "layers", mount_layers(stage, base + PROJECT, root, view, owner, os.getuid() == 0)
     except OSError:  # no overlayfs here, or not on these files
         if os.path.ismount(stage):
             unmount(stage)

@@ -19,16 +19,16 @@ def _room() -> Any:
     assert spec is not None
     package = importlib.util.module_from_spec(spec)
     sys.modules["inside"] = package
-    return importlib.import_module("inside.loop")
+    return importlib.import_module("inside.fork_server")
 
 
 def main(handle: str, mode: Any, *more: str) -> None:
-    loop = _room()
-    loop.settle(mode)
+    server = _room()
+    server.settle(mode)
     if handle == "probe":
-        importlib.import_module("inside.trial").run(mode, int(more[0]))
+        server.try_mode(mode, int(more[0]))
     else:
-        loop.serve(socket.socket(fileno=int(handle)), mode, more == ("ablation",))
+        server.serve(socket.socket(fileno=int(handle)), mode, more == ("ablation",))
 
 
 if __name__ == "__main__":

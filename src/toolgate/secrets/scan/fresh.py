@@ -6,10 +6,10 @@ import io
 from collections import Counter
 from collections.abc import Sequence
 
-from toolgate.secrets.scan.rules import Hit, Seen
+from toolgate.secrets.scan.rules import Scanned, SecretHit
 
 
-def fresh(seen: Seen, after: bytes, old: Seen, before: bytes | None) -> list[Hit]:
+def fresh(seen: Scanned, after: bytes, old: Scanned, before: bytes | None) -> list[SecretHit]:
     """A line counts as old if it stood there as often before: moving it about makes nothing new."""
     hits = seen.hits
     if before is None or not hits:
@@ -29,11 +29,11 @@ def fresh(seen: Seen, after: bytes, old: Seen, before: bytes | None) -> list[Hit
     return found
 
 
-def _identity(hit: Hit) -> tuple[str, tuple[bytes, ...]]:
+def _identity(hit: SecretHit) -> tuple[str, tuple[bytes, ...]]:
     return hit.rule, hit.values
 
 
-def _spans(hits: Sequence[Hit], content: bytes) -> list[tuple[bytes, ...]]:
+def _spans(hits: Sequence[SecretHit], content: bytes) -> list[tuple[bytes, ...]]:
     """The lines that belong to each hit. Hits on one long line share it, so that it is looked for once."""
     found: list[tuple[bytes, ...]] = []
     known: tuple[bytes, ...] = ()

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator
 from itertools import islice
 
-from toolgate.secrets.scan.rules import MANY, Hit, Source, shown
+from toolgate.secrets.scan.rules import MANY, SecretHit, Source, shown
 
 
 def _run(pattern: str) -> re.Pattern[bytes]:
@@ -54,7 +54,7 @@ _REACH = 64
 """A run that is longer than a piece is found in each of them."""
 
 
-def hidden(source: Source) -> Iterator[Hit]:
+def hidden(source: Source) -> Iterator[SecretHit]:
     content = source.content
     if content.isascii():
         return
@@ -65,12 +65,12 @@ def hidden(source: Source) -> Iterator[Hit]:
         yield from islice(_hits(pattern, content, flags), MANY)
 
 
-def _hits(pattern: re.Pattern[bytes], content: bytes, flags: Collection[int]) -> Iterator[Hit]:
+def _hits(pattern: re.Pattern[bytes], content: bytes, flags: Collection[int]) -> Iterator[SecretHit]:
     for match in _pieces(pattern, content):
         rule = _rule(pattern, match)
         if rule and not (pattern is _TAGS and match.start() in flags):
             start, end = match.span()
-            yield Hit("hidden", rule, start, end, shown(content[start : min(end, start + 24)]))
+            yield SecretHit("hidden", rule, start, end, shown(content[start : min(end, start + 24)]))
 
 
 def _rule(pattern: re.Pattern[bytes], match: re.Match[bytes]) -> str:

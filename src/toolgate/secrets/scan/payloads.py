@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from toolgate.secrets.scan.rules import MANY, Around, Hit, Rule, Source, Token, token
+from toolgate.secrets.scan.rules import MANY, Around, Rule, SecretHit, Source, Token, token
 
 _MACH_O = (b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe")
 _FAT_OR_CLASS = b"\xca\xfe\xba\xbe"
@@ -25,11 +25,11 @@ _PLAIN_MAGIC = (
 )
 
 
-def magic(content: bytes) -> Iterator[Hit]:
+def magic(content: bytes) -> Iterator[SecretHit]:
     """By its first bytes, whatever the file is called."""
     name = _magic(content)
     if name:
-        yield Hit("payload", name, 0, 4, f"begins with {content[:4].hex(' ')}")
+        yield SecretHit("payload", name, 0, 4, f"begins with {content[:4].hex(' ')}")
 
 
 def _magic(content: bytes) -> str:
@@ -101,6 +101,6 @@ PAYLOADS: tuple[Rule, ...] = (
 )  # fmt: skip
 
 
-def payloads(source: Source) -> Iterator[Hit]:
+def payloads(source: Source) -> Iterator[SecretHit]:
     for rule in PAYLOADS:
         yield from islice(rule.hits(source), MANY)

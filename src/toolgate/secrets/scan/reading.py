@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 
-from toolgate.core.ports import Vault
+from toolgate.core.ports import VaultValues
 from toolgate.secrets.scan.assigned import UNSURE, by_name, by_run, compared
 from toolgate.secrets.scan.commands import commands
 from toolgate.secrets.scan.hidden import hidden
 from toolgate.secrets.scan.keyblocks import key_blocks, kubernetes_secrets
 from toolgate.secrets.scan.payloads import magic, payloads
-from toolgate.secrets.scan.rules import CONTROLS, MANY, UNJUDGED, Hit, Seen, Source, at_most, plain
+from toolgate.secrets.scan.rules import CONTROLS, MANY, UNJUDGED, Scanned, SecretHit, Source, at_most, plain
 from toolgate.secrets.scan.tokens import runs, tokens
 from toolgate.secrets.scan.urls import addresses
 from toolgate.secrets.scan.wrapped import wrapped
@@ -33,11 +33,11 @@ def binary(content: bytes) -> bool:
     return len(head) - len(head.translate(None, CONTROLS)) > max(_MANY_CONTROLS * len(head), 8)
 
 
-def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
+def look(content: bytes, vault: VaultValues | None, *, name: bool = False) -> Scanned:
     """Everything in a content, old or new; of binary ones only what is told by its form, and our own values."""
     text = plain(content)
     source = Source.of(text)
-    hits: list[Hit] = []
+    hits: list[SecretHit] = []
     if not name:
         hits += magic(content)
     lines = not binary(text)
@@ -49,10 +49,12 @@ def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
     hits += _ours(text, vault)
     counts = Counter(hit.rule for hit in hits)
     crowded = frozenset(rule for rule, count in counts.items() if count >= MANY or rule == UNJUDGED)
-    return Seen(_apart(sorted(hits, key=lambda hit: (hit.start, hit.rule in UNSURE))), crowded)
+    return Scanned(_apart(sorted(hits, key=lambda hit: (hit.start, hit.rule in UNSURE))), crowded)
 
 
-def _secrets(source: Source, lines: bool, taken: Callable[[Iterable[Hit]], Iterable[Hit]]) -> list[Hit]:
+def _secrets(
+    source: Source, lines: bool, taken: Callable[[Iterable[SecretHit]], Iterable[SecretHit]]
+) -> list[SecretHit]:
     """What the rules find; where there are no lines, only what is told by its form."""
     text = source.content
     long_runs = list(runs(text))
@@ -68,7 +70,7 @@ def _secrets(source: Source, lines: bool, taken: Callable[[Iterable[Hit]], Itera
     return hits
 
 
-def without_secrets(content: bytes, vault: Vault | None) -> bytes:
+def without_secrets(content: bytes, vault: VaultValues | None) -> bytes:
     """Every secret masked where it stands, however many there are; lines stay lines. For what is recorded of a text,
     also of one that stands in the margin of a diff. What has NULs is shown as no text."""
     if b"\0" in content:
@@ -89,7 +91,7 @@ def without_secrets(content: bytes, vault: Vault | None) -> bytes:
     return b"".join((*made, content[reached:])) if made else content
 
 
-def _secret_spans(content: bytes, vault: Vault | None) -> Iterator[tuple[int, int]]:
+def _secret_spans(content: bytes, vault: VaultValues | None) -> Iterator[tuple[int, int]]:
     for hit in chain(_secrets(Source.of(content), True, list), _ours(content, vault, None)):
         if hit.rule == UNJUDGED:
             yield hit.start, len(content)  # nobody can tell what of the rest is a secret
@@ -101,15 +103,15 @@ def _secret_spans(content: bytes, vault: Vault | None) -> Iterator[tuple[int, in
                 yield start, at
 
 
-def _ours(text: bytes, vault: Vault | None, most: int | None = MANY) -> Iterator[Hit]:
+def _ours(text: bytes, vault: VaultValues | None, most: int | None = MANY) -> Iterator[SecretHit]:
     for name, start, end in islice(vault.within(text), most) if vault is not None else ():
         lines = tuple(line for line in text[start:end].split(b"\n") if line)
-        yield Hit("secret", "vault", start, end, f"the value of {name}", lines)
+        yield SecretHit("secret", "vault", start, end, f"the value of {name}", lines)
 
 
-def _apart(hits: list[Hit]) -> list[Hit]:
+def _apart(hits: list[SecretHit]) -> list[SecretHit]:
     """One secret is one finding: where two rules see the same, the one that knows its form counts."""
-    kept: list[Hit] = []
+    kept: list[SecretHit] = []
     reached = -1
     last = -1
     for hit in hits:

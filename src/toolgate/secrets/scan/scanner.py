@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from toolgate.core.change import Change, FileChange
 from toolgate.core.finding import Finding
 from toolgate.core.paths import MountPath
-from toolgate.core.ports import Scan, Vault
+from toolgate.core.ports import Scan, VaultValues
 from toolgate.secrets.scan.fresh import fresh
-from toolgate.secrets.scan.rules import Hit, Seen, plain
+from toolgate.secrets.scan.rules import Scanned, SecretHit, plain
 
 SHOWN = 20
 """Findings of one rule in one file."""
@@ -20,7 +20,7 @@ _MASKED = "…"
 _ORDER = ("payload", "secret", "hidden")
 
 
-def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
+def look(content: bytes, vault: VaultValues | None, *, name: bool = False) -> Scanned:
     """Imported when something is scanned: the table of rules takes its time to compile."""
     from toolgate.secrets.scan.reading import look as found
 
@@ -33,7 +33,7 @@ class _Values:
     def __init__(self) -> None:
         self.found: set[bytes] = set()
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: Scanned) -> None:
         for hit in seen.hits:
             self.found.update(value for value in hit.values if len(value) >= _SHORTEST)
 
@@ -41,7 +41,7 @@ class _Values:
 class ContentScanner:
     """Implements `core.ports.Scanner`. Works in time linear in the contents and keeps nothing."""
 
-    def __init__(self, vault: Vault | None = None) -> None:
+    def __init__(self, vault: VaultValues | None = None) -> None:
         self.vault = vault
 
     def scan(self, change: Change) -> Scan:
@@ -76,7 +76,7 @@ class ContentScanner:
         if file.before == file.after:
             return []
         seen = look(file.after, self.vault)
-        old = look(file.before, self.vault) if file.before is not None else Seen([])
+        old = look(file.before, self.vault) if file.before is not None else Scanned([])
         values.add(seen)
         values.add(old)
         after = plain(file.after)
@@ -113,7 +113,7 @@ def _moved(files: Sequence[FileChange]) -> set[FileChange]:
     return found
 
 
-def _limited(hits: Iterable[Hit]) -> list[Hit]:
+def _limited(hits: Iterable[SecretHit]) -> list[SecretHit]:
     counts: Counter[str] = Counter()
     kept = []
     for hit in hits:
@@ -124,7 +124,7 @@ def _limited(hits: Iterable[Hit]) -> list[Hit]:
 
 
 def _placed(
-    hits: Sequence[Hit], content: bytes, path: MountPath, secrets: Sequence[tuple[int, int]]
+    hits: Sequence[SecretHit], content: bytes, path: MountPath, secrets: Sequence[tuple[int, int]]
 ) -> Iterator[Finding]:
     """With line and column, counted on from one hit to the next."""
     line, counted = 1, 0

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from toolgate.secrets.scan.keyblocks import private_keys
-from toolgate.secrets.scan.rules import Hit, back
+from toolgate.secrets.scan.rules import SecretHit, back
 from toolgate.secrets.scan.tokens import runs, tokens
 
 _ENCODED = re.compile(rb"[A-Za-z0-9+/_-]{28,8000}")
@@ -19,7 +19,9 @@ _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 
-def wrapped(text: bytes, long_runs: list[tuple[int, int]], known: Collection[int] = ()) -> Iterator[Hit]:
+def wrapped(
+    text: bytes, long_runs: list[tuple[int, int]], known: Collection[int] = ()
+) -> Iterator[SecretHit]:
     reached = 0
     for start, end in long_runs:
         if start < reached:
@@ -32,7 +34,7 @@ def wrapped(text: bytes, long_runs: list[tuple[int, int]], known: Collection[int
         inner = _decoded(match[0])
         for hit in _inside(inner) if inner else ():
             excerpt = f"in base64: {hit.excerpt}"
-            yield Hit("secret", hit.rule, begin, match.end(), excerpt, (match[0],))
+            yield SecretHit("secret", hit.rule, begin, match.end(), excerpt, (match[0],))
             break
 
 
@@ -48,6 +50,6 @@ def _decoded(value: bytes) -> bytes:
     return inner if inner.isascii() else b""
 
 
-def _inside(inner: bytes) -> Iterator[Hit]:
+def _inside(inner: bytes) -> Iterator[SecretHit]:
     yield from private_keys(inner)
     yield from tokens(inner, list(runs(inner)))

@@ -6,11 +6,9 @@ line of the repository's config, hooks, attributes, grafts, replacements, altern
 is ever read by git, and there is no list of dangerous settings to keep up with. Overriding settings one by one with
 `-c` was the other way: it fails open with every setting git adds.
 
-    locate  where in a mount a repository is          refs    its refs, read by us
-    store   its objects, checked for links            packs   links to its packs, one by one
-    index, trees: its index, checked, written anew    tracked the copy of it for one comparison
-    view    the private GIT_DIR made of these         aside   much work, in a thread
-    program git itself: argv, environment, limits     batch   one long-lived `cat-file --batch`
-    graph   a commit-graph beside the view            memo    what git printed about ids
-    history, blame, worktree: what the tools ask      patch, hunks, commits: what git answers
+    locate   where in a mount a repository is          refs    its refs, read by us
+    store    its objects, checked for links            index   its index, checked, written anew
+    view     the private GIT_DIR made of these         graph   a commit-graph beside the view
+    program  git itself: argv, environment, limits     batch   one long-lived `cat-file --batch`
+    history, blame, worktree: what the tools ask       patch, commits: what git answers
 """

@@ -10,12 +10,12 @@ from toolgate.core.conceal import Secrets, conceal
 from toolgate.core.errors import NotFound, NotText, TooLarge
 from toolgate.core.evidence import spoil
 from toolgate.workspace.confine import held, open_file
-from toolgate.workspace.git.aside import aside
 from toolgate.workspace.git.batch import OBJECT_CAP, Batch
 from toolgate.workspace.git.commits import COMMIT_KEPT, LONGEST, moment
 from toolgate.workspace.git.concealed import known_commit
 from toolgate.workspace.git.history import LOG_SECONDS
 from toolgate.workspace.git.locate import Place
+from toolgate.workspace.git.program import maybe_in_thread
 from toolgate.workspace.git.view import View
 from toolgate.workspace.look import read_steady
 from toolgate.workspace.proof import note
@@ -109,7 +109,7 @@ async def blame(view: View, batch: Batch, path: str, first: int, last: int | Non
         raise TooLarge(
             f"the blame of {path!r} is larger than {OUTPUT_CAP:,} bytes", "ask for a range of lines"
         )
-    found = await aside(len(output.data), lambda: _parse(output.data, total))
+    found = await maybe_in_thread(len(output.data), lambda: _parse(output.data, total))
     return found if (secrets := view.secrets()) is None else await _known(found, content, batch, secrets)
 
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from toolgate.core.conceal import Secrets, blank, conceal
 from toolgate.workspace.git.commits import Commit, read_commit
-from toolgate.workspace.git.hunks import Hunk, Line
-from toolgate.workspace.git.patch import Changed, FileDiff
+from toolgate.workspace.git.patch import Changed, FileDiff, Hunk, Line
 from toolgate.workspace.git.view import View
 
 BLOBS_CAP = 64 << 20

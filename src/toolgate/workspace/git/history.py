@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 from toolgate.core.conceal import Secrets
 from toolgate.core.errors import InvalidArgs, NotFound
-from toolgate.workspace.git.aside import aside
 from toolgate.workspace.git.batch import Batch
 from toolgate.workspace.git.commits import COMMIT_KEPT, Commit
 from toolgate.workspace.git.concealed import conceal_hunks, known_commit, said_by
 from toolgate.workspace.git.patch import Changed, Visible, parse
-from toolgate.workspace.git.program import Output
+from toolgate.workspace.git.program import Output, maybe_in_thread
 from toolgate.workspace.git.view import View
 
 DIFF_SECONDS = 5.0
@@ -103,7 +102,7 @@ async def compare(
 
 
 async def _parsed(output: Output, visible: Visible) -> Changed:
-    return await aside(len(output.data), lambda: parse(output.data, visible, whole=output.whole))
+    return await maybe_in_thread(len(output.data), lambda: parse(output.data, visible, whole=output.whole))
 
 
 async def _without_halves(view: View, old: str, new: str, visible: Visible) -> Visible:
@@ -143,7 +142,7 @@ async def log(
             changed = parse(part.data, visible, whole=part.whole, below=wanted.path or "")
             yield Entry(known_commit(part.id, commit.content if commit else b"", secrets), changed)
 
-    made = await aside(sum(len(part.data) for part in parts), lambda: list(entries()))
+    made = await maybe_in_thread(sum(len(part.data) for part in parts), lambda: list(entries()))
     await conceal_hunks(view, [entry.changed for entry in made])
     return made, more
 

@@ -1,4 +1,7 @@
-"""The git program: fixed argv, an environment of its own, a time limit, an output cap, killed as a group."""
+"""The git program: fixed argv, an environment of its own, a time limit, an output cap, killed as a group.
+
+Work that grows with what git printed is done in a thread when that is much.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,22 @@ import resource
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from toolgate.core.errors import Failed, TimedOut, Unavailable
+
+_Result = TypeVar("_Result")
+LARGE_OUTPUT = 256 << 10
+"""Bytes from which on the work is done in a thread; before, starting one would take longer."""
+
+
+async def maybe_in_thread(size: int, work: Callable[[], _Result]) -> _Result:
+    return await asyncio.to_thread(work) if size >= LARGE_OUTPUT else work()
+
 
 OLDEST = (2, 31)
 """The first git that can compare merges with their first parent."""

@@ -13,8 +13,7 @@ from toolgate.core.paths import MountPath
 from toolgate.policy.hard import MountRules
 from toolgate.workspace.git.batch import Batch
 from toolgate.workspace.git.graph import Graph
-from toolgate.workspace.git.linked import Linked, Links
-from toolgate.workspace.git.locate import Place, locate
+from toolgate.workspace.git.locate import Linked, Links, Place, locate
 from toolgate.workspace.git.refs import Refs
 from toolgate.workspace.git.view import View
 from toolgate.workspace.mounts import Mounts

@@ -2,22 +2,65 @@
 
 Git gets a directory of links, one for each of the 256 directories of loose objects and, in a `pack` of ours, one for
 each file of a pack. Its `info` is ours too, so the repository's own alternates, commit-graph and multi-pack-index are
-never read. Before each use every object directory is looked at: a link anywhere in it could lead out of the mount, so it
-is refused. A directory whose change time is as before is not listed again.
+never read: a link to the whole directory of packs would bring the last one, which names packs by any path. Before each use
+every object directory is looked at: a link anywhere in it could lead out of the mount, so it is refused. A directory whose
+change time is as before is not listed again.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolgate.core.errors import NotFound, Unavailable
 from toolgate.workspace.confine import held
 from toolgate.workspace.git.locate import Place
-from toolgate.workspace.git.packs import is_pack, lay_packs, link_packs
+
+_PACK = re.compile(r"pack-(?:[0-9a-f]{40}|[0-9a-f]{64})\.(?:pack|rev|idx)")
+
+
+def is_pack(name: str) -> bool:
+    return _PACK.fullmatch(name) is not None
+
+
+def lay_packs(links: Path) -> None:
+    """Make the directory, and refuse one that holds anything but links to packs."""
+    if links.is_symlink():
+        links.unlink()  # an earlier version linked the whole directory
+    links.mkdir(exist_ok=True)
+    for name in os.listdir(links):
+        if not is_pack(name) or not (links / name).is_symlink():
+            raise _strange(links / name)
+
+
+def link_packs(links: Path, packs: Path, names: Iterable[str]) -> None:
+    """Bring the links up to date with these names in `packs`. Other processes may do so at the same moment."""
+    wanted = set(names)
+    # an index that git finds has its pack already, when it comes and when it goes
+    for name in sorted(wanted, key=_index_last):
+        target, link = str(packs / name), links / name
+        try:
+            os.symlink(target, link)
+        except FileExistsError:
+            if not link.is_symlink() or os.readlink(link) != target:
+                raise _strange(link) from None
+    for name in sorted(os.listdir(links), key=_index_last, reverse=True):
+        if not os.path.lexists(packs / name):  # one that came since we looked was linked by another process
+            (links / name).unlink(missing_ok=True)
+
+
+def _index_last(name: str) -> tuple[bool, str]:
+    return name.endswith(".idx"), name
+
+
+def _strange(link: Path) -> Unavailable:
+    return Unavailable(f"{link} is not the link it should be", "delete the cache: `.toolgate/cache/git`")
+
 
 SETTLED_NS = 2_000_000_000
 """A change this recent may be followed by another one with the same time stamp: look again next time."""

@@ -1,4 +1,8 @@
-"""The private GIT_DIR: our config, a snapshot of the refs, links to the checked objects. See the package's docstring."""
+"""The private GIT_DIR: our config, a snapshot of the refs, links to the checked objects. See the package's docstring.
+
+Of the repository's own config, only the settings of form are kept that say how its files are stored. They are looked for
+with a line parser, not with git: no include is followed, no value is more than a word of a list.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,129 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolgate.core.conceal import Secrets
-from toolgate.workspace.git import settings
+from toolgate.workspace.git.index import Tracked
 from toolgate.workspace.git.locate import Place
-from toolgate.workspace.git.memo import Memo
 from toolgate.workspace.git.program import Output, find_git, run
 from toolgate.workspace.git.refs import Refs, newest, read_refs, stamp_of
 from toolgate.workspace.git.store import SETTLED_NS, Store
-from toolgate.workspace.git.tracked import Tracked
+
+MOST_BYTES = 32 << 20
+MOST_OF_ONE = 2 << 20
+
+
+@dataclass(slots=True)
+class Memo:
+    """The ones used longest ago are forgotten first."""
+
+    _kept: OrderedDict[Hashable, Output] = field(default_factory=OrderedDict)
+    _bytes: int = 0
+
+    def get(self, key: Hashable) -> Output | None:
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
+
+    def put(self, key: Hashable, output: Output) -> None:
+        if len(output.data) > MOST_OF_ONE or key in self._kept:
+            return
+        self._kept[key] = output
+        self._bytes += len(output.data)
+        while self._bytes > MOST_BYTES:
+            _, oldest = self._kept.popitem(last=False)
+            self._bytes -= len(oldest.data)
+
+
+_FORM = {
+    "autocrlf": ("true", "false", "input"),
+    "eol": ("lf", "crlf", "native"),
+    "filemode": ("true", "false"),
+    "symlinks": ("true", "false"),
+    "ignorecase": ("true", "false"),
+    "precomposeunicode": ("true", "false"),
+}
+_SPELLED = {
+    "yes": "true",
+    "on": "true",
+    "1": "true",
+    "no": "false",
+    "off": "false",
+    "0": "false",
+    "": "false",
+}
+"""As git takes them, too; a name alone is true."""
+_MOST_CONFIG = 1 << 20
+_LONGEST_LINE = 1024
+"""What of a line is looked at: one with a word of form is short."""
+_OWN_CONFIG = """\
+[core]
+	repositoryformatversion = %d
+	bare = false
+	quotePath = true
+	commitGraph = true
+	multiPackIndex = false
+	hooksPath = /dev/null
+	attributesFile = /dev/null
+	excludesFile = /dev/null
+	fsmonitor = false
+	pager = cat
+[commitGraph]
+	readChangedPaths = true
+[protocol]
+	allow = never
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+[submodule]
+	recurse = false
+[log]
+	showSignature = false
+[i18n]
+	logOutputEncoding = UTF-8
+[diff]
+	renameLimit = 1000
+"""
+
+
+def config_of(place: Place, hash_name: str) -> bytes:
+    text = _OWN_CONFIG % (1 if hash_name == "sha256" else 0)
+    if hash_name == "sha256":
+        text += "[extensions]\n\tobjectFormat = sha256\n"
+    form = form_of((place.read("config", _MOST_CONFIG) or b"").decode("utf-8", "replace"))
+    if form:
+        text += "[core]\n" + "".join(f"\t{name} = {value}\n" for name, value in form.items())
+    return text.encode()
+
+
+def form_of(text: str) -> dict[str, str]:
+    """The known words of `[core]`; anything else is as if it were not written."""
+    found: dict[str, str] = {}
+    section = ""
+    for line in text.splitlines():
+        line = line.strip()[:_LONGEST_LINE]
+        if line.startswith("["):
+            head, _, line = line[1:].partition("]")
+            section = head.strip().lower()
+        name, equals, value = _before_comment(line).replace('"', "").partition("=")
+        alone = "true" if len(line) < _LONGEST_LINE else "cut"
+        name, value = name.strip().lower(), value.strip().lower() if equals else alone
+        value = _SPELLED.get(value, value)
+        if section == "core" and value in _FORM.get(name, ()):
+            found[name] = value
+    return found
+
+
+def _before_comment(value: str) -> str:
+    return value.partition("#")[0].partition(";")[0]
+
 
 _LOCK = "alive"
 
@@ -87,7 +201,7 @@ class View:
         if refs != self.refs:
             self.turns += 1
             self._write(refs)
-        elif settings.config(self.place, refs.hash_name) != self._config:
+        elif config_of(self.place, refs.hash_name) != self._config:
             self._write(refs)
         self.refs = refs
 
@@ -136,7 +250,7 @@ class View:
         os.close(self.lock)
 
     def _write(self, refs: Refs) -> None:
-        self._config = settings.config(self.place, refs.hash_name)
+        self._config = config_of(self.place, refs.hash_name)
         for name, content in (
             ("config", self._config),
             ("packed-refs", refs.packed()),

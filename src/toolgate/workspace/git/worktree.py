@@ -19,12 +19,10 @@ from pathlib import Path
 
 from toolgate.core.errors import CallError, TooLarge
 from toolgate.workspace.confine import held, open_directory
-from toolgate.workspace.git.aside import aside
 from toolgate.workspace.git.history import DIFF_SECONDS, OUTPUT_CAP, compare
 from toolgate.workspace.git.locate import read_beneath
-from toolgate.workspace.git.names import unquote
-from toolgate.workspace.git.patch import Changed, Visible
-from toolgate.workspace.git.program import Output
+from toolgate.workspace.git.patch import Changed, Visible, unquote
+from toolgate.workspace.git.program import Output, maybe_in_thread
 from toolgate.workspace.git.view import View
 
 MAX_FILES = 2000
@@ -79,7 +77,7 @@ async def _differences(
         "--ignore-submodules=all", base, "--",
         seconds=DIFF_SECONDS, cap=OUTPUT_CAP, env=view.env(work_tree=True, index=index),
     )  # fmt: skip
-    found = await aside(len(output.data), lambda: _listed(output, visible, paths))
+    found = await maybe_in_thread(len(output.data), lambda: _listed(output, visible, paths))
     if not output.whole or len(found) > MAX_FILES:
         raise TooLarge(
             f"more than {MAX_FILES:,} files differ from the commit", "give `paths` to look at some of them"

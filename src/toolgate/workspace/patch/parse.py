@@ -1,17 +1,151 @@
 """A unified diff, git's or plain, from its text. What is not part of a file's patch is ignored as git ignores it,
-except where it could be a part that was meant and got lost: that is an error with its line and hunk."""
+except where it could be a part that was meant and got lost: that is an error with its line and hunk.
+
+The lines of a hunk are counted, so that nothing is applied that its header did not announce.
+"""
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.workspace.patch.header import may_create, plain_patch, read_git_header
-from toolgate.workspace.patch.hunks import read_hunks
 from toolgate.workspace.patch.model import FilePatch, Hunk, malformed, shown
+
+_HEADER = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
+_COUNTS = "make the counts in @@ say how many lines follow"
+
+
+class Body:
+    """The lines of one hunk as they are read."""
+
+    def __init__(self, number: int, line: int, header: bytes) -> None:
+        found = _HEADER.match(header)
+        if found is None:
+            fix = "write it as `@@ -start,count +start,count @@`"
+            raise malformed(f"{shown(header)} is not a hunk header", line, fix, number)
+        self.number, self.line = number, line
+        self.old_start, self.old_count = int(found[1]), 1 if found[2] is None else int(found[2])
+        self.new_start, self.new_count = int(found[3]), 1 if found[4] is None else int(found[4])
+        self.old: list[bytes] = []
+        self.new: list[bytes] = []
+        self.leading = self.trailing = self.context = self.changed = 0
+        self.last = b""
+        if (self.old_count and not self.old_start) or (self.new_count and not self.new_start):
+            raise malformed("lines are counted from 1", line, "a start of 0 goes with a count of 0", number)
+
+    @property
+    def full(self) -> bool:
+        return len(self.old) == self.old_count and len(self.new) == self.new_count
+
+    def take(self, text: bytes, line: int) -> None:
+        """One line, which must be of a hunk."""
+        kind, rest = (b" ", text) if text == b"\n" else (text[:1], text[1:])
+        if not text.endswith(b"\n"):
+            raise self._wrong("the diff ends in the middle of a line", line, "end the diff with a line end")
+        if kind == b"\\":
+            self.end_without_newline(text, line)
+        elif kind == b" ":
+            self._add(self.old, rest, line)
+            self._add(self.new, rest, line)
+            self.context += 1
+            self.trailing += 1
+            self.leading += not self.changed
+        elif kind == b"-" or kind == b"+":
+            self._add(self.old if kind == b"-" else self.new, rest, line)
+            self.changed += 1
+            self.trailing = 0
+        else:
+            fix = "start every line of a hunk with a blank, `+` or `-`, and make the counts in @@ right"
+            raise self._wrong(f"{shown(text)} is no line of a hunk{self._missing()}", line, fix)
+        self.last = kind
+
+    def end_without_newline(self, text: bytes, line: int) -> None:
+        """`\\ No newline at end of file`: the line before it is the last of its file and has no end."""
+        if not text.startswith(b"\\ ") or len(text) < 12:
+            raise self._wrong(
+                f"{shown(text)} is no line of a hunk", line, "write `\\ No newline at end of file`"
+            )
+        sides = {b" ": (self.old, self.new), b"-": (self.old,), b"+": (self.new,)}.get(self.last)
+        if sides is None or not all(side[-1].endswith(b"\n") for side in sides):
+            raise self._wrong("a no-newline mark follows no line", line, "put it after the line it is about")
+        for side in sides:
+            side[-1] = side[-1][:-1]
+        self.last = b"\\"
+
+    def finish(self, line: int) -> Hunk:
+        if not self.full:
+            raise self._wrong(f"the diff ends within the hunk{self._missing()}", line, _COUNTS)
+        if not self.changed:
+            raise self._wrong("the hunk changes nothing", self.line, "leave it out")
+        return Hunk(
+            self.number, self.line, self.old_start, self.old_count, self.new_start, self.new_count,
+            self.old, self.new, self.leading, self.trailing, self.context,
+        )  # fmt: skip
+
+    def _add(self, side: list[bytes], text: bytes, line: int) -> None:
+        if side and not side[-1].endswith(b"\n"):
+            raise self._wrong(
+                "a line follows the one without a newline", line, "move the mark to the last line"
+            )
+        if len(side) >= (self.old_count if side is self.old else self.new_count):
+            raise self._wrong("the hunk has more lines than its header says", line, _COUNTS)
+        side.append(text)
+
+    def _missing(self) -> str:
+        old, new = self.old_count - len(self.old), self.new_count - len(self.new)
+        return f"; {old} old and {new} new lines are still missing"
+
+    def _wrong(self, what: str, line: int, fix: str) -> Exception:
+        return malformed(what, line, fix, self.number)
+
+
+def read_hunks(lines: list[bytes], at: int) -> tuple[tuple[Hunk, ...], int]:
+    """All hunks from line index `at` on, and the index after them."""
+    hunks: list[Hunk] = []
+    while at < len(lines) and lines[at].startswith(b"@@"):
+        body = Body(len(hunks) + 1, at + 1, lines[at])
+        at += 1
+        while not body.full and at < len(lines):
+            body.take(lines[at], at + 1)
+            at += 1
+        if at < len(lines) and lines[at].startswith(b"\\"):
+            body.take(lines[at], at + 1)
+            at += 1
+        hunk = body.finish(at)
+        if hunks:
+            _check_order(hunks[-1], hunk)
+        hunks.append(hunk)
+    if hunks:
+        _check_rest(lines, at, len(hunks))
+    return tuple(hunks), at
+
+
+def _check_order(before: Hunk, hunk: Hunk) -> None:
+    if hunk.old_start < before.old_start + before.old_count:
+        raise malformed(
+            f"it starts at line {hunk.old_start}, but hunk {before.number} reaches to line "
+            f"{before.old_start + before.old_count - 1}",
+            hunk.line, "put hunks in order, without overlap", hunk.number,
+        )  # fmt: skip
+
+
+def _check_rest(lines: list[bytes], at: int, number: int) -> None:
+    """Lines left over after the last hunk would be dropped without a word, so they are an error."""
+    start = at
+    while at < len(lines) and lines[at] == b"\n":
+        at += 1
+    if at == len(lines) or not lines[at].startswith((b" ", b"+", b"-", b"\\")):
+        return
+    header = lines[at].startswith(b"--- ") and at + 1 < len(lines) and lines[at + 1].startswith(b"+++ ")
+    signature = lines[at] in (b"-- \n", b"--\n") and at == start  # how format-patch ends a mail
+    if not header and not signature:
+        raise malformed("the hunk has more lines than its header says", at + 1, _COUNTS, number)
+
 
 _NEXT = (b"diff --git ", b"-- \n", b"commit ", b"From ")
 _BINARY = (b"GIT binary patch", b"Binary files ")

@@ -23,7 +23,7 @@ from toolgate.workspace.search.content import Matcher, TooMuch, search_concealed
 from toolgate.workspace.search.local import MAX_WORK, may_search, read_up_to
 from toolgate.workspace.search.query import Match, Query
 from toolgate.workspace.search.report import Report
-from toolgate.workspace.search.starts import Start
+from toolgate.workspace.search.selection import Start
 from toolgate.workspace.search.subset import plan
 
 MAX_BYTES = 64 << 20

@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import re2
+
 from toolgate.core.conceal import Concealed
 from toolgate.workspace.search.query import Hit, Match, Query, make_match
 from toolgate.workspace.search.subset import Plan, plan
-
-try:
-    import re2
-except ImportError:  # without the extra `code`, rg does all of it
-    re2 = None
 
 MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
@@ -91,7 +88,7 @@ class Matcher:
 @lru_cache(maxsize=64)
 def matcher(pattern: str, case_sensitive: bool) -> Matcher | None:
     """None where only rg may answer."""
-    made = plan(pattern, case_sensitive) if re2 is not None else None
+    made = plan(pattern, case_sensitive)
     if made is None:
         return None
     try:

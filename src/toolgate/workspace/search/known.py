@@ -14,7 +14,7 @@ from toolgate.workspace.confine import held
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.names import Names, learn
 from toolgate.workspace.search.query import EXCLUDED
-from toolgate.workspace.search.starts import Start
+from toolgate.workspace.search.selection import Start
 from toolgate.workspace.watch import Watches
 
 log = logging.getLogger("toolgate.search")

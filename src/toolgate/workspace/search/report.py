@@ -1,10 +1,11 @@
-"""What `rg --json` says about files that were handed to it open."""
+"""What rg says: `--count --null --stats` piece by piece, and `--json` about files that were handed to it open."""
 
 from __future__ import annotations
 
 import base64
+import os
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -13,6 +14,30 @@ import orjson
 
 from toolgate.core.conceal import Concealed
 from toolgate.workspace.search.query import Hit, Match, Query, make_match
+
+_SEARCHED = re.compile(rb"^(\d+) files searched$", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Counts:
+    files: int = 0
+    _rest: bytes = b""
+
+    def take(self, chunk: bytes) -> Iterator[tuple[str, int]]:
+        """The files that this piece completes. A name may have line endings; it ends with a NUL."""
+        said, at = self._rest + chunk, 0
+        while (zero := said.find(b"\0", at)) >= 0 and (end := said.find(b"\n", zero)) >= 0:
+            self.files += 1
+            yield os.fsdecode(said[at:zero]).removeprefix("./"), int(said[zero + 1 : end])
+            at = end + 1
+        self._rest = said[at:]
+
+    @property
+    def searched(self) -> int:
+        """How many files it looked at; at least those that match, where it did not come to its end."""
+        found = _SEARCHED.search(self._rest)
+        return int(found.group(1)) if found else self.files
+
 
 MAX_BYTES = 128 << 20
 """A line with millions of matches could fill any memory; such a file's lines are left out, its count stays."""

@@ -20,14 +20,13 @@ from toolgate.core.errors import CallError, InvalidArgs, TimedOut
 from toolgate.workspace.confine import open_with_status
 from toolgate.workspace.search.concealed import Judge, unasserted
 from toolgate.workspace.search.content import Matcher, TooMuch, Unequal, search_content
-from toolgate.workspace.search.counts import Counts
 from toolgate.workspace.search.local import MAX_WORK, may_search, read_up_to
 from toolgate.workspace.search.names import Names
 from toolgate.workspace.search.program import run, run_quietly
 from toolgate.workspace.search.query import Found, Match, Query, Tell, top
-from toolgate.workspace.search.report import Report
+from toolgate.workspace.search.report import Counts, Report
 from toolgate.workspace.search.rgglobs import exactly, options, plain_options
-from toolgate.workspace.search.starts import Start
+from toolgate.workspace.search.selection import Start
 from toolgate.workspace.search.tree import path_order
 
 _COMMON = (

@@ -13,11 +13,10 @@ from toolgate.core.paths import MountPath
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.content import TooMuch, Unequal, matcher
 from toolgate.workspace.search.known import names_of
-from toolgate.workspace.search.local import Local, join
+from toolgate.workspace.search.local import QUICK, Local, join, remember, search_small
 from toolgate.workspace.search.query import EXCLUDED, Found, Query, Tell
 from toolgate.workspace.search.ripgrep import Ripgrep
-from toolgate.workspace.search.small import QUICK, remember, search_small
-from toolgate.workspace.search.starts import Start, opened
+from toolgate.workspace.search.selection import Start, opened
 
 Engine = Literal["auto", "local", "rg"]
 TIME_LIMIT = 10.0

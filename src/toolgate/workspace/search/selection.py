@@ -1,19 +1,30 @@
 """Which files of a mount a search or a listing may show: the caller's globs, and above them the mount's rules.
 
-The same decision serves both engines: the walk in process asks it for every name, what rg found is asked again.
+The same decision serves both engines: the walk in process asks it for every name, what rg found is asked again. Where a
+search begins, each path is opened once, by the rules for reading, and named as it really is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 
-from toolgate.core.errors import ConfigError, InvalidArgs
+from toolgate.core.errors import BlockedPath, ConfigError, InvalidArgs, NotFound
+from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.policy.dotfiles import hidden
 from toolgate.policy.globs import Glob, PathGlob, path_glob, text_glob
 from toolgate.policy.hard import MountRules
+from toolgate.workspace.confine import Root
+from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.proof import note_tree
+from toolgate.workspace.reading import open_to_list, open_to_read
 from toolgate.workspace.search.query import EXCLUDED
+from toolgate.workspace.search.tree import path_order
 
 
 class NameGlobs:
@@ -102,3 +113,61 @@ def _dotted(relative: str) -> bool:
     if relative.isascii():
         return relative.startswith(".") or "/." in relative
     return any(hidden(part) for part in relative.split("/"))
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A directory or a file to search, open."""
+
+    root: Root
+    mount: str
+    relative: str
+    handle: int
+    directory: bool
+    selection: Selection
+    hard_links: bool
+
+    def shown(self, relative: str) -> str:
+        return MountPath(f"{self.mount}:{relative}").shown
+
+
+@contextmanager
+def opened(
+    mounts: Mounts, paths: Sequence[MountPath], files: str, excluded: Sequence[str]
+) -> Iterator[list[list[Start]]]:
+    """The starts, by mount, in path order; one that lies below another is left out."""
+    with ExitStack() as stack:
+        found = [_open(mounts, path, stack, files, excluded) for path in dict.fromkeys(paths)]
+        found.sort(key=lambda start: (start.mount, path_order(start.relative)))
+        yield [_outermost(list(group)) for _, group in groupby(found, key=lambda start: start.mount)]
+
+
+def _open(mounts: Mounts, path: MountPath, stack: ExitStack, files: str, excluded: Sequence[str]) -> Start:
+    mount, _ = mounts.resolve(path)
+    rules = mounts.rules(path)
+    selection = Selection(rules, files, excluded)
+    try:
+        handle, real = open_to_list(mounts, path)
+        directory = True
+    except (NotFound, BlockedPath):
+        handle, real, directory = open_to_read(mounts, path), path, False
+    stack.callback(os.close, handle)
+    if directory and not rules.hard_links:
+        note_tree(mounts, path, handle, real, selection.enters)
+    else:  # of a single file the search is as quick as its proof; one with other names changes unseen
+        spoil()
+    return Start(mount.root, path.mount, real.relative, handle, directory, selection, rules.hard_links)
+
+
+def _outermost(starts: list[Start]) -> list[Start]:
+    kept: list[Start] = []
+    for start in starts:
+        if not any(_within(start.relative, outer) for outer in kept):
+            kept.append(start)
+    return kept
+
+
+def _within(relative: str, outer: Start) -> bool:
+    if relative == outer.relative:
+        return True
+    return outer.directory and (outer.relative == "." or relative.startswith(outer.relative + "/"))

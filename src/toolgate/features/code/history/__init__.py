@@ -31,6 +31,7 @@ from toolgate.features.code.history.arguments import (
     View,
     WithContent,
     WithDiff,
+    check_time,
 )
 from toolgate.features.code.history.fits import fit_blame, fit_diff, fit_log, fit_show
 from toolgate.features.code.history.shapes import (
@@ -42,11 +43,9 @@ from toolgate.features.code.history.shapes import (
     counted,
     diff_shape,
 )
-from toolgate.features.code.history.times import check_time
 from toolgate.workspace.git.blame import blame as find_blame
 from toolgate.workspace.git.history import Wanted, compare, log, show, verify
-from toolgate.workspace.git.names import shown
-from toolgate.workspace.git.patch import Changed
+from toolgate.workspace.git.patch import Changed, shown
 from toolgate.workspace.git.repositories import Repositories, Repository
 from toolgate.workspace.git.worktree import compare_working_tree
 

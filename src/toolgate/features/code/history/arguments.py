@@ -1,13 +1,40 @@
-"""The arguments of the history tools, and what a model is told of each. Paths say themselves what they are."""
+"""The arguments of the history tools, and what a model is told of each. Paths say themselves what they are.
+
+Git reads any nonsense in a date as "now", so nonsense is refused before it gets there.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath, MountPaths
 from toolgate.features.code.history.shapes import MAX_DIFF
+
+_LISTED = """
+ago last now today yesterday noon midnight tea never am pm a an and at on the of t z utc gmt
+one two three four five six seven eight nine ten
+second seconds sec secs minute minutes min mins hour hours day days week weeks month months year years
+monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thurs fri sat sun
+january february march april may june july august september october november december
+jan feb mar apr jun jul aug sep sept oct nov dec
+"""
+_WORDS = frozenset(_LISTED.split())
+_TOKEN = re.compile(r"[A-Za-z]+|\d+(?:st|nd|rd|th)?|[\s.,:/+-]+|.", re.S)
+
+
+def check_time(text: str) -> str:
+    for token in _TOKEN.findall(text):
+        known = token.lower() in _WORDS or token[0].isdigit() or not token.strip(" .,:/+-")
+        if not known:
+            raise InvalidArgs(f"{text!r} is not a time", 'write a date (2026-01-31) or "2 weeks ago"')
+    if text and not re.search(r"\w", text):
+        raise InvalidArgs(f"{text!r} is not a time", 'write a date (2026-01-31) or "2 weeks ago"')
+    return text
+
 
 _REVISION = Field(min_length=1, max_length=400)
 _TEXT = Field(max_length=200)

@@ -8,9 +8,7 @@ from typing import Any, Literal
 
 from toolgate.workspace.git.blame import Blame, BlameLine, Origin
 from toolgate.workspace.git.commits import Commit
-from toolgate.workspace.git.hunks import Hunk, Line
-from toolgate.workspace.git.names import shown
-from toolgate.workspace.git.patch import Changed, FileDiff
+from toolgate.workspace.git.patch import Changed, FileDiff, Hunk, Line, shown
 
 MAX_DIFF = 50 * 1024
 MOST_AUTHORS = 10

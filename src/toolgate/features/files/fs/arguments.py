@@ -1,12 +1,16 @@
-"""The arguments of `fs.*`, and what a model is told of each. Paths say themselves what they are."""
+"""The arguments of `fs.*`, and what a model is told of each. What a call reads and writes depends on the mount of its paths."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from toolgate.core.effects import Effects
 from toolgate.core.paths import MountPath
+from toolgate.policy.hard import WHOLE_BY_DEFAULT
 
 _GLOB = Field(min_length=1, max_length=1000)
 _Line = Annotated[int, Field(ge=1)]
@@ -51,3 +55,19 @@ Every = Annotated[bool, Field(description="Replace it wherever it stands, not on
 NewPath = Annotated[
     MountPath, Field(description="Where it goes, with its new name; nothing may be there yet.")
 ]
+
+
+def by_mount(*paths: str, writes: bool) -> Callable[[Mapping[str, Any]], Effects]:
+    """Effects from the arguments of these names. A mount without a word of its own counts as the project."""
+
+    def effects_of(args: Mapping[str, Any]) -> Effects:
+        mounts = (str(args[name]).partition(":")[0] for name in paths)
+        words = frozenset(mount if mount in WHOLE_BY_DEFAULT else "project" for mount in mounts)
+        return _effects(words, writes)
+
+    return effects_of
+
+
+@lru_cache(maxsize=32)
+def _effects(words: frozenset[str], writes: bool) -> Effects:
+    return Effects.of(tuple(words), tuple(words) if writes else ())

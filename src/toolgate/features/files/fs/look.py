@@ -17,8 +17,7 @@ from toolgate.core.errors import ConfigError, InvalidArgs
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
-from toolgate.features.files.fs.arguments import Detailed, Glob, Limit, Pattern
-from toolgate.features.files.fs.effects import by_mount
+from toolgate.features.files.fs.arguments import Detailed, Glob, Limit, Pattern, by_mount
 from toolgate.features.files.fs.fits import fit_find, fit_list
 from toolgate.policy.globs import path_glob, text_glob
 from toolgate.workspace.files import WorkspaceFiles

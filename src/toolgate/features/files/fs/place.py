@@ -10,12 +10,10 @@ from toolgate.core.change import Change, FileChange
 from toolgate.core.errors import BlockedPath, Conflict, InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
-from toolgate.features.files.fs.arguments import NewPath
-from toolgate.features.files.fs.effects import by_mount
+from toolgate.features.files.fs.arguments import NewPath, by_mount
 from toolgate.features.files.fs.read import missing
 from toolgate.workspace.files import WorkspaceFiles
-from toolgate.workspace.subtree import refuse_unread
-from toolgate.workspace.tree import walk_tree
+from toolgate.workspace.tree import refuse_unread, walk_tree
 
 
 class Ensured(TypedDict):

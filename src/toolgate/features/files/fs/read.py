@@ -19,16 +19,14 @@ from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.text import canonical_text
 from toolgate.core.tool import Tool, tool
-from toolgate.features.files.fs.arguments import Ranges
-from toolgate.features.files.fs.effects import by_mount
+from toolgate.features.files.fs.arguments import Ranges, by_mount
 from toolgate.features.files.fs.fits import fit_read
 from toolgate.workspace.confine import held
 from toolgate.workspace.files import WorkspaceFiles
-from toolgate.workspace.lines import Range, lines_of
 from toolgate.workspace.look import Steady, read_steady, unsteady
 from toolgate.workspace.proof import note_file
 from toolgate.workspace.reading import open_to_read
-from toolgate.workspace.text import decode
+from toolgate.workspace.text import Range, decode, lines_of
 
 KEEP = 4 << 20
 """Bytes of lines that one call may ask for."""

@@ -16,8 +16,7 @@ from toolgate.core.errors import Conflict, InvalidArgs, NotFound, TooLarge
 from toolgate.core.paths import MountPath, ScratchPath
 from toolgate.core.text import line_end, with_line_end
 from toolgate.core.tool import Tool, tool
-from toolgate.features.files.fs.arguments import Added, Content, Every, Find, IfMatch, Replace
-from toolgate.features.files.fs.effects import by_mount
+from toolgate.features.files.fs.arguments import Added, Content, Every, Find, IfMatch, Replace, by_mount
 from toolgate.features.files.fs.read import canonical_hash, missing
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.text import Text, decode
