@@ -6,12 +6,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.lookalikes import notes
-from toolgate.core.ports import Question
 from toolgate.kits import diffs
+
+if TYPE_CHECKING:
+    from toolgate.core.question import Question
 
 LONGEST = 120
 """Characters of a path in a sentence."""

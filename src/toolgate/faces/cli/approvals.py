@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import InvalidArgs, NotFound
-from toolgate.core.ports import Question
 from toolgate.kits import words
 from toolgate.kits.terminal import arguments, complete, idents, options, project, speech
 from toolgate.kits.terminal import question as questions
@@ -20,6 +19,7 @@ from toolgate.project import opening
 if TYPE_CHECKING:
     from toolgate.consent.desk import Desk
     from toolgate.consent.works import Scope
+    from toolgate.core.question import Question
 
 
 @command(epilog="Example: toolgate approvals q_01a2b3 approve --grant 3600 --path 'docs/**'")
@@ -56,13 +56,17 @@ def approvals(
 ) -> None:
     """List open questions, show one in full, or answer it."""
     if answer:
-        project.run(_answer(ident, _word(answer), reason, _scope(grant, path, arg, uses, same), same, root))
+        project.control(
+            _answer(ident, _word(answer), reason, _scope(grant, path, arg, uses, same), same, root)
+        )
     elif ident and file:
         project.run(_file(ident, root, file))
     elif ident:
-        project.run(_show(ident, root, everything, only))
+        project.control(_show(ident, root, everything, only))
+    elif watch:
+        project.run(_watch(root, limit))
     else:
-        project.run(_watch(root, limit) if watch else _list(root, limit, after))
+        project.control(_list(root, limit, after))
 
 
 def _word(answer: str) -> Literal["approve", "deny"]:

@@ -32,7 +32,8 @@ def tail(
         persona=persona, tool=tool, kinds=tuple(kind or ()), conversation=conversation, since=options.moment(since),
         newest_first=True, limit=count,
     )  # fmt: skip
-    project.run(ledger_pages.tail(wanted, follow, root))
+    run = project.run if follow else project.control
+    run(ledger_pages.tail(wanted, follow, root))
 
 
 @app.command(epilog="Example: toolgate ledger show 42")
@@ -47,7 +48,7 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show the life of a call: every row, decision, who approved, hashes, links."""
-    project.run(ledger_pages.show(ident, root, whole))
+    project.control(ledger_pages.show(ident, root, whole))
 
 
 @app.command(epilog="Example: toolgate ledger verify --checkpoint kept-elsewhere.json")

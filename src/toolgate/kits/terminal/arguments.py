@@ -6,15 +6,17 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core import wire
 from toolgate.core.errors import CallError, InvalidArgs
-from toolgate.core.tool import Tool
+
+if TYPE_CHECKING:
+    from toolgate.core.tool import Tool
 
 
 @dataclass
-class Given:
+class GivenArguments:
     """As they were written: whether `404` is a text or a number is for the tool to say."""
 
     args: dict[str, Any] = field(default_factory=dict)
@@ -24,9 +26,9 @@ class Given:
         return self.args | {name: _value(text, _spec(tool, name)) for name, text in self.written.items()}
 
 
-def read(text: str, named: Iterable[str] = ()) -> Given:
+def read(text: str, named: Iterable[str] = ()) -> GivenArguments:
     """`text` is JSON, `-` for stdin or `@file`; `named` adds single arguments."""
-    given = Given(_object(text) if text else {})
+    given = GivenArguments(_object(text) if text else {})
     for item in named:
         name, equals, value = item.partition("=")
         if not equals or not name:

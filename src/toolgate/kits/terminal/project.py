@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
-import signal
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import toolgate
-from toolgate.consent.desk import Desk
+from toolgate.core import loops
 from toolgate.core.errors import NotAllowed, SetupError, ToolgateError
-from toolgate.core.ports import Channel
 from toolgate.kits.terminal import complete, speech
-from toolgate.project import config, opening
-from toolgate.project.record import Record
+from toolgate.project import opening, trust
 
 if TYPE_CHECKING:
+    from toolgate.consent.desk import Desk
+    from toolgate.core.ports import Channel
     from toolgate.facade import Gate
     from toolgate.project.opening import Setup
+    from toolgate.project.record import Record
 
 INTERRUPTED = 130
 FEW_TOOLS = "this project is not trusted, so most tools are not there: `toolgate trust`"
@@ -29,14 +28,31 @@ FEW_TOOLS = "this project is not trusted, so most tools are not there: `toolgate
 
 def run(work: Coroutine[Any, Any, int | None]) -> None:
     """Do it, and end with the exit code it gives."""
-    code = asyncio.run(_interruptible(work))
+    _end(_in_loop(work))
+
+
+def control(work: Coroutine[Any, Any, int | None]) -> None:
+    """The same for work that opens the ledger and no gate: without an event loop where the ledger is a file."""
+    _end(loops.run(work, _in_loop))
+
+
+def _end(code: int | None) -> None:
     if code:
         raise SystemExit(code)
+
+
+def _in_loop(work: Coroutine[Any, Any, int | None]) -> int | None:
+    import asyncio
+
+    return asyncio.run(_interruptible(work))
 
 
 async def _interruptible(work: Coroutine[Any, Any, int | None]) -> int | None:
     """Ctrl-C cancels the work between two steps of the loop, where asyncio's own handler may strike within one
     and leave a traceback. A second Ctrl-C does not wait for the work to clean up."""
+    import asyncio
+    import signal
+
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     struck = False
@@ -83,7 +99,7 @@ def recorded(root: Path | None) -> Setup:
             f"warning: the policy is broken, and every call is refused: {setup.problem.message}", "yellow"
         )
     elif not setup.written:
-        speech.note(f"warning: there is no {config.FILE} in {setup.root}", "yellow")
+        speech.note(f"warning: there is no {trust.FILE} in {setup.root}", "yellow")
     if setup.problem is not None or not setup.written:
         speech.note(f"this is about the ledger in {setup.place}", "yellow")
     return setup
@@ -111,8 +127,8 @@ def unknown(root: Path, tool: str) -> NotAllowed:
 
 def _set_up(setup: Setup) -> None:
     """A newcomer's first command: there is nothing to trust yet, and no persona to blame."""
-    if not setup.trusted and not os.path.lexists(setup.root / config.FILE):
-        raise SetupError(f"there is no {config.FILE} in {setup.root} or above it", "run `toolgate init`")
+    if not setup.trusted and not os.path.lexists(setup.root / trust.FILE):
+        raise SetupError(f"there is no {trust.FILE} in {setup.root} or above it", "run `toolgate init`")
 
 
 def make_key(root: Path) -> None:
@@ -120,7 +136,7 @@ def make_key(root: Path) -> None:
     setup = opening.prepare(root)
     opening.key_path(setup)  # a place that no key may be in is refused
     try:
-        asyncio.run(opening.make_key(setup))
+        loops.run(opening.make_key(setup))
     except ToolgateError as error:
         speech.note(f"warning: {error.message}", "yellow")
         speech.note(f"fix: {error.fix}", "yellow")
