@@ -20,7 +20,7 @@ from toolgate.project import config
 
 
 @dataclass
-class Request:
+class CallRequest:
     tool: str
     args: str
     named: list[str]
@@ -63,10 +63,10 @@ def call(
     Exit codes: 0 it worked, 1 it failed, 2 the call was wrong, 3 it was refused or is not approved yet.
     """
     more = {"key": key or None, "reason": reason, "conversation": conversation}
-    project.run(_call(Request(tool, args, arg or [], persona, root, yes, not no_wait, more)))
+    project.run(_call(CallRequest(tool, args, arg or [], persona, root, yes, not no_wait, more)))
 
 
-async def _call(request: Request) -> int:
+async def _call(request: CallRequest) -> int:
     try:
         if request.yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise InvalidArgs(
@@ -93,7 +93,7 @@ def _note_setup(root: Path | None, result: Result) -> None:
         speech.note(project.FEW_TOOLS, "")
 
 
-async def _through_gate(request: Request, given: arguments.Given) -> Result:
+async def _through_gate(request: CallRequest, given: arguments.GivenArguments) -> Result:
     with Ticker() as ticker:
 
         async def make(gate: Gate, wait: bool) -> Result:

@@ -112,7 +112,7 @@ async def _made(gate: Gate, ident: str) -> tuple[str, dict[str, Any], str]:
     raise NotFound(f"no call {ident} is recorded", "give the tool and its arguments as they were")
 
 
-async def _explain(tool: str, given: arguments.Given, persona: str, root: Path | None) -> None:
+async def _explain(tool: str, given: arguments.GivenArguments, persona: str, root: Path | None) -> None:
     async with project.any_gate(root) as gate:
         args = given.fit(await gate.find_tool(tool, ask_servers=bool(given.written)))
         if not args and (tool.startswith("c_") or tool.isdigit()):

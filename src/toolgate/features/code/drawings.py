@@ -8,14 +8,14 @@ from typing import Any
 
 from toolgate.core.display import legible
 from toolgate.kits.terminal import speech
-from toolgate.kits.terminal.drawing import Line, content, listed_file, numbered, paint
+from toolgate.kits.terminal.drawing import DrawnLine, content, listed_file, numbered, paint
 
 _MARKS = {"context": (" ", ""), "addition": ("+", "green"), "deletion": ("-", "red")}
 _HALF, _NUMBER, _MIDDLE = 60, 7, 3
 """Columns of a row: of the text in one half where there is no terminal, of its number and mark, and between the halves."""
 
 
-def draw_search(data: Any, person: bool) -> Iterator[Line]:
+def draw_search(data: Any, person: bool) -> Iterator[DrawnLine]:
     parted = False
     for file, found in groupby(data["matches"], key=lambda match: match["file"]):
         matches = list(found)
@@ -26,13 +26,13 @@ def draw_search(data: Any, person: bool) -> Iterator[Line]:
         parted = True
         yield from _matches(file, matches, person)
         if person:
-            yield Line()
+            yield DrawnLine()
     if person:
         searched = f", {data['files_searched']:,} searched" if "files_searched" in data else ""
         yield paint(data["summary"] + searched, "dim")
 
 
-def _matches(file: str, matches: list[Any], person: bool) -> Iterator[Line]:
+def _matches(file: str, matches: list[Any], person: bool) -> Iterator[DrawnLine]:
     """Each line once, though it may be the context of two matches."""
     last = 0
     matching = {match.get("line", 0) for match in matches}
@@ -59,12 +59,12 @@ def _has_context(matches: list[Any]) -> bool:
     return any(match["context_before"] or match["context_after"] for match in matches)
 
 
-def _start(file: str, number: int, mark: str, person: bool) -> Line:
-    start = Line() if person else paint(file).append(mark)
+def _start(file: str, number: int, mark: str, person: bool) -> DrawnLine:
+    start = DrawnLine() if person else paint(file).append(mark)
     return start.append(f"{number}{mark}", "green") if number > 0 else start
 
 
-def _matching(match: Any) -> Line:
+def _matching(match: Any) -> DrawnLine:
     text, matched = match["line_text"], match["matched_text"]
     at = text.find(matched, 0 if text.startswith("…") else max(match.get("column", 1) - 1, 0))
     if at < 0 or not matched:
@@ -73,14 +73,14 @@ def _matching(match: Any) -> Line:
     return line.append_line(content(text[at + len(matched) :]))
 
 
-def draw_read(data: Any, person: bool) -> Iterator[Line]:
+def draw_read(data: Any, person: bool) -> Iterator[DrawnLine]:
     first, last = map(int, data["line_range"].split("-"))
     yield from numbered(data["content"].split("\n")[: last - first + 1], first, person)
     if person and data["truncated"]:
         yield paint(f"… {data['summary']}", "dim")
 
 
-def draw_list(data: Any, person: bool) -> Iterator[Line]:
+def draw_list(data: Any, person: bool) -> Iterator[DrawnLine]:
     for entry in data["files"]:
         name = entry["path"] + ("/" if entry["is_directory"] else "")
         size = None if entry["is_directory"] else entry["size"]
@@ -89,7 +89,7 @@ def draw_list(data: Any, person: bool) -> Iterator[Line]:
         yield paint(f"… {data['total_files']:,} in all", "dim")
 
 
-def draw_outline(data: Any, person: bool) -> Iterator[Line]:
+def draw_outline(data: Any, person: bool) -> Iterator[DrawnLine]:
     if person:
         yield paint(data["path"], "magenta")
     yield from _symbols(data["symbols"], 0)
@@ -97,47 +97,47 @@ def draw_outline(data: Any, person: bool) -> Iterator[Line]:
         yield paint(f"… {data['note']}", "yellow")
 
 
-def _symbols(symbols: Any, depth: int) -> Iterator[Line]:
+def _symbols(symbols: Any, depth: int) -> Iterator[DrawnLine]:
     for each in symbols:
         line = paint(f"{each['start_line']:>6}-{each['end_line']:<6} ", "green").append("  " * depth)
         yield line.append_line(paint(each["kind"] + " ", "dim")).append_line(paint(each["name"], "bold"))
         yield from _symbols(each.get("children", ()), depth + 1)
 
 
-def draw_diff(data: Any, person: bool) -> Iterator[Line]:
+def draw_diff(data: Any, person: bool) -> Iterator[DrawnLine]:
     for diff in data["diffs"]:
         yield from _file(diff, _half(person))
     if person:
         if data["diffs"]:
-            yield Line()
+            yield DrawnLine()
         yield paint(data["summary"], "dim")
 
 
-def draw_log(data: Any, person: bool) -> Iterator[Line]:
+def draw_log(data: Any, person: bool) -> Iterator[DrawnLine]:
     for index, commit in enumerate(data["commits"]):
         if index:
-            yield Line()
+            yield DrawnLine()
         yield from _commit(commit)
     if person:
         if data["commits"]:
-            yield Line()
+            yield DrawnLine()
         yield paint(data["summary"], "dim")
 
 
-def draw_show(data: Any, person: bool) -> Iterator[Line]:
+def draw_show(data: Any, person: bool) -> Iterator[DrawnLine]:
     yield from _commit(data["commit"])
 
 
-def _commit(commit: Any) -> Iterator[Line]:
+def _commit(commit: Any) -> Iterator[DrawnLine]:
     yield paint(f"commit {commit['hash']}", "yellow")
     if len(commit.get("parents", ())) > 1:
         yield paint("Merge:  " + " ".join(parent[:10] for parent in commit["parents"]))
     yield paint(f"Author: {commit['author']} <{commit['email']}>")
     yield paint(f"Date:   {commit['date']}")
-    yield Line()
+    yield DrawnLine()
     for line in commit["message"].rstrip("\n").split("\n"):
         yield content("    " + line if line else "")
-    yield Line()
+    yield DrawnLine()
     for name in commit["files_changed"]:
         yield paint(f" {name}", "dim")
     stats, more = commit["stats"], commit.get("more_files", 0)
@@ -145,7 +145,7 @@ def _commit(commit: Any) -> Iterator[Line]:
     listed = f" (and {more:,} more files)" if more else ""
     yield paint(f" {count:,} changed, +{stats['insertions']:,}/-{stats['deletions']:,}{listed}", "dim")
     for diff in commit.get("diff", ()):
-        yield Line()
+        yield DrawnLine()
         yield from _file(diff)
     if "cut" in commit:
         yield paint(f"… {commit['cut']}", "yellow")
@@ -158,7 +158,7 @@ def _half(person: bool) -> int:
     return max((speech.out().width - _MIDDLE) // 2, _NUMBER + 1)
 
 
-def _file(diff: Any, half: int = _HALF + _NUMBER) -> Iterator[Line]:
+def _file(diff: Any, half: int = _HALF + _NUMBER) -> Iterator[DrawnLine]:
     new, old = diff["path"], diff.get("old_path") or diff["path"]
     yield paint(f"diff --git a/{old} b/{new}", "bold")
     if diff["status"] in ("added", "deleted"):
@@ -183,7 +183,7 @@ def _file(diff: Any, half: int = _HALF + _NUMBER) -> Iterator[Line]:
         yield paint(f"… {diff['cut']}", "yellow")
 
 
-def _hunk(hunk: Any, half: int) -> Iterator[Line]:
+def _hunk(hunk: Any, half: int) -> Iterator[DrawnLine]:
     old, new = (
         f"{hunk[f'{side}_start']}" + (f",{hunk[f'{side}_lines']}" if hunk[f"{side}_lines"] != 1 else "")
         for side in ("old", "new")
@@ -201,7 +201,7 @@ def _hunk(hunk: Any, half: int) -> Iterator[Line]:
         yield paint(f"… {hunk['cut']}", "yellow")
 
 
-def _side(line: Any, half: int) -> Line:
+def _side(line: Any, half: int) -> DrawnLine:
     """One half of a row, always as wide."""
     if line is None:
         return paint(" " * half)
@@ -214,7 +214,7 @@ def _side(line: Any, half: int) -> Line:
     return paint(text.plain, style)
 
 
-def draw_blame(data: Any, person: bool) -> Iterator[Line]:
+def draw_blame(data: Any, person: bool) -> Iterator[DrawnLine]:
     lines = data["lines"]
     authors = max((len(line["commit"]["author"]) for line in lines), default=0)
     width = len(str(lines[-1]["line_number"])) if lines else 0

@@ -22,7 +22,7 @@ from toolgate.kits.terminal.results import show as show_result
 
 
 @dataclass(frozen=True)
-class Request:
+class UndoRequest:
     events: tuple[str, ...]
     conversation: str
     since: str
@@ -56,10 +56,10 @@ def undo(
 
     Exit codes: 0 done, or shown with --dry-run; 1 it cannot be undone; 2 the command was wrong; 3 not confirmed.
     """
-    project.run(_undo(Request(tuple(events or ()), conversation, since, yes, dry_run, reason, root)))
+    project.run(_undo(UndoRequest(tuple(events or ()), conversation, since, yes, dry_run, reason, root)))
 
 
-async def _undo(request: Request) -> int:
+async def _undo(request: UndoRequest) -> int:
     project.trusted(request.root)
     async with project.gate(request.root) as gate:
         events = [await idents.whole(gate.events, event, "c") for event in request.events]

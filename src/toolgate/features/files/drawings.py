@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from toolgate.kits.terminal.drawing import Line, draw_patch, file_name, found, listed_file, numbered, paint
+from toolgate.kits.terminal.drawing import (
+    DrawnLine,
+    draw_patch,
+    file_name,
+    found,
+    listed_file,
+    numbered,
+    paint,
+)
 
 _LISTS = ("findings", "deleted")
 
 
-def draw_contents(data: Any, person: bool) -> Iterator[Line]:
+def draw_contents(data: Any, person: bool) -> Iterator[DrawnLine]:
     parts = data["range_slices"] if "content" not in data else [{"start": 1, "content": data["content"]}]
     for index, part in enumerate(parts):
         if index:
@@ -28,7 +36,7 @@ def _lines(text: str, person: bool) -> list[str]:
     return [line.removesuffix("\r") for line in lines] if person else lines
 
 
-def draw_entries(data: Any, person: bool) -> Iterator[Line]:
+def draw_entries(data: Any, person: bool) -> Iterator[DrawnLine]:
     details = data.get("details") or [{}] * len(data["entries"])
     for name, detail in zip(data["entries"], details, strict=True):
         if not detail:
@@ -39,18 +47,18 @@ def draw_entries(data: Any, person: bool) -> Iterator[Line]:
             yield _detailed(name, detail)
 
 
-def draw_found(data: Any, person: bool) -> Iterator[Line]:
+def draw_found(data: Any, person: bool) -> Iterator[DrawnLine]:
     for name in data["files"]:
         yield file_name(name, person)
 
 
-def _detailed(name: str, detail: Any) -> Line:
+def _detailed(name: str, detail: Any) -> DrawnLine:
     """For a program: parted by tabs, the name last, as it may hold anything."""
     size = "-" if detail["size"] is None else detail["size"]
     return paint("\t".join((detail["kind"], str(size), detail["modified"] or "-", name)))
 
 
-def draw_changed(data: Any, person: bool) -> Iterator[Line]:
+def draw_changed(data: Any, person: bool) -> Iterator[DrawnLine]:
     """One change: its facts, then what is a list."""
     facts = [(name, value) for name, value in data.items() if name not in _LISTS and value is not None]
     facts += [("deleted", name) for name in sorted(data.get("deleted", ()))]

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from toolgate.kits.terminal.drawing import Line, content, draw_patch, paint
+from toolgate.kits.terminal.drawing import DrawnLine, content, draw_patch, paint
 
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 _STATES = {"applied": "green", "pending": "yellow"}
 
 
-def draw_run(data: Any, person: bool) -> Iterator[Line]:
+def draw_run(data: Any, person: bool) -> Iterator[DrawnLine]:
     if data["job_id"]:  # it has not run yet
         yield _named("job", f"{data['job_id']}; `toolgate jobs show {data['job_id']}` says how it stands")
         return
@@ -43,11 +43,11 @@ def _lines(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _named(name: str, value: str) -> Line:
+def _named(name: str, value: str) -> DrawnLine:
     return paint(f"{name}: ", "bold").append_line(paint(value))
 
 
-def _proposal(proposal: Any) -> Iterator[Line]:
+def _proposal(proposal: Any) -> Iterator[DrawnLine]:
     state, count = proposal["state"], len(proposal["files"])
     style = _STATES.get(state, "red")
     yield paint(f"proposal {state}: ", f"bold {style}").append(f"{count} change{'s' * (count != 1)}")
@@ -62,7 +62,7 @@ def _proposal(proposal: Any) -> Iterator[Line]:
         yield paint(f"toolgate undo {proposal['event_id']} takes it back", "dim")
 
 
-def _end(data: Any) -> Line:
+def _end(data: Any) -> DrawnLine:
     good = data["exit_code"] == 0
     code = "ended from outside" if data["exit_code"] is None else f"exit {data['exit_code']}"
     parts = [f"limit: {data['limit']}"] if data["limit"] else []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Given:
+class GivenArguments:
     """As they were written: whether `404` is a text or a number is for the tool to say."""
 
     args: dict[str, Any] = field(default_factory=dict)
@@ -26,9 +26,9 @@ class Given:
         return self.args | {name: _value(text, _spec(tool, name)) for name, text in self.written.items()}
 
 
-def read(text: str, named: Iterable[str] = ()) -> Given:
+def read(text: str, named: Iterable[str] = ()) -> GivenArguments:
     """`text` is JSON, `-` for stdin or `@file`; `named` adds single arguments."""
-    given = Given(_object(text) if text else {})
+    given = GivenArguments(_object(text) if text else {})
     for item in named:
         name, equals, value = item.partition("=")
         if not equals or not name:

@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-class Piece(NamedTuple):
+class StyledPiece(NamedTuple):
     text: str
     style: str
     is_content: bool
 
 
 @dataclass(slots=True)
-class Line:
+class DrawnLine:
     """Text from outside is kept as it is: only who prints it knows what of it must be shown otherwise."""
 
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[StyledPiece] = field(default_factory=list)
     end: str = "\n"
 
     def append(self, text: object, style: str = "", *, is_content: bool = False) -> Self:
-        self.pieces.append(Piece(str(text), style, is_content))
+        self.pieces.append(StyledPiece(str(text), style, is_content))
         return self
 
-    def append_line(self, other: Line) -> Self:
+    def append_line(self, other: DrawnLine) -> Self:
         self.pieces += other.pieces
         return self
 
@@ -52,20 +52,20 @@ class Line:
         return "".join(harmless(piece.text, keep_lines=piece.is_content) for piece in self.pieces) + self.end
 
 
-def paint(text: object, style: str = "") -> Line:
+def paint(text: object, style: str = "") -> DrawnLine:
     """Names, numbers and our own words."""
-    return Line().append(text, style)
+    return DrawnLine().append(text, style)
 
 
-def content(text: str, style: str = "") -> Line:
+def content(text: str, style: str = "") -> DrawnLine:
     """What a file, a commit or a program says."""
-    return Line().append(text, style, is_content=True)
+    return DrawnLine().append(text, style, is_content=True)
 
 
 _STYLES = {"create": "green", "delete": "red"}
 
 
-def draw_patch(data: Any, person: bool) -> Iterator[Line]:
+def draw_patch(data: Any, person: bool) -> Iterator[DrawnLine]:
     """What was done, lines added and removed, and the name. In a pipe parted by tabs."""
     counts = [_counts(file, person) for file in data["files"]]
     width = max((len(f"{plus} {minus}") for plus, minus in counts), default=0)
@@ -98,7 +98,7 @@ def _shown_path(path: str) -> str:
     return path.removeprefix("project:")
 
 
-def found(data: Any) -> Iterator[Line]:
+def found(data: Any) -> Iterator[DrawnLine]:
     for one in data.get("findings") or ():
         yield paint(f"found: {finding_in_words(one)}", "yellow")
 
@@ -113,14 +113,14 @@ def _summary(data: Any) -> str:
     return f"{told}: +{plus:,}/-{minus:,}, {data['hunks']:,} hunk{'s' * (data['hunks'] != 1)}{moved}"
 
 
-def numbered(lines: list[str], first: int, person: bool) -> Iterator[Line]:
+def numbered(lines: list[str], first: int, person: bool) -> Iterator[DrawnLine]:
     width = len(str(first + len(lines) - 1))
     for number, line in enumerate(lines, first):
-        start = paint(f"{number:>{width}}  ", "green") if person else Line()
+        start = paint(f"{number:>{width}}  ", "green") if person else DrawnLine()
         yield start.append_line(content(line))
 
 
-def listed_file(name: str, size: int | None, modified: str, person: bool) -> Line:
+def listed_file(name: str, size: int | None, modified: str, person: bool) -> DrawnLine:
     if not person:
         return file_name(name, person)
     shown = "" if size is None else f"{size:,}"
@@ -132,5 +132,5 @@ def listed_file(name: str, size: int | None, modified: str, person: bool) -> Lin
     )
 
 
-def file_name(name: str, person: bool) -> Line:
+def file_name(name: str, person: bool) -> DrawnLine:
     return paint(name, "bold blue" if person and name.endswith("/") else "")

@@ -63,7 +63,7 @@ class Terminal:
         files = words.change_in_words(question.preview)
         would = f"; it would {files}" if files else ""
         again = f"; asked again: {question.again}" if question.again else ""
-        until = iso(question.expires_at)
+        until = f"{iso(question.expires_at)} (at most {words.span(question.expires_at - questions.now())})"
         speech.note(
             f"waiting until {until} for approval of {question.tool}: {question.reason}{where}{would}{again}",
             "",

@@ -1,7 +1,7 @@
 """Results of calls, printed: drawn by the feature that has the tool, else shown as data.
 
 At a terminal a drawing is for a person; in a pipe it is plain, as native tools print. Every text from outside is part of
-a `Line`, so that no file can speak to the terminal.
+a `DrawnLine`, so that no file can speak to the terminal.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from toolgate.kits.terminal import failures, speech
 
 if TYPE_CHECKING:
     from toolgate.core.result import Result
-    from toolgate.kits.terminal.drawing import Line
+    from toolgate.kits.terminal.drawing import DrawnLine
 
-    Drawing = Callable[[Any, bool], Iterator[Line]]
+    Drawing = Callable[[Any, bool], Iterator[DrawnLine]]
 
 CHANGING = frozenset(
     f"fs.{word}"
