@@ -13,7 +13,7 @@ import pytest
 from gates import NOON, FixedClock
 from servers.postgres import Server
 from toolgate.core.errors import InvalidArgs
-from toolgate.ledger.traces import Execution, Traces, days_of, fit
+from toolgate.ledger.traces import TracedProgram, Traces, days_of, fit
 from toolgate.ledger.verify import verify
 from toolgate.storage import schema
 from toolgate.storage.executions import DAY, Executions, Keep
@@ -24,12 +24,12 @@ from .databases import Database, Postgres, Sqlite
 from .ledgers import KEYS, Opener, note, write
 
 
-def program(code: str = "print(1)", **more: Any) -> Execution:
+def program(code: str = "print(1)", **more: Any) -> TracedProgram:
     given: dict[str, Any] = {"call": "c_1", "persona": "ada", "tool": "exec.python", "language": "python"}
-    return Execution(**given | {"code": code, "exit_code": 0, "duration_ms": 10.0} | more)
+    return TracedProgram(**given | {"code": code, "exit_code": 0, "duration_ms": 10.0} | more)
 
 
-def wrong(stderr: str, **more: Any) -> Execution:
+def wrong(stderr: str, **more: Any) -> TracedProgram:
     return program(**{"exit_code": 1, "stderr": stderr} | more)
 
 

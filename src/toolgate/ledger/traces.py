@@ -34,7 +34,7 @@ _DAYS = {"hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 30.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Execution:
+class TracedProgram:
     """One program that was run, in redacted words."""
 
     call: str
@@ -70,13 +70,13 @@ class Traces:
         self._keep = keep or Keep()
         self._text_bytes = text_bytes
 
-    async def add(self, execution: Execution) -> str:
+    async def add(self, execution: TracedProgram) -> str:
         """Store one; its id comes back. What is older or more than is kept goes."""
         row = self._row(execution)
         await self._backend.add_execution(row, self._keep)
         return row.id
 
-    def _row(self, done: Execution) -> ExecutionRow:
+    def _row(self, done: TracedProgram) -> ExecutionRow:
         category = "" if done.success else categorize(done.language, done.stderr, done.exit_code, done.limit)
         words = (done.call, done.persona, done.tool, done.language, done.session, done.limit)
         texts = (done.code, done.stdout, done.stderr, done.trigger_message, done.llm_reasoning)

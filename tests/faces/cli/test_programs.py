@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import toolgate
-from toolgate.ledger.traces import Execution
+from toolgate.ledger.traces import TracedProgram
 
 from .driving import Cli
 
@@ -25,7 +25,7 @@ def ran(project: Path) -> None:
                 ("foo\x1b[2J\u202e", "NameError: \x1b]0;mine\x07", 1, "other"),
             ):
                 await gate.traces.add(
-                    Execution(
+                    TracedProgram(
                         call="c_1", persona="builder", tool="exec.python", language="python", code=code, stderr=stderr,
                         exit_code=exit_code, duration_ms=20, session=session,
                     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from toolgate.ledger.traces import Execution
+from toolgate.ledger.traces import TracedProgram
 
 from .serving import House, house
 
@@ -160,7 +160,7 @@ async def test_the_api_describes_itself_without_naming_the_consoles_path(here: H
 async def test_programs_come_page_by_page_and_a_persona_sees_its_own(here: House) -> None:
     for number in range(3):
         await here.gate.traces.add(
-            Execution(
+            TracedProgram(
                 call=f"c_{number}",
                 persona="helper",
                 tool="exec.python",
@@ -170,7 +170,9 @@ async def test_programs_come_page_by_page_and_a_persona_sees_its_own(here: House
             )
         )
     await here.gate.traces.add(
-        Execution(call="c_o", persona="other", tool="exec.python", language="python", code="y", exit_code=0)
+        TracedProgram(
+            call="c_o", persona="other", tool="exec.python", language="python", code="y", exit_code=0
+        )
     )
     async with here.client("human") as client:
         first = (await client.get("/api/v1/executions", params={"limit": 2})).json()

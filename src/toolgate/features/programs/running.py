@@ -97,13 +97,13 @@ async def _trace(
     services: ProgramServices, wanted: ProgramRequest, context: Context, found: ProgramResult
 ) -> None:
     """For people who want to know what fails most. That it cannot be kept is no reason to fail the call."""
-    from toolgate.ledger.traces import Execution  # loaded with the first program
+    from toolgate.ledger.traces import TracedProgram  # loaded with the first program
 
     said = [_text(wanted), found["stdout"], found["stderr"]]
     code, out, err = await asyncio.to_thread(services.redact, said)
     try:
         await services.trace(
-            Execution(
+            TracedProgram(
                 call=context.call_id, persona=context.persona, tool=context.tool, language=wanted.language,
                 code=code, stdout=out, stderr=err, exit_code=found["exit_code"],
                 duration_ms=found["duration_ms"], limit=found["limit"] or "", session=context.conversation,

@@ -23,7 +23,7 @@ from toolgate.secrets.redactor import VaultRedactor
 
 if TYPE_CHECKING:
     from toolgate.features.jobs.jobs import Jobs
-    from toolgate.ledger.traces import Execution
+    from toolgate.ledger.traces import TracedProgram
 
 _WRITTEN = 3
 """The last step of policy at which the owner has spoken of a tool by its name, to stop it."""
@@ -117,7 +117,7 @@ class ProgramServices:
         vault = self._redactor.vault
         return frozenset(name for name, _, _ in vault.within(content)) if vault is not None else frozenset()
 
-    async def trace(self, execution: Execution) -> None:
+    async def trace(self, execution: TracedProgram) -> None:
         await self._gate.traces.add(execution)
 
     def check_owner_allows(
