@@ -21,7 +21,7 @@ Tell = Callable[[Sequence["Match"]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SearchQuery:
     pattern: str
     case_sensitive: bool = False
     max_matches: int = 100
@@ -42,7 +42,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMatches:
     matches: list[Match]
     total_matches: int
     files_searched: int
@@ -60,7 +60,7 @@ def top(counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class LineHit:
     """A matching line as an engine finds it: its number from 1, and the bytes of the line that match."""
 
     line: int
@@ -68,7 +68,7 @@ class Hit:
     end: int
 
 
-def make_match(file: str, hit: Hit, raw: bytes, before: Iterable[bytes], after: Iterable[bytes]) -> Match:
+def make_match(file: str, hit: LineHit, raw: bytes, before: Iterable[bytes], after: Iterable[bytes]) -> Match:
     """The same words whichever engine found it: the line as it is in the file, and those around it."""
     return Match(
         file,
@@ -91,7 +91,7 @@ def _short(line: bytes) -> str:
     return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
 
 
-def _window(raw: bytes, hit: Hit) -> str:
+def _window(raw: bytes, hit: LineHit) -> str:
     """The line, or of a very long one the part around its match."""
     if len(raw) <= MAX_TEXT:
         return _text(raw)
