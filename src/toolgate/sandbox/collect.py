@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from toolgate.sandbox.inside.order import SCRAP
 from toolgate.sandbox.job import Left
 
-DEPTH = 16
+MOST_DEEP = 16
 SAID = 20
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -72,8 +72,8 @@ def _walk(directory: int, above: str, keep: KeepLimits, found: Collected) -> Non
 def _take(directory: int, name: str, path: str, keep: KeepLimits, found: Collected) -> None:
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if stat.S_ISDIR(status.st_mode):
-        if path.count("/") >= DEPTH:
-            found.drop(path, f"it is more than {DEPTH} directories deep")
+        if path.count("/") >= MOST_DEEP:
+            found.drop(path, f"it is more than {MOST_DEEP} directories deep")
             return
         below = os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=directory)
         try:

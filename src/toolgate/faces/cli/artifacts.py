@@ -12,7 +12,7 @@ from rich.text import Text
 
 from toolgate.core.paths import MountPath
 from toolgate.faces.cli import options, project, speech
-from toolgate.features.files.artifacts import MOST
+from toolgate.features.files.artifacts import MOST_LISTED
 
 app = options.family()
 COLUMNS = ["file", "what", "before", "after", "size|right", "now", "events"]
@@ -21,7 +21,9 @@ COLUMNS = ["file", "what", "before", "after", "size|right", "now", "events"]
 @app.command(epilog="Example: toolgate artifacts --conversation refactoring-7")
 def artifacts(
     conversation: Annotated[str, typer.Option("--conversation", help="Only of this conversation.")] = "",
-    limit: Annotated[int, typer.Option("-n", "--limit", help="How many files.", min=1, max=MOST)] = 200,
+    limit: Annotated[
+        int, typer.Option("-n", "--limit", help="How many files.", min=1, max=MOST_LISTED)
+    ] = 200,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:

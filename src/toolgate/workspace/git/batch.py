@@ -12,7 +12,7 @@ from toolgate.core.errors import Failed, TimedOut, TooLarge
 from toolgate.workspace.git.program import start, stop
 from toolgate.workspace.git.view import GitView
 
-SECONDS = 5.0
+ANSWER_SECONDS = 5.0
 OBJECT_CAP = 16 << 20
 _CHUNK = 1 << 18
 
@@ -41,12 +41,12 @@ class Batch:
             raise Failed("a name of an object has a line break", "report this")
         async with self._turn:
             try:
-                async with asyncio.timeout(SECONDS):
+                async with asyncio.timeout(ANSWER_SECONDS):
                     return await self._ask(names, cap, keep)
             except TimeoutError:
                 await self._stop()
                 raise TimedOut(
-                    f"git did not answer in {SECONDS:g} s", "name the revision by its hash"
+                    f"git did not answer in {ANSWER_SECONDS:g} s", "name the revision by its hash"
                 ) from None
             except BaseException:
                 await self._stop()  # half an answer may be in the pipe: the next question starts afresh

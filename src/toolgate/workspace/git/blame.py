@@ -11,7 +11,7 @@ from toolgate.core.errors import NotFound, NotText, TooLarge
 from toolgate.core.evidence import spoil
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.git.batch import OBJECT_CAP, Batch
-from toolgate.workspace.git.commits import COMMIT_KEPT, LONGEST, moment
+from toolgate.workspace.git.commits import COMMIT_KEPT, LONGEST_LINE, moment
 from toolgate.workspace.git.concealed import known_commit
 from toolgate.workspace.git.history import LOG_SECONDS
 from toolgate.workspace.git.locate import RepositoryPlace
@@ -167,7 +167,7 @@ def _parse(data: bytes, total: int) -> Blame:
 
 def _learn(origin: Origin, line: bytes) -> None:
     name, _, value = line.partition(b" ")
-    text = value[:LONGEST].decode("utf-8", "replace")
+    text = value[:LONGEST_LINE].decode("utf-8", "replace")
     match name:
         case b"author":
             origin.author = text

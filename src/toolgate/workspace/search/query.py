@@ -15,7 +15,7 @@ MAX_TEXT = 500
 """Characters of a line that are shown; a longer one is cut around its match."""
 
 
-TOP = 5
+TOP_FILES = 5
 Tell = Callable[[Sequence["Match"]], None]
 """Gets what was found in one file while the search goes on."""
 
@@ -56,7 +56,7 @@ class FoundMatches:
 
 def top(counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
     """Most first; of equal ones the one that came first."""
-    return tuple(heapq.nlargest(TOP, counts, key=lambda each: each[1]))
+    return tuple(heapq.nlargest(TOP_FILES, counts, key=lambda each: each[1]))
 
 
 @dataclass(frozen=True, slots=True)
