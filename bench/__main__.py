@@ -38,10 +38,11 @@ from bench.proof import proof
 from bench.run import Benchmark, Run
 from bench.search import search
 from bench.server import Postgres
+from bench.startup import startup
 
 BENCHMARKS: dict[str, Benchmark] = {
     "gate": overhead, "durable": durable, "crowd": crowd, "mix": mix, "verify": proof, "growth": growth, "parts": parts,
-    "git": git, "search": search, "open": opening, "mcp": mcp,
+    "git": git, "search": search, "open": opening, "startup": startup, "mcp": mcp,
     "stalls": stalls, "exec": exec_python, "javascript": javascript_program,
 }  # fmt: skip
 

@@ -93,9 +93,9 @@ async def _against_bubblewrap(host: Host, count: int, how: str) -> Line:
         part for name in ("bin", "lib", "lib64") if os.path.islink(f"/{name}")
         for part in ("--symlink", os.readlink(f"/{name}"), f"/{name}")
     ]  # fmt: skip
-    program = os.path.realpath(probe.interpreter())
-    command = [bwrap, "--unshare-all", *binds, *links, "--ro-bind", program, program, "--proc", "/proc", "--dev", "/dev",
-               "--", program, "-I", "-S", "-c", "pass"]  # fmt: skip
+    python = os.path.realpath(probe.interpreter())
+    command = [bwrap, "--unshare-all", *binds, *links, "--ro-bind", python, python, "--proc", "/proc", "--dev", "/dev",
+               "--", python, "-I", "-S", "-c", "pass"]  # fmt: skip
 
     async def wrapped() -> None:
         subprocess.run(command, check=True, capture_output=True)

@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import fewer
 from toolgate.core.errors import ConfigError
 from toolgate.policy.policy import Policy
 from toolgate.project.config import DEFAULT_YAML, Config, load, loads, problems, schema, state_dir
@@ -212,7 +213,7 @@ def test_a_symbolic_link_to_a_file_elsewhere_is_read(tmp_path: Path) -> None:
     assert load(root) == loads("version: 1")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=fewer(300, 60), deadline=None)
 @given(st.one_of(st.text(max_size=200), st.text("versionpalc: 1\n-[]{}&*!?|>'\"%@`#,0x.e_<~", max_size=120)))
 def test_any_text_gives_a_config_or_a_config_error(text: str) -> None:
     for whole in (text, f"version: 1\n{text}", f"version: 1\npolicy:\n  rules:\n    - {text}"):
@@ -230,14 +231,14 @@ values = st.recursive(
 KEYS = [*Config.model_json_schema(by_alias=True)["properties"], "other"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=fewer(200, 40), deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS), values, max_size=3))
 def test_any_data_gives_a_config_or_a_config_error(data: dict[str, Any]) -> None:
     found = tried(lambda: Config.from_dict({**data, "version": 1}).policy(trusted=True))
     assert isinstance(found, Policy) or (found.fix and found.line == 0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=fewer(200, 40), deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS), values, max_size=4))
 def test_all_that_is_wrong_begins_with_what_is_told_alone(data: dict[str, Any]) -> None:
     given = {**data, "version": 1}

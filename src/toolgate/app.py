@@ -63,7 +63,7 @@ from toolgate.workspace.placing import Placing
 
 @asynccontextmanager
 async def open(  # noqa: A001 - `toolgate.open` is the public name
-    root: str | Path = ".",
+    root: str | Path | Setup = ".",
     config: Config | Mapping[str, Any] | str | Path | None = None,
     database: str | Backend | None = None,
     *,
@@ -73,8 +73,9 @@ async def open(  # noqa: A001 - `toolgate.open` is the public name
     clock: Clock | None = None,
     keys: Keys | None = None,
 ) -> AsyncIterator[Gate]:
-    """Open a project's gate. Without `config`, its toolgate.yaml counts, and only if this user trusts it."""
-    setup = prepare(Path(root), config, database)
+    """Open a project's gate. Without `config`, its toolgate.yaml counts, and only if this user trusts it.
+    `root` may be what `prepare` made of it."""
+    setup = root if isinstance(root, Setup) else prepare(Path(root), config, database)
     async with AsyncExitStack() as stack:
         yield await _assemble(setup, stack, tuple(tools), tuple(plugins), channels, clock, keys)
 

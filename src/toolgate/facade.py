@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from toolgate.consent.desk import whoami
 from toolgate.consent.works import Scope
 from toolgate.core.context import NO_TRAIL, Trail
-from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
-from toolgate.core.event import Noted
+from toolgate.core.decision import Decision
+from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable, UnknownTool
+from toolgate.core.event import Noted, Rejected
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
+from toolgate.core.tool import Tool
 from toolgate.feature import FeatureContext, load
 from toolgate.features.files import artifacts, undo_api
 from toolgate.features.files.artifacts import Listed
@@ -28,9 +30,6 @@ from toolgate.gate.overdue import still_runs
 from toolgate.gate.resolve import resolve
 from toolgate.gate.streaming import stream
 from toolgate.gate.validate import validate
-from toolgate.ledger import checkpoint as checkpoints
-from toolgate.ledger import export, stats
-from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.ledger import Work, no_question
 from toolgate.ledger.resolve import ResolveWork
@@ -38,14 +37,18 @@ from toolgate.ledger.rotate import rotate
 from toolgate.ledger.state import Grant
 from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.policy.explain import Explanation
+from toolgate.policy.facts import FactsFor, facts_from
 from toolgate.policy.policy import Policy
 from toolgate.project import trust, vault_api
 from toolgate.project.config import Config, check_persona
+from toolgate.project.gate_reads import GateReads
 from toolgate.secrets.vault import Vault
-from toolgate.storage.port import Filter, Row
+from toolgate.storage.port import Row
 from toolgate.workspace.files import WorkspaceFiles
 
 if TYPE_CHECKING:
+    from toolgate.core.caller import Caller
+    from toolgate.core.tool import Tool
     from toolgate.features.jobs.jobs import Jobs
     from toolgate.features.servers.servers import Servers
     from toolgate.ledger.archive import Segment
@@ -58,7 +61,7 @@ class PolicySource(Protocol):
     def current(self) -> Policy: ...
 
 
-class Gate:
+class Gate(GateReads):
     """Made by `toolgate.open`."""
 
     def __init__(
@@ -111,9 +114,11 @@ class Gate:
         key: str | None = None, reason: str = "", conversation: str = "", transaction: str = "",
         action: str = "", plan: str = "", step: str = "", wait: bool = True,
         progress: Callable[[float, str], None] | None = None, part: Callable[[Any], None] | None = None,
+        caller: Caller | None = None,
     ) -> Coroutine[Any, Any, Result]:  # fmt: skip
         """Carry one call through the gate. A call that asks waits for its answer, or with `wait=False` is handed
-        back with the code `pending` and runs when it is repeated after approval."""
+        back with the code `pending` and runs when it is repeated after approval. `caller` is whoever can be asked
+        back meanwhile: by the gate, and by a server behind it."""
         words = conversation or transaction or action or plan or step or reason
         trail = (
             NO_TRAIL
@@ -129,7 +134,7 @@ class Gate:
         )
         return self.pipeline.call(
             tool, args if args is not None else {}, self._persona(persona), key=key, trail=trail, wait=wait,
-            progress=progress, part=part,
+            progress=progress, part=part, caller=caller,
         )  # fmt: skip
 
     def stream(
@@ -150,12 +155,38 @@ class Gate:
     def tools(self, persona: str | None = None) -> ToolSpecs:
         """The tools this persona may see: name, description, schemas, effects, and what policy says of them."""
         who = self._persona(persona)
-        seen = []
-        for tool in self.services.registry:
-            decision = self.policy.outlook(who, tool)
-            if decision.verdict != "deny" and tool.listed:
-                seen.append((tool, decision))
+        seen = [(tool, said) for tool, said in self.outlook(who) if said.verdict != "deny" and tool.listed]
         return ToolSpecs.of(seen, partial(self.calls, persona=who))
+
+    def outlook(self, persona: str, *tools: Tool) -> list[tuple[Tool, Decision]]:
+        """What policy says of these tools, or of all of them, before arguments are known."""
+        return [(tool, self.policy.outlook(persona, tool)) for tool in tools or self.services.registry]
+
+    async def check_ready(self) -> None:
+        """Raises where no call can be made: the policy cannot be read, or the ledger."""
+        self._policy.current()
+        await self.services.ledger.look(lambda state, now: None, no_question)
+
+    async def refused(self, what: str, persona: str = "") -> None:
+        """A face refused something before it was a call. The ledger keeps it, floods counted."""
+        await self.pipeline.refusals.keep(
+            persona, lambda: Rejected(persona=persona, code="not_allowed", error=what[:500])
+        )
+
+    async def find_tool(self, name: str, *, ask_servers: bool = False) -> Tool | None:
+        """The tool that a name or alias leads to; with `ask_servers` also one of a server that was not asked yet."""
+        registry = self.services.registry
+        with suppress(CallError):
+            try:
+                return registry.resolve(name)
+            except UnknownTool:
+                if ask_servers and registry.late is not None and await registry.late(name):
+                    return registry.resolve(name)
+        return None
+
+    def facts_alone(self) -> FactsFor:
+        """Makes the facts of a call from its name and arguments alone, for examples and replays."""
+        return facts_from(self.services.registry)
 
     async def explain(
         self, tool: str, args: Mapping[str, Any] | None = None, persona: str | None = None
@@ -173,10 +204,23 @@ class Gate:
         if aside is not None:
             await aside
         assert flow.facts is not None
-        paused = await self.services.ledger.look(lambda state, now: dict(state.paused))
-        found = flow.facts
+        paused, found = await self.paused(), flow.facts
         changed = found.paths if found.tool.plan is not None and found.effects.writes else None
         return replace(found, paused=paused, changed=changed)
+
+    def judge(
+        self, tool: Tool, args: Mapping[str, Any] | None = None, persona: str | None = None,
+        paused: Mapping[str, str] | None = None,
+    ) -> Decision:  # fmt: skip
+        """What policy says of such a call, as its arguments are given. Runs and records nothing; the gate judges
+        again when the call is made."""
+        return self.policy.decide(
+            Facts(self._persona(persona), tool, args or {}, tool.effects, paused=paused or {})
+        )
+
+    async def refuse(self, tool: str, args: Mapping[str, Any], persona: str, error: CallError) -> Result:
+        """Record an attempt that a face refuses before it is a call. Nothing runs."""
+        return await self.pipeline.refuse(tool, args, persona, error)
 
     def _persona(self, persona: str | None) -> str:
         return persona or self._policy.config.default_persona or "nobody"
@@ -252,6 +296,10 @@ class Gate:
     async def remove_secret(self, name: str, *, by: str = "", channel: str = "library") -> None:
         await vault_api.remove(self, name, by or whoami(), channel)
 
+    def redact(self, value: Any) -> Any:
+        """The value without the vault's secrets, in whatever form."""
+        return self.services.redactor.redact(value)
+
     # --- other servers ------------------------------------------------------------------------------------
 
     def servers(self) -> list[dict[str, Any]]:
@@ -276,28 +324,17 @@ class Gate:
 
     # --- the record ---------------------------------------------------------------------------------------
 
-    async def events(self, wanted: Filter | None = None) -> list[Row]:
-        return await self.services.ledger.backend.rows(wanted or Filter(newest_first=True, limit=50))
-
     async def note(self, by: str, text: str, data: Mapping[str, Any]) -> int:
         """Record an annotation of a feature's; the event's number."""
         work = Work(lambda view: view.emit(Noted(type=by, rationale=text, data=dict(data))))
         await self.services.ledger.do(work)
         return work.rows[0].seq
 
-    async def whole(self, row: Row) -> Mapping[str, Any]:
-        """All of what an event recorded; NotFound where it was long and only its beginning is still kept."""
-        return await whole_body(self.services.ledger.backend, row)
-
     @property
     def traces(self) -> Traces:
         """The programs that were run: `add` stores one, in redacted words."""
         found: Traces = self.feature("programs")
         return found
-
-    async def stats(self, period: str = "1day", persona: str = "") -> dict[str, Any]:
-        ledger = self.services.ledger
-        return await stats.usage(ledger.backend, period, persona, ledger.clock.now())
 
     async def verify(
         self,
@@ -307,13 +344,6 @@ class Gate:
     ) -> Report:
         ledger = self.services.ledger
         return await verify(ledger.backend, ledger.keys, checkpoints, progress, ledger.clock.now(), archives)
-
-    async def checkpoint(self, project: str = "") -> Checkpoint:
-        ledger = self.services.ledger
-        return checkpoints.sign(await ledger.backend.head(), project, ledger.keys)
-
-    def export(self) -> AsyncIterator[str]:
-        return export.export(self.services.ledger.backend)
 
     async def archive(self, directory: Path, keep_days: int = 30, *, by: str = "") -> Segment:
         """Move events older than that, and needed by nothing, into a signed file in `directory`."""
@@ -337,26 +367,3 @@ class Gate:
         if ledger.keys.source == "memory":
             raise Unavailable("this ledger's key is kept in memory only", "there is nothing to rotate")
         return await rotate(ledger, Path(ledger.keys.source), by or whoami())
-
-    async def ledger_state(self) -> dict[str, Any]:
-        ledger = self.services.ledger
-        head = await ledger.backend.head()
-        live, open_questions = await ledger.look(
-            lambda state, now: (len(state.live), sum(q.state == "open" for q in state.questions.values())),
-            no_question,
-        )
-        return {
-            "backend": ledger.backend.name,
-            "events": head.seq,
-            "bytes": await ledger.backend.size(),
-            "running": live,
-            "open_questions": open_questions,
-        }
-
-    async def stores(self) -> dict[str, Any]:
-        """How large the ledger and the images are."""
-        files = self.services.files
-        found: dict[str, Any] = {"ledger": await self.ledger_state()}
-        if isinstance(files, WorkspaceFiles):
-            found["images"] = asdict(await files.run(files.images.usage))
-        return found

@@ -66,7 +66,10 @@ class Page(NamedTuple):
     title: str
     """In the navigation; empty for a page that others link to."""
     adds: str
-    """A function of the console's router and the Console that adds the routes."""
+    """A function of the console's router and the Console that adds the routes. Its templates are in `templates/`
+    of its package, or in `TEMPLATES` of its module by name, and are called `<feature>/<file>`."""
+    icon: str = ""
+    """Beside the title: the path of an SVG of 20 by 20, drawn as a line."""
 
 
 class MountKind(NamedTuple):

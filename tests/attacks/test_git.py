@@ -202,6 +202,7 @@ def _linked_file(repo: Hostile) -> None:
     (repo.root / "a.txt").symlink_to(repo.outside.root / "loot.txt")
 
 
+@pytest.mark.sample(1, over="when")
 @pytest.mark.parametrize(
     "trick",
     [

@@ -31,6 +31,7 @@ def repo(tmp_path: Path) -> Repo:
     return repo
 
 
+@pytest.mark.sample(1, over="version")
 @pytest.mark.parametrize("version", [2, 3, 4])
 @pytest.mark.parametrize("name", NAMES)
 async def test_an_index_with_a_name_that_leads_anywhere_is_not_compared_with(

@@ -80,6 +80,7 @@ def _settings_that_git_refuses(repo: WithSubmodule) -> None:
     repo.worsen()
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "trick",
     [

@@ -181,6 +181,7 @@ def root(tmp_path: Path) -> Path:
     return project
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("way", WAYS)
 async def test_whoever_approves_sees_the_payload(root: Path, way: str) -> None:
     name, args = WAYS[way]

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from sampling import fewer
+
 from .attempts import HISTORY, attacked, attempt, let_in, neutral, told
 from .reach import Way, ways
 from .traps import Place
@@ -42,7 +44,8 @@ TAILS = (
 )
 """What is there outside, and what is not: of one length, so that even that says nothing."""
 FEW = settings(
-    max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=fewer(12, 4),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

@@ -22,9 +22,9 @@ from toolgate.core.errors import Failed
 from toolgate.facade import Gate
 from toolgate.faces.http.app import create_app
 from toolgate.faces.http.serve import listen, serve
-from toolgate.faces.http.site import Site
-from toolgate.faces.mcp.server import Server
-from toolgate.faces.tokens import Tokens
+from toolgate.faces.http.site import ServerSite
+from toolgate.faces.mcp.server import McpServer
+from toolgate.kits.web.tokens import Tokens
 from vault.corpus import VALUES, bare, written
 
 ROOMY = {"per_minute": 1_000_000, "per_hour": 10_000_000}
@@ -226,7 +226,7 @@ async def test_what_an_approved_write_shows_afterwards_tells_no_secret(gate: Gat
 
 @asynccontextmanager
 async def served(gate: Gate, tokens: Tokens) -> AsyncIterator[tuple[str, str]]:
-    site = Site(gate, tokens)
+    site = ServerSite(gate, tokens)
     sock = listen("127.0.0.1", 0)
     started = asyncio.Event()
     task = asyncio.create_task(serve(create_app(gate, tokens, site=site), site, sock, ready=started.set))
@@ -273,7 +273,7 @@ async def test_neither_the_api_nor_the_console_tells_a_secret_and_none_of_them_r
 
 
 async def test_no_mcp_answer_tells_a_secret_and_no_tool_reaches_the_vault(gate: Gate) -> None:
-    server = Server(gate)
+    server = McpServer(gate)
     try:
         raw = Raw(server)
         await raw.shake()

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from toolgate.features.servers.elicitation import Elicitation, Reply, answering
+from toolgate.core.caller import Caller, Elicitation, Reply
 
 from .standing import HERE, gate_with
 
@@ -51,10 +51,10 @@ async def _call_all(root: Path, address: str, context: dict[str, Any]) -> None:
             (f"theirs.{one['name']}", {key: value for key, value in one["arguments"].items() if value is not None})
             for one in context.get("toolCalls", ())
         ]  # fmt: skip
-        with answering(_fill_in):
-            for name, args in wanted or [(name, _arguments(schema)) for name, schema in found.items()]:
-                given = {"schema": found[SCHEMA]} if name == ECHO else args
-                await gate.call(name, given, persona="ada")
+        user = Caller(answer=_fill_in)
+        for name, args in wanted or [(name, _arguments(schema)) for name, schema in found.items()]:
+            given = {"schema": found[SCHEMA]} if name == ECHO else args
+            await gate.call(name, given, persona="ada", caller=user)
 
 
 async def _fill_in(question: Elicitation) -> Reply:

@@ -18,8 +18,8 @@ from typing import Any
 import toolgate
 from toolgate.faces.http.app import create_app
 from toolgate.faces.http.serve import listen, serve
-from toolgate.faces.http.site import Site
-from toolgate.faces.tokens import Tokens
+from toolgate.faces.http.site import ServerSite
+from toolgate.kits.web.tokens import Tokens
 
 HERE = Path(__file__).parent
 PATIENCE = 20.0
@@ -61,7 +61,7 @@ async def gate_with(root: Path, servers: dict[str, Any]) -> AsyncIterator[toolga
 @asynccontextmanager
 async def site(gate: toolgate.Gate, tokens: Tokens, layer: type[Named] | None = None) -> AsyncIterator[str]:
     """What `toolgate up` serves, at an address of its own."""
-    place = Site(gate, tokens)
+    place = ServerSite(gate, tokens)
     app: Any = create_app(gate, tokens, site=place)
     sock = listen("127.0.0.1", 0)
     started = asyncio.Event()

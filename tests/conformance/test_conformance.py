@@ -7,7 +7,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from toolgate.faces.tokens import Tokens
+import pytest
+
+from toolgate.kits.web.tokens import Tokens
 
 from .gateway import as_client
 from .page import ALONE, AS_CLIENT, page
@@ -16,6 +18,7 @@ from .suite import HANDSHAKE, STATELESS, Found, Outcome, of_client, of_server
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 AT_ONCE = 3
+pytestmark = pytest.mark.node
 Eras = dict[str, Found]
 
 

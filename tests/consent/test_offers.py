@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import fewer
 from toolgate.consent import offers
 from toolgate.consent.cover import check_scope, fits
 from toolgate.consent.works import Scope, covered
@@ -19,7 +20,7 @@ from toolgate.core.ports import Question
 from toolgate.core.tool import tool
 from toolgate.faces.cli import approvals
 from toolgate.faces.console import granting
-from toolgate.faces.words import grant_in_words
+from toolgate.kits.words import grant_in_words
 
 PROGRAM = {
     "code": "print(1)\n" * 50, "stdin": "", "timeout": 30.0, "timeout_ms": None, "network": ["api.example.com", "*.a.test"],
@@ -56,7 +57,7 @@ def parsed(text: str) -> MountPath | None:
     return None if path.relative == "." else path
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=fewer(400, 80), deadline=None)
 @given(HOSTILE, st.lists(HOSTILE, max_size=6), st.sampled_from(["", "docs/", "scratch:"]))
 def test_a_grant_offered_for_a_file_matches_that_file_and_no_other(
     name: str, others: list[str], before: str

@@ -17,7 +17,7 @@ from .ledgers import soon
 Make = Callable[[], Owners]
 
 
-@pytest.fixture(params=["files", "sessions"])
+@pytest.fixture(params=["files", pytest.param("sessions", marks=pytest.mark.postgres)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path) if request.param == "files" else str(request.getfixturevalue("fresh_dsn"))
 

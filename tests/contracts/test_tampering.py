@@ -39,6 +39,7 @@ async def told(database: Database, opened: Opener) -> Database:
     return database
 
 
+@pytest.mark.sample(1, over="database")
 @pytest.mark.parametrize(("table", "column"), COLUMNS)
 async def test_a_changed_byte_is_found_in_every_column(table: str, column: str, told: Database) -> None:
     at = TABLES[table].index(column)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import fewer
 from toolgate.core.change import Change, FileChange
 from toolgate.core.diff import render
 from toolgate.core.paths import MountPath
@@ -55,7 +56,7 @@ def patched(before: str, diff: str) -> str:
 
 
 @given(texts, texts)
-@settings(max_examples=300)
+@settings(max_examples=fewer(300, 60))
 def test_the_diff_of_two_texts_makes_the_one_from_the_other(before: str, after: str) -> None:
     diff = shown(before.encode(), after.encode())
     assert diff.endswith("(no change)") if before == after else patched(before, diff) == after

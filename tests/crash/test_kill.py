@@ -18,6 +18,7 @@ from queue import Empty, Queue
 from typing import Any
 
 import toolgate
+from sampling import fewer
 from servers.postgres import Server
 from toolgate.ledger.verify import verify
 from toolgate.storage.sqlite import SqliteBackend
@@ -257,22 +258,22 @@ def finish(stage: Stage) -> None:
     stage.journal.verify()
 
 
-def test_two_hundred_kills_lose_nothing_and_run_nothing_twice_on_sqlite(tmp_path: Path) -> None:
+def test_kills_lose_nothing_and_run_nothing_twice_on_sqlite(tmp_path: Path) -> None:
     database = tmp_path / "ledger.db"
     asyncio.run(_made_at(tmp_path, str(database)))
     stage = Stage(tmp_path, str(database), journal := Journal(database))
     try:
-        how = kill_again_and_again(stage, 200, random.Random(20_260_101))
+        how = kill_again_and_again(stage, fewer(200, 40), random.Random(20_260_101))
         finish(stage)
     finally:
         stage.end()
         journal.close()
     ends = Counter(row["kind"] for row in stage.read)
     crashed = sum("reconciled" in json.loads(row["body"]) for row in stage.read if row["kind"] in SETTLED)
-    assert how["before"] > 10
-    assert how["after"] > 10
-    assert ends["unknown"] > 10, "the kills must really have fallen into calls"
-    assert crashed > 50
+    assert how["before"] > fewer(10, 2)
+    assert how["after"] > fewer(10, 2)
+    assert ends["unknown"] > fewer(10, 2), "the kills must really have fallen into calls"
+    assert crashed > fewer(50, 8)
     assert len(stage.asked) > 0
 
 
@@ -282,16 +283,16 @@ async def _made_at(root: Path, database: str) -> None:
         return
 
 
-def test_thirty_kills_lose_nothing_and_run_nothing_twice_on_postgres(
+def test_kills_lose_nothing_and_run_nothing_twice_on_postgres(
     tmp_path: Path, postgres_server: Server
 ) -> None:
     dsn = postgres_server.fresh_dsn()
     asyncio.run(_made_at(tmp_path, dsn))
     stage = Stage(tmp_path, dsn, PostgresJournal(postgres_server, dsn))
     try:
-        how = kill_again_and_again(stage, 30, random.Random(20_260_102))
+        how = kill_again_and_again(stage, fewer(30, 12), random.Random(20_260_102))
         finish(stage)
     finally:
         stage.end()
-    assert how["anywhere"] > 10
-    assert sum(row["kind"] == "unknown" for row in stage.read) > 3
+    assert how["anywhere"] > fewer(10, 4)
+    assert sum(row["kind"] == "unknown" for row in stage.read) > fewer(3, 0)

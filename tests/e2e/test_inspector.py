@@ -16,10 +16,11 @@ import pytest
 from conformance.standing import gate_with, site
 from node.programs import run
 from toolgate.faces.cli.main import main
-from toolgate.faces.tokens import Tokens
+from toolgate.kits.web.tokens import Tokens
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 SECONDS = 60.0
+pytestmark = pytest.mark.node
 _RUN = "import sys; from toolgate.faces.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 

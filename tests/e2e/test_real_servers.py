@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp import Client, StdioServerParameters
 
 from conformance.standing import gate_with
@@ -18,6 +19,7 @@ from toolgate import Gate
 from .real import HERE, Real, processes, six
 
 PATIENCE = 30.0
+pytestmark = pytest.mark.node
 LONG = {"duration": 60, "steps": 600}
 Answer = dict[str, Any]
 

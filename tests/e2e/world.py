@@ -19,8 +19,8 @@ from toolgate.core.ports import Question
 from toolgate.core.result import Result
 from toolgate.facade import Gate
 from toolgate.faces.http import create_app
-from toolgate.faces.http.site import Site
-from toolgate.faces.tokens import Tokens
+from toolgate.faces.http.site import ServerSite
+from toolgate.kits.web.tokens import Tokens
 
 PATIENCE = 10.0
 T = TypeVar("T")
@@ -97,7 +97,7 @@ class World:
         tokens = Tokens(self.state / "tokens.json")
         with socket.create_server(("127.0.0.1", 0)) as listening:
             async with app.open(self.root, POLICY, "memory") as self.gate:
-                site = Site(self.gate, tokens)
+                site = ServerSite(self.gate, tokens)
                 config = uvicorn.Config(
                     create_app(self.gate, tokens, site=site), log_level="error", lifespan="on"
                 )

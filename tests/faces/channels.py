@@ -20,9 +20,9 @@ from faces.http.serving import House
 from toolgate.core.call import Call
 from toolgate.core.display import visible
 from toolgate.core.ports import Question
-from toolgate.faces.cli import question as terminal
-from toolgate.faces.cli.columns import ENDLESS
 from toolgate.faces.mcp import question as form
+from toolgate.kits.terminal import question as terminal
+from toolgate.kits.terminal.columns import ENDLESS
 
 _SPELLED = re.compile("⟨U\\+[0-9A-F]{4,6}⟩")
 
@@ -67,7 +67,7 @@ async def channels(here: House, browser: httpx2.AsyncClient, question: Question)
     return {
         "terminal": Seen(_printed(question), True),
         "console": Seen(_read(page), 'id="approve-button"' in page),
-        "mcp": Seen(asked, len(asked) <= form.LONGEST),
+        "mcp": Seen(asked, len(asked) <= form.LONGEST_TEXT),
         "http": Seen(json.dumps(told, ensure_ascii=False), True),
     }
 

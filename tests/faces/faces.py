@@ -19,8 +19,8 @@ from toolgate.core.errors import CallError
 from toolgate.faces.cli.main import main
 from toolgate.faces.http.app import create_app
 from toolgate.faces.http.serve import listen, serve
-from toolgate.faces.http.site import Site
-from toolgate.faces.tokens import Tokens
+from toolgate.faces.http.site import ServerSite
+from toolgate.kits.web.tokens import Tokens
 
 PATIENCE = 20.0
 Json = dict[str, Any]
@@ -227,7 +227,7 @@ def http(root: Path, kind: type[Http] = Http) -> Iterator[Face]:
         sock = listen("127.0.0.1", 0)
         face = kind(f"http://127.0.0.1:{sock.getsockname()[1]}", tokens)
         async with toolgate.open(root) as gate:
-            site = Site(gate, tokens)
+            site = ServerSite(gate, tokens)
             app = create_app(gate, tokens, site=site)
             await serve(app, site, sock, ready=lambda: ready.say(face, site.closing))
 

@@ -86,7 +86,7 @@ async def test_no_form_query_or_header_holds_another_persona_up(here: House) -> 
 
 async def test_a_message_on_a_pipe_is_measured_before_it_is_parsed() -> None:
     from toolgate.faces.mcp.jsonrpc import MAX_BYTES, RpcError, read
-    from toolgate.faces.mcp.pipe import Lines
+    from toolgate.faces.mcp.stdio import Lines
 
     assert MAX_BYTES <= wire.MAX_BYTES
     with pytest.raises(RpcError, match="values"):

@@ -214,6 +214,7 @@ async def test_a_call_whose_beginning_nobody_can_confirm_is_not_run_and_not_left
     await database.close()
 
 
+@pytest.mark.postgres
 async def test_a_restarted_postgres_leaves_no_call_running(tmp_path: Path) -> None:
     """Four gates, as four servers would be; calls end before, during and after the restart."""
     with restartable_postgres() as server:

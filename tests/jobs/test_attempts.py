@@ -13,9 +13,9 @@ import toolgate
 from gates import FixedClock
 from toolgate import Gate
 from toolgate.core.event import Started, Unknown
-from toolgate.features.jobs.attempt import Attempt, Outcome, Slots, Step
+from toolgate.features.jobs.attempt import CallAttempt, JobStep, Outcome, Slots
+from toolgate.features.jobs.gate_port import GatePort
 from toolgate.features.jobs.job import Spec
-from toolgate.features.jobs.wiring import GateHands
 from toolgate.ledger.claims import claim_of
 from toolgate.ledger.ledger import View, Work
 
@@ -31,9 +31,9 @@ class Bench:
     world: World
     told: list[Mapping[str, Any]] = field(default_factory=list)
 
-    def attempt(self, tool: str, **args: Any) -> Attempt:
+    def attempt(self, tool: str, **args: Any) -> CallAttempt:
         spec = Spec("call", call(tool, **args), "ada")
-        return Attempt(GateHands(self.gate), Step("j_1", spec, 1, tool, args), self._tell, Slots(1))
+        return CallAttempt(GatePort(self.gate), JobStep("j_1", spec, 1, tool, args), self._tell, Slots(1))
 
     async def make(self, tool: str, **args: Any) -> Outcome:
         return await asyncio.wait_for(self.attempt(tool, **args).make(), 60)

@@ -6,13 +6,13 @@ import logging
 
 import pytest
 
-from toolgate.features.jobs.engine_log import take_over
+from toolgate.features.jobs.place import take_over_log
 
 
 def test_ending_what_was_to_end_is_no_warning_and_everything_else_is(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    take_over()
+    take_over_log()
     with caplog.at_level(logging.WARNING, "toolgate.jobs"):
         logging.getLogger("dbos").warning("Asyncio task cancelled for workflow or step %s", "x")
         logging.getLogger("dbos").warning("the database is gone")

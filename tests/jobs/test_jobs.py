@@ -23,11 +23,12 @@ from toolgate.core.errors import (
     NotAllowed,
     NotFound,
     SetupError,
+    TooLarge,
     Unavailable,
     UnknownTool,
 )
 from toolgate.features.jobs.job import Retry
-from toolgate.features.jobs.kinds import Kind
+from toolgate.features.jobs.kinds import JobKind
 from toolgate.storage.port import Filter
 
 from .world import CONFIG, World, call, in_state, lines, opened, until
@@ -145,7 +146,7 @@ async def test_a_plugin_may_bring_a_kind_of_its_own(world: World) -> None:
         return await calls.call("w.look", {"x": first})
 
     async with opened(world, None) as gate, gate.jobs.running():
-        gate.jobs.kinds["twice"] = Kind(run, lambda args: ())
+        gate.jobs.kinds["twice"] = JobKind(run, lambda args: ())
         job = await gate.jobs.wait(await gate.jobs.submit("twice", {"x": "it"}, "ada"))
         assert (job.state, job.result, job.spec.what) == ("done", "saw saw it", "twice")
 
@@ -363,3 +364,26 @@ def test_a_retry_that_cannot_be_kept_is_refused(wrong: dict[str, Any]) -> None:
 def test_delays_grow_up_to_a_bound() -> None:
     patient = Retry(attempts=6, delay_s=1, factor=3, most_s=20)
     assert [patient.delay(attempt) for attempt in range(1, 6)] == [1, 3, 9, 20, 20]
+
+
+async def test_a_full_jobs_db_forgets_the_oldest_that_ended_and_then_takes_no_more(world: World) -> None:
+    large = "x" * 100_000
+    async with opened(world, None, jobs={"max_bytes": 1 << 20}) as gate:
+        ended = [await gate.jobs.submit("call", call("w.ask", x=large), "ada") for _ in range(3)]
+        for ident in ended:
+            await gate.jobs.cancel(ident)
+        waiting: list[str] = []
+
+        async def fill() -> None:
+            for _ in range(12):
+                waiting.append(await gate.jobs.submit("call", call("w.ask", x=large), "ada"))
+
+        with pytest.raises(TooLarge, match=r"jobs that have not ended take [\d,]+ bytes") as refused:
+            await fill()
+        assert "jobs.max_bytes" in str(refused.value.data)
+        assert [job.id for job in await gate.jobs.find()] == waiting[::-1]
+        used, most = await gate.jobs.room()
+        assert used <= most == 1 << 20
+        await gate.jobs.cancel(waiting[0])
+        taken = await gate.jobs.submit("call", call("w.ask", x=large), "ada")
+        assert {job.id for job in await gate.jobs.find()} == {*waiting[1:], taken}

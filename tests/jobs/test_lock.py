@@ -9,14 +9,14 @@ import pytest
 
 from servers.postgres import Server
 from toolgate.features.jobs.lock import lock_of
-from toolgate.features.jobs.place import Place
+from toolgate.features.jobs.place import JobsPlace
 
 
-def place_of(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+def place_of(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> JobsPlace:
     if name == "sqlite":
-        return Place(tmp_path)
+        return JobsPlace(tmp_path)
     server: Server = request.getfixturevalue("postgres_server")
-    return Place(dsn=server.fresh_dsn())
+    return JobsPlace(dsn=server.fresh_dsn())
 
 
 @pytest.mark.parametrize("name", ["sqlite", "postgres"])
@@ -40,7 +40,7 @@ async def test_a_session_that_the_server_ended_is_noticed_and_another_may_take_o
     postgres_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("toolgate.features.jobs.lock.LOOK_S", 0.05)
-    place = Place(dsn=postgres_server.fresh_dsn())
+    place = JobsPlace(dsn=postgres_server.fresh_dsn())
     first, second = lock_of(place), lock_of(place)
     assert await first.take()
     lost = asyncio.create_task(first.lost())

@@ -142,7 +142,7 @@ sys.path[:0] = {path!r}
 from pathlib import Path
 from gates import KEYS, FixedClock, policy
 import toolgate
-from toolgate import durable
+from toolgate.storage import durable
 from toolgate.ledger import archive as archiving
 at, root = sys.argv[1], Path(sys.argv[2])
 count = 0

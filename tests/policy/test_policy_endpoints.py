@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from policy_world import config, one
 
 import toolgate
+from sampling import fewer
 from toolgate.core.errors import CallError, ConfigError, NotAllowed
 from toolgate.core.reach import Reach
 from toolgate.core.target import Target
@@ -314,7 +315,7 @@ _TARGETS = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=fewer(400, 80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.builds(lambda scheme, host, end: scheme + host + end, _SCHEMES, _HOSTS, _ENDS), _TARGETS)
 def test_policy_denies_whatever_would_lead_the_proxy_to_a_denied_host(asked: str, target: Target) -> None:
     try:

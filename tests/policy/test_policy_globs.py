@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import fewer
 from toolgate.core.errors import ConfigError
 from toolgate.core.paths import MountPath
 from toolgate.policy.globs import Net, path_glob, text_glob, tool_glob
@@ -60,7 +61,7 @@ names = st.text("ab.py", min_size=1, max_size=6).filter(lambda text: text not in
 paths = st.one_of(st.just("."), st.lists(names, min_size=1, max_size=5).map("/".join))
 
 
-@settings(max_examples=400)
+@settings(max_examples=fewer(400, 80))
 @given(globs, paths)
 def test_a_path_glob_matches_what_its_definition_says(glob: str, path: str) -> None:
     assert path_glob(glob).matches(MountPath(f"project:{path}")) is naive(glob, path)
@@ -86,7 +87,7 @@ def test_denying_catches_at_least_what_allowing_matches_in_any_case(glob: str, p
 mounted = st.tuples(st.sampled_from(["", "project:", "garden:", "*:"]), globs).map("".join)
 
 
-@settings(max_examples=400)
+@settings(max_examples=fewer(400, 80))
 @given(st.lists(mounted, min_size=1, max_size=4), st.sampled_from(["project", "garden", "scratch"]), paths)
 def test_globs_together_catch_what_any_of_them_catches(texts: list[str], mount: str, path: str) -> None:
     for spelled in (path, path.upper()):
@@ -94,7 +95,7 @@ def test_globs_together_catch_what_any_of_them_catches(texts: list[str], mount: 
         assert Net(texts).catches(wanted) is any(path_glob(text).catches(wanted) for text in texts)
 
 
-@settings(max_examples=300, deadline=2000)
+@settings(max_examples=fewer(300, 60), deadline=2000)
 @given(st.text(max_size=60), st.text(max_size=300))
 def test_any_text_compiles_or_is_refused_and_matching_it_ends(glob: str, text: str) -> None:
     for compile_one in (text_glob, tool_glob, path_glob):
@@ -207,13 +208,13 @@ regexes = st.recursive(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=fewer(400, 80))
 @given(regexes, st.sampled_from(["", "$"]), st.text("ab1é\u0662\u2028 _\n\ud800", max_size=8))
 def test_a_linear_pattern_finds_what_python_finds(pattern: str, end: str, text: str) -> None:
     assert Linear(pattern + end).search(text) is (re.search(pattern + end, text) is not None)
 
 
-@settings(max_examples=200)
+@settings(max_examples=fewer(200, 40))
 @given(regexes, st.sampled_from(["", "$"]), st.text("ab1 \n", max_size=4), st.text("ab1 \n", max_size=4))
 def test_what_is_found_in_a_text_could_be_found_in_whatever_ends_as_it_does(
     pattern: str, end: str, start: str, rest: str

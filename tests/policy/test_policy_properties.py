@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from policy_world import facts, policy
 
+from sampling import fewer
 from toolgate.core.ports import Facts
 from toolgate.policy.phases import PHASES
 
@@ -91,7 +92,7 @@ def as_persona(call: Facts, name: str) -> Facts:
     return Facts(name, call.tool, call.args, call.effects, call.paths, call.paused)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=fewer(250, 50), deadline=None)
 @given(personas, st.lists(rule(), max_size=5), calls, profiles, st.booleans())
 def test_a_subagent_never_gets_more_than_its_parent(
     people: dict[str, Any], rules: list[dict[str, Any]], call: Facts, profile: str, trusted: bool
@@ -101,7 +102,7 @@ def test_a_subagent_never_gets_more_than_its_parent(
     assert strictness == sorted(strictness)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=fewer(250, 50), deadline=None)
 @given(personas, st.lists(rule(), max_size=5), rule("deny"), st.integers(0, 5), calls, profiles)
 def test_adding_a_deny_rule_never_loosens_a_decision(
     people: dict[str, Any],
@@ -116,7 +117,7 @@ def test_adding_a_deny_rule_never_loosens_a_decision(
     assert after.verdict.strictness >= before.verdict.strictness
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=fewer(200, 40), deadline=None)
 @given(st.lists(rule(), max_size=5), calls)
 def test_silence_means_deny(rules: list[dict[str, Any]], call: Facts) -> None:
     """Nothing but a line that says so allows or asks: with no phase and no `allow`, only rules can."""
@@ -127,7 +128,7 @@ def test_silence_means_deny(rules: list[dict[str, Any]], call: Facts) -> None:
     assert made({"a": {}, "b": {}, "c": {}}, []).decide(call).verdict == "deny"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=fewer(300, 60), deadline=None)
 @given(personas, st.lists(rule(), max_size=5), calls, profiles, st.booleans())
 def test_explain_arrives_at_the_decision_by_walking_every_line(
     people: dict[str, Any], rules: list[dict[str, Any]], call: Facts, profile: str, trusted: bool

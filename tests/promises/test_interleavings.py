@@ -17,6 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from sampling import fewer
 from servers.postgres import Server
 from toolgate.core.errors import CallError, Conflict, NotAllowed, NotFound
 from toolgate.storage.postgres import PostgresBackend
@@ -301,8 +302,8 @@ def interleave(databases: Any, examples: int, steps: int) -> None:
 
 
 def test_every_interleaving_keeps_the_promise_on_sqlite() -> None:
-    interleave(on_sqlite, examples=40, steps=30)
+    interleave(on_sqlite, examples=fewer(40, 10), steps=30)
 
 
 def test_every_interleaving_keeps_the_promise_on_postgres(postgres_server: Server) -> None:
-    interleave(on_postgres(postgres_server), examples=10, steps=25)
+    interleave(on_postgres(postgres_server), examples=fewer(10, 3), steps=25)

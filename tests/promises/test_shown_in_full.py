@@ -6,7 +6,6 @@ is the value of a declared secret, which is told by its name and fingerprint.
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from pydantic import BaseModel, RootModel, SecretStr
 import toolgate
 from faces.channels import Seen, channels, unseen
 from faces.http.serving import house
+from sampling import dice
 from scan.corpus import GITHUB
 from toolgate import Change, FileChange, MountPath, Tool, tool
 from toolgate.consent.works import AskWork
@@ -132,8 +132,8 @@ def extra() -> list[Tool]:
 class Caller:
     """Makes up arguments that fit a schema."""
 
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
+    def __init__(self, chance: random.Random) -> None:
+        self.random = chance
 
     def value(self, name: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> Any:
         choose = self.random.choice
@@ -188,13 +188,11 @@ class Caller:
 
 
 async def test_every_byte_is_shown_or_nobody_can_approve(tmp_path: Path) -> None:
-    seed = int(os.environ.get("TOOLGATE_SEED", "20261"))
     root = tmp_path / "project"
     root.mkdir()
     (root / "old.py").write_text("x = 1\n")
     (root / "many.txt").write_text(HOSTILE[3])
-    caller, asked = Caller(seed), Counter[str]()
-    print(f"TOOLGATE_SEED={seed}")
+    caller, asked = Caller(dice("hostile arguments")), Counter[str]()
     async with house(root, CONFIG, tools=extra()) as here, here.browser() as browser:
         calls = captured(here.gate)
         for spec in [*here.gate.services.registry] * 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import fewer
 from toolgate.core.change import Change, FileChange
 from toolgate.core.finding import Finding
 from toolgate.core.paths import MountPath
@@ -27,7 +28,7 @@ def scanned(before: str | None, after: str | None, path: MountPath = PATH) -> tu
 
 
 @given(LINES, LINES, st.sampled_from(["\n", "\r\n"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=fewer(150, 30), deadline=None)
 def test_a_token_on_a_line_that_is_new_is_never_missed_and_an_old_one_never_found(
     old: list[str], new: list[str], end: str
 ) -> None:

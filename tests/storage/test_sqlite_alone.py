@@ -22,7 +22,7 @@ from toolgate.ledger.state import State
 from toolgate.ledger.verify import verify
 from toolgate.storage.sqlite import SqliteBackend
 from toolgate.storage.sqlite_schema import connect
-from toolgate.storage.sqlite_sql import CALM, Writer
+from toolgate.storage.sqlite_sql import CALM, SqliteWriter
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def calm(ledger: Ledger) -> None:
         await write(ledger, note("alone"))
 
 
-def writer_of(ledger: Ledger) -> Writer:
+def writer_of(ledger: Ledger) -> SqliteWriter:
     assert isinstance(ledger.backend, SqliteBackend)
     assert ledger.backend._here is not None
     return ledger.backend._here

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import toolgate
+from toolgate.core.caller import Caller, Elicitation, Reply
+from toolgate.features.servers import process
 from toolgate.features.servers import server as one_server
-from toolgate.features.servers.elicitation import Elicitation, Reply, answering
 
 from .world import a_tool, code, config, define, raw, said, status, witnessed
 
@@ -112,7 +113,10 @@ async def test_a_call_that_is_cancelled_before_it_is_sent_has_no_effect(place: P
 
 
 @pytest.mark.parametrize("tool", ["flood", "endless"])
-async def test_a_server_that_floods_is_cut_off(place: Path, tool: str) -> None:
+async def test_a_server_that_floods_is_cut_off(
+    place: Path, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "FLOOD_SECONDS", 60.0)  # a busy machine reads slowly
     servers = {"up": raw(place), "other": raw(place)}
     async with toolgate.open(place, config(servers), "memory") as gate:
         result = await asyncio.wait_for(gate.call(f"up.{tool}"), 60)
@@ -206,8 +210,7 @@ async def test_a_servers_own_question_is_labelled_and_declined_where_nobody_show
 
     async with toolgate.open(place, config({"up": raw(place)}), "memory") as gate:
         assert json.loads(said(await gate.call("up.ask"))) == {"action": "decline"}
-        with answering(answer):
-            reply: Any = json.loads(said(await gate.call("up.ask")))
+        reply: Any = json.loads(said(await gate.call("up.ask", caller=Caller(answer))))
         assert reply == {"action": "accept", "content": {"word": "please"}}
         assert (asked[0].source, asked[0].message) == ("up", "Your ⟨U+001B⟩[1mword?")
         assert "not a question of toolgate" in asked[0].label
@@ -215,8 +218,8 @@ async def test_a_servers_own_question_is_labelled_and_declined_where_nobody_show
         assert "not supported" in said(await gate.call("up.sample"))
     silent = raw(place) | {"elicitation": "deny"}
     async with toolgate.open(place, config({"up": silent}), "memory") as gate:
-        with answering(answer):
-            assert json.loads(said(await gate.call("up.ask"))) is None  # an error, not an answer
+        unasked = await gate.call("up.ask", caller=Caller(answer))
+        assert json.loads(said(unasked)) is None  # an error, not an answer
         assert len(asked) == 1
 
 

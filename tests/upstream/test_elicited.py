@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import toolgate
+from toolgate.core.caller import Caller, Elicitation, Reply, Sampling
 from toolgate.core.errors import Unavailable
-from toolgate.features.servers import client_callbacks as wishes
-from toolgate.features.servers.elicitation import Elicitation, Reply, Sampling, answering
+from toolgate.features.servers import client_callbacks
 from toolgate.ledger.ledger import Ledger
+from toolgate.project import trust
+from toolgate.project.config import state_dir
 from toolgate.storage.port import Filter
 
 from .world import config, hostile, raw, said, sdk
@@ -38,10 +43,8 @@ async def test_what_a_server_asked_and_what_came_of_it_is_an_event_without_the_a
     place: Path, server: Any
 ) -> None:
     async with toolgate.open(place, config({"up": server(place)})) as gate:
-        with answering(accept):
-            first = await gate.call("up.ask")
-        with answering(refuse):
-            await gate.call("up.ask")
+        first = await gate.call("up.ask", caller=Caller(accept))
+        await gate.call("up.ask", caller=Caller(refuse))
         alone = await gate.call("up.ask")
         accepted, declined, unseen = await elicited(gate)
         assert accepted == {
@@ -65,8 +68,8 @@ async def test_an_answer_that_cannot_be_recorded_is_not_given(
 
     monkeypatch.setattr(Ledger, "tell", full)
     async with toolgate.open(place, config({"up": raw(place)}), "memory") as gate:
-        with answering(accept):
-            assert json.loads(said(await gate.call("up.ask"))) == {"action": "cancel"}
+        asked = await gate.call("up.ask", caller=Caller(accept))
+        assert json.loads(said(asked)) == {"action": "cancel"}
 
 
 async def test_a_server_cannot_write_the_secret_it_was_called_with_into_the_ledger(place: Path) -> None:
@@ -76,9 +79,9 @@ async def test_a_server_cannot_write_the_secret_it_was_called_with_into_the_ledg
     servers = {"up": raw(place, sampling="allow")}
     words = {"message": f"is it {SECRET}?", "text": f"say {SECRET}", "password": SECRET}
     async with toolgate.open(place, config(servers), "memory") as gate:
-        with answering(accept, model=model):
-            assert (await gate.call("up.ask", words)).ok
-            assert (await gate.call("up.sample", words)).ok
+        caller = Caller(accept, model=model)
+        assert (await gate.call("up.ask", words, caller=caller)).ok
+        assert (await gate.call("up.sample", words, caller=caller)).ok
         rows = await gate.events(Filter())
         assert {"elicited", "started"} <= {row.kind for row in rows}
         assert any(row.tool == "up.sampling" for row in rows)
@@ -87,18 +90,41 @@ async def test_a_server_cannot_write_the_secret_it_was_called_with_into_the_ledg
         assert SECRET not in event["message"]
 
 
+async def test_what_is_asked_outside_a_call_is_declined_and_to_be_seen_in_the_ledger(place: Path) -> None:
+    (place / "toolgate.yaml").write_text(json.dumps(config({"up": hostile(place, sampling="allow")})))
+    trust.trust(place, state_dir())
+    form = {"type": "object", "properties": {"pin": {"type": "string"}}}
+    asks = {"method": "elicitation/create", "params": {"message": "Your pin?", "requestedSchema": form}}
+    words = {"role": "user", "content": {"type": "text", "text": "hello"}}
+    wishes = {"method": "sampling/createMessage", "params": {"messages": [words], "maxTokens": 9}}
+    steps = [{"send": asks, "asks": True}, {"send": wishes, "asks": True, "wait": 2}]
+    async with toolgate.open(place) as gate:
+        await gate.upstream.discover("up")
+        read = await gate.call("up.resources_read", {"uri": f"do:{json.dumps(steps)}"}, caller=Caller(accept))
+        assert json.loads(read.data["contents"][0]["text"])[0] == {"action": "decline"}
+        events = sorted(await elicited(gate), key=lambda one: one["reason"])
+    assert [(one["call"], one["action"]) for one in events] == [("", "decline")] * 2
+    assert (events[0]["reason"], events[0]["fields"]) == ("it is not clear during which call", ["pin"])
+    assert "wanted a model" in events[1]["reason"]
+    command = [sys.executable, "-m", "toolgate", "ledger", "tail", "--json", "--root", str(place)]
+    shown = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60)
+    assert [
+        row["body"]["server"] for row in json.loads(shown.stdout)["data"] if row["kind"] == "elicited"
+    ] == ["up"] * 2
+
+
 async def test_a_server_that_asks_without_end_fills_no_ledger(place: Path) -> None:
-    count = wishes.MOST_QUESTIONS + 30
+    count = client_callbacks.MOST_QUESTIONS + 30
     form = {"type": "object", "properties": {}}
     asks = {"method": "elicitation/create", "params": {"message": "again?", "requestedSchema": form}}
     step = {"send": asks, "asks": True, "times": count, "wait": count}
     async with toolgate.open(place, config({"up": hostile(place)}), "memory") as gate:
-        with answering(accept):
-            answers = json.loads(said(await gate.call("up.do", {"steps": [step]})))
+        asked = await gate.call("up.do", {"steps": [step]}, caller=Caller(accept))
+        answers = json.loads(said(asked))
         assert len(answers) == count
         kept = await elicited(gate)
         actions = sorted(one["action"] for one in kept)
-        assert actions == ["accept"] * wishes.MOST_QUESTIONS + ["decline"]
+        assert actions == ["accept"] * client_callbacks.MOST_QUESTIONS + ["decline"]
 
 
 @pytest.mark.parametrize(
@@ -115,8 +141,8 @@ async def test_a_question_that_nobody_could_read_is_declined_unseen_and_kept_in_
         raise AssertionError("it was shown")
 
     async with toolgate.open(place, config({"up": hostile(place)}), "memory") as gate:
-        with answering(show):
-            assert json.loads(said(await gate.call("up.do", {"steps": steps}))) == [{"action": "decline"}]
+        asked = await gate.call("up.do", {"steps": steps}, caller=Caller(show))
+        assert json.loads(said(asked)) == [{"action": "decline"}]
         (event,) = await elicited(gate)
         assert (event["reason"], len(event["message"]) <= 500) == ("it is too long", True)
 

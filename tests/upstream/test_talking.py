@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import toolgate
-from toolgate.features.servers.elicitation import NoModel, Sampling, answering
-from toolgate.features.servers.logs import LogLine
+from toolgate.core.caller import Caller, LogLine, NoModel, Sampling
 
 from .world import config, listening, raw, said, sdk, settled, status
 
@@ -47,8 +46,8 @@ class Party:
         return {"role": "assistant", "content": answer, "model": "m"}
 
     async def call(self, gate: toolgate.Gate, tool: str) -> str:
-        with answering(model=self.model, hear=self.hear):
-            return said(await gate.call(tool, {"text": self.name}))
+        caller = Caller(model=self.model, hear=self.hear)
+        return said(await gate.call(tool, {"text": self.name}, caller=caller))
 
 
 @pytest.mark.parametrize("kind", list(ERAS))
@@ -90,8 +89,7 @@ async def test_a_model_that_gives_no_answer_is_a_refusal_to_the_server(place: Pa
         raise NoModel("it sleeps")
 
     async with _gate(place, "stdio") as gate:
-        with answering(model=silent):
-            result = await gate.call("up.sample", {"text": "x"})
+        result = await gate.call("up.sample", {"text": "x"}, caller=Caller(model=silent))
         assert result.error is not None
         assert "refused by toolgate: failed" in result.error.message
         assert "it sleeps" not in result.error.message

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import toolgate
-from toolgate.features.servers.elicitation import Elicitation, Reply, answering
+from toolgate.core.caller import Caller, Elicitation, Reply
 
 from .world import code, config, listening, said, sdk, status, witnessed
 
@@ -45,8 +45,7 @@ async def test_a_server_of_the_newest_protocol_on_stdio(place: Path) -> None:
             (1.0, "up: step ⟨U+001B⟩3"),
         ]
         assert json.loads(said(await gate.call("up.ask")))["action"] == "decline"
-        with answering(answer):
-            reply: Any = json.loads(said(await gate.call("up.ask")))
+        reply: Any = json.loads(said(await gate.call("up.ask", caller=Caller(answer))))
         assert reply == {"action": "accept", "content": {"word": "for up"}}
 
         listed = await gate.call("up.resources_list")

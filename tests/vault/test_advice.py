@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgate.secrets.advice import MOST, advise
+from toolgate.secrets.advice import MAX_ADVICE, advise
 
 SEEN = [
     ("python", "print(get_secret('A'))", "`print`"),
@@ -51,7 +51,7 @@ def test_a_program_that_only_uses_a_secret_hears_nothing(language: str, code: st
 
 @given(st.sampled_from(["python", "javascript"]), st.text())
 def test_no_program_breaks_it(language: str, code: str) -> None:
-    assert len(advise(language, code)) <= MOST
+    assert len(advise(language, code)) <= MAX_ADVICE
 
 
 @pytest.mark.parametrize(

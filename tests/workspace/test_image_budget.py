@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sampling import fewer
 from toolgate.core.change import content_hash
 from toolgate.core.errors import TooLarge, Unavailable
 from toolgate.core.ports import Holder
@@ -205,7 +206,9 @@ OPERATIONS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=fewer(60, 20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(OPERATIONS)
 def test_the_accounts_always_say_what_the_holders_hold(tmp_path: Path, operations: list[Any]) -> None:
     """After any history the sums are those of the holders, what is held is there, and nobody lost another's."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import fewer
 from toolgate.core.change import Change, FileChange
 from toolgate.core.errors import Conflict
 from toolgate.workspace.files import Side, WorkspaceFiles
@@ -132,7 +133,7 @@ changes = st.lists(st.tuples(side, side), min_size=1, max_size=5).map(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=fewer(25, 8), deadline=None)
 @given(made=changes, to=st.sampled_from(["before", "after"]), data=st.data())
 def test_from_any_interruption_a_change_rolls_either_way_and_a_third_content_stops_it(
     made: Change, to: Side, data: st.DataObject

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from toolgate.core.call import Call
 from toolgate.core.canonical import canonical
 from toolgate.core.errors import ConfigError, InvalidArgs
-from toolgate.core.paths import MountPath
 from toolgate.core.wire import loads
-from toolgate.ledger.state import Grant, State
 from toolgate.policy.conditions import Condition
 from toolgate.policy.globs import PathGlob, path_glob
 from toolgate.policy.model import ConditionSpec
+
+if TYPE_CHECKING:
+    from toolgate.core.call import Call
+    from toolgate.core.paths import MountPath
+    from toolgate.ledger.state import Grant, State
 
 
 def grant_for(

@@ -1,26 +1,32 @@
-"""The desk where questions lie: opened here, answered from any channel or process, waited for here."""
+"""The desk where questions lie: opened here, answered from any channel or process, waited for here.
+
+asyncio is imported where something waits: whoever lists, answers or pauses on a ledger file needs no event loop.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import getpass
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.consent.works import AnswerWork, AskWork, RevokeWork, Scope, close_due
 from toolgate.core.clock import SECOND
 from toolgate.core.effects import Effects
 from toolgate.core.errors import CallError, Denied, Expired, NotFound, Unavailable
 from toolgate.core.event import Paused, Resumed
-from toolgate.core.ports import Channel, Notice, Question
+from toolgate.core.question import Question
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.ledger import Ledger, View, Work, all_questions, no_question
 from toolgate.ledger.state import Grant, Open, State, parsed
 from toolgate.storage.port import Filter, Row
 
-log = logging.getLogger("toolgate.consent")
+if TYPE_CHECKING:
+    import asyncio
+    import logging
+
+    from toolgate.core.ports import Channel, Notice
+
 DENIED = "Access denied by creator."
 CLOSING = 5.0
 
@@ -34,7 +40,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class QuestionPage:
     """Some of the open questions."""
 
     questions: list[Question]
@@ -56,12 +62,17 @@ class Desk:
         self.channels = list(channels)
         self.notices = list(notices)
         self._telling: set[asyncio.Task[None]] = set()
-        self._news = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-        ledger.moved.append(self._hear)
+        self._news: asyncio.Event | None = None
 
-    def _hear(self) -> None:
-        self._loop.call_soon_threadsafe(self._news.set)
+    def _listen(self) -> asyncio.Event:
+        """Set whenever something has happened to a question or a grant, in any thread of this process."""
+        if self._news is None:
+            import asyncio
+
+            news = self._news = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            self.ledger.moved.append(lambda: loop.call_soon_threadsafe(news.set))
+        return self._news
 
     async def ask(self, work: AskWork) -> str:
         if work.is_large():
@@ -73,6 +84,8 @@ class Desk:
 
     def _announce(self, question: Question | None) -> None:
         for notice in self.notices if question is not None else ():
+            import asyncio
+
             assert question is not None
             task = asyncio.create_task(self._tell(notice, question))
             self._telling.add(task)
@@ -82,38 +95,45 @@ class Desk:
         try:
             await notice.tell(question)
         except Exception as error:
-            log.warning("%s could not be told of question %s: %s", notice.name, question.id, error)
+            _log().warning("%s could not be told of question %s: %s", notice.name, question.id, error)
 
     async def close(self) -> None:
         """Let notices that are on their way arrive, within reason."""
         if self._telling:
+            import asyncio
+
             _, late = await asyncio.wait(self._telling, timeout=CLOSING)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    async def wait(self, ident: str) -> None:
-        """Until approved; refusal and expiry raise. Channels are asked meanwhile; the first answer wins."""
+    async def wait(self, ident: str, own: Channel | None = None) -> None:
+        """Until approved; refusal and expiry raise. Channels, and the caller's own, are asked meanwhile; the first
+        answer wins."""
+        import asyncio
+
+        news = self._listen()
         question = await self.question(ident)
-        asking = [
-            asyncio.create_task(self._ask_in(channel, question)) for channel in self.channels if question
-        ]
+        channels = self.channels if own is None else [*self.channels, own]
+        asking = [asyncio.create_task(self._ask_in(channel, question)) for channel in channels if question]
         try:
             while True:
-                self._news.clear()
+                news.clear()
                 found, now = await self.ledger.look(
                     lambda state, now: (state.questions.get(ident), now), refs=lambda state, now: (ident,)
                 )
                 if found is None or found.state != "open" or found.expires <= now:
                     return await self._outcome(ident, found, now)
-                await self._until_news((found.expires - now) / SECOND)
+                await self._until(news, (found.expires - now) / SECOND)
         finally:
             for task in asking:
                 task.cancel()
             await asyncio.gather(*asking, return_exceptions=True)
 
-    async def _until_news(self, seconds: float) -> None:
-        news = asyncio.create_task(self._news.wait())
+    async def _until(self, event: asyncio.Event, seconds: float) -> None:
+        import asyncio
+
+        news = asyncio.create_task(event.wait())
         others = asyncio.create_task(self.ledger.backend.changed(min(seconds, 30.0) + 0.001))
         try:
             await asyncio.wait((news, others), return_when=asyncio.FIRST_COMPLETED)
@@ -137,6 +157,8 @@ class Desk:
     async def _ask_in(self, channel: Channel, question: Question | None) -> None:
         if question is None:
             return
+        import asyncio
+
         elsewhere = bool(question.channels) and channel.name not in question.channels
         if elsewhere and getattr(channel, "answers", True):
             return  # one that also tells where to answer is told of every question
@@ -145,7 +167,7 @@ class Desk:
         except asyncio.CancelledError:
             raise
         except Exception:
-            log.exception("the channel %s could not ask", channel.name)
+            _log().exception("the channel %s could not ask", channel.name)
 
     # --- for humans ---------------------------------------------------------------------------------------
 
@@ -164,7 +186,7 @@ class Desk:
         include_approved: bool = False,
         persona: str = "",
         whole: bool = False,
-    ) -> Page:
+    ) -> QuestionPage:
         """So many questions that were asked after the event `after`, oldest first; 0 means all of them. Only those on
         the page are read, unless one persona's are wanted; of long ones only the beginning, unless `whole`."""
         states = ("open", "approved") if include_approved else ("open",)
@@ -187,7 +209,7 @@ class Desk:
 
         shown, total, following = await self.ledger.look(read, refs)
         questions = [await self._whole(one) if whole else as_question(one) for one in shown]
-        return Page(questions, total, following)
+        return QuestionPage(questions, total, following)
 
     async def open_ids(self) -> list[str]:
         """Oldest first."""
@@ -256,6 +278,12 @@ class Desk:
             close_due(view)
 
         await self.ledger.do(Work(decide, durable=False, refs=no_question))
+
+
+def _log() -> logging.Logger:
+    import logging
+
+    return logging.getLogger("toolgate.consent")
 
 
 def refusal(row: Row) -> Denied:

@@ -7,11 +7,14 @@ import json
 import logging
 import shutil
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import iso
 from toolgate.core.display import visible
-from toolgate.core.ports import Notice, Question
+
+if TYPE_CHECKING:
+    from toolgate.core.ports import Notice
+    from toolgate.core.question import Question
 
 log = logging.getLogger("toolgate.consent")
 PATIENCE = 10.0

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.paths import MountPath, paths_in
-from toolgate.core.ports import Question
-from toolgate.core.tool import Tool
 from toolgate.policy.conditions import hash_of
 from toolgate.policy.endpoints import check_host
 from toolgate.policy.globs import escaped
+
+if TYPE_CHECKING:
+    from toolgate.core.question import Question
+    from toolgate.core.tool import Tool
 
 SHORT = 120
 """Characters of a text that a condition repeats; of a longer one it has the hash."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from toolgate.consent.cover import check_scope
 from toolgate.core.apart import apart, large
 from toolgate.core.call import Call, new_id
 from toolgate.core.canonical import canonical
 from toolgate.core.clock import SECOND
-from toolgate.core.decision import Decision
-from toolgate.core.effects import Effects
 from toolgate.core.errors import Conflict, InvalidArgs, NotAllowed, NotFound, RateLimited, TooLarge
 from toolgate.core.event import Approved, Asked, Expired, Granted, Refused, Revoked
 from toolgate.core.finding import recorded
@@ -21,7 +18,11 @@ from toolgate.ledger.ledger import DUE, Ledger, View, Work, all_questions
 from toolgate.ledger.limits import USUAL, Allowance
 from toolgate.ledger.state import Grant, Open, State
 
-LONGEST = 366 * 24 * 3600
+if TYPE_CHECKING:
+    from toolgate.core.decision import Decision
+    from toolgate.core.effects import Effects
+
+MAX_GRANT_SECONDS = 366 * 24 * 3600
 MASK = "[masked]"
 LOOK_BACK = 50
 """Questions of a persona that a new one is compared with, to say why it is asked again."""
@@ -226,6 +227,8 @@ class AnswerWork(Work[str]):
     def _grant(self, question: Open, now: int) -> Granted:
         scope = self.scope
         assert scope is not None
+        from toolgate.consent.cover import check_scope  # the policy's models: few answers give a grant
+
         _check(scope)
         check_scope(scope.args, scope.paths)
         size = len(canonical([dict(scope.args), list(scope.paths)]).encode())
@@ -257,9 +260,13 @@ def _check_whole(question: Open) -> None:
 def _check(scope: Scope) -> None:
     """A grant is stored for long and obeyed to the letter: nothing in it may be of the wrong kind."""
     seconds, uses = scope.seconds, scope.uses
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= LONGEST:
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, int | float)
+        or not 0 < seconds <= MAX_GRANT_SECONDS
+    ):
         raise InvalidArgs(
-            f"a grant of {seconds!r} s is not possible", f"give between 1 and {LONGEST:,} seconds"
+            f"a grant of {seconds!r} s is not possible", f"give between 1 and {MAX_GRANT_SECONDS:,} seconds"
         )
     if isinstance(uses, bool) or not isinstance(uses, int) or uses < 0:
         raise InvalidArgs(

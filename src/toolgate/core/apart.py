@@ -6,13 +6,15 @@ everybody else wait for Python's lock a little longer.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from typing import Any, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
 
 LARGE = 128 << 10
 """Characters that are worth a thread: less takes no longer than the way there."""
@@ -20,12 +22,12 @@ _LEAVES = frozenset({int, float, bool, type(None)})
 _TEXTS, _LISTS = (str, bytes), (list, tuple)
 T = TypeVar("T")
 V = TypeVarTuple("V")
-_threads = ThreadPoolExecutor(2, "large")
+_threads: ThreadPoolExecutor | None = None
 
 
 def _fresh_threads() -> None:
     global _threads
-    _threads = ThreadPoolExecutor(2, "large")
+    _threads = None
 
 
 os.register_at_fork(after_in_child=_fresh_threads)
@@ -33,6 +35,13 @@ os.register_at_fork(after_in_child=_fresh_threads)
 
 def apart(work: Callable[[*V], T], *values: *V) -> asyncio.Future[T]:
     """What it gives back, while the event loop goes on."""
+    global _threads
+    import asyncio
+
+    if _threads is None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        _threads = ThreadPoolExecutor(2, "large")
     called = partial(copy_context().run, work, *values)
     return asyncio.get_running_loop().run_in_executor(_threads, called)
 

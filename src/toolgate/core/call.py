@@ -7,12 +7,14 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.canonical import canonical, sha256
-from toolgate.core.change import Change
 from toolgate.core.context import Trail
 from toolgate.core.finding import recorded
+
+if TYPE_CHECKING:
+    from toolgate.core.change import Change
 
 _counter = itertools.count(int.from_bytes(os.urandom(2)))
 _process = os.urandom(5).hex()

@@ -10,10 +10,11 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from toolgate.core.finding import Finding
-from toolgate.core.paths import MountPath
+if TYPE_CHECKING:
+    from toolgate.core.finding import Finding
+    from toolgate.core.paths import MountPath
 
 
 def content_hash(content: bytes | None) -> str | None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolgate.core.caller import Caller
 
 
 def _ignore(fraction: float, message: str) -> None:
@@ -30,6 +33,8 @@ class Context:
     """Hands over a part of the result while the rest is being found, if anybody listens."""
     hidden: tuple[str, ...] = field(default=(), repr=False)
     """The call's own secrets: whatever a tool has recorded beside its result must not repeat them."""
+    caller: Caller | None = field(default=None, repr=False)
+    """Whoever can be asked back while the call runs; a tool that makes a call of its own passes it on."""
 
     @property
     def heard(self) -> bool:

@@ -8,11 +8,13 @@ Many files share one bound: where it is used up, the rest are shown as blocks to
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from toolgate.core.change import Change, FileChange
-from toolgate.core.paths import MountPath
-from toolgate.core.renames import Moved, moved
+from toolgate.core.renames import RenamedFile, moved
+
+if TYPE_CHECKING:
+    from toolgate.core.change import Change, FileChange
+    from toolgate.core.paths import MountPath
 
 CONTEXT = 3
 MAX_EDITS = 500
@@ -56,7 +58,7 @@ def is_all_text(change: Change) -> bool:
     return all(_text(content, name) != (None, "") and not _text(content, name)[1] for content, name in sides)
 
 
-def _render_file(each: Moved, effort: _Effort) -> str:
+def _render_file(each: RenamedFile, effort: _Effort) -> str:
     file = each.file
     if each.old_path is not None:
         names = f"rename from {each.old_path.shown}\nrename to {file.path.shown}\n"

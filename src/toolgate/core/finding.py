@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from toolgate.core.paths import MountPath
+if TYPE_CHECKING:
+    from toolgate.core.paths import MountPath
 
 FindingKind = Literal["secret", "payload", "hidden"]
 FINDING_KINDS: tuple[FindingKind, ...] = get_args(FindingKind)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from toolgate.core.result import Result
+if TYPE_CHECKING:
+    from toolgate.core.result import Result
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from toolgate.core.display import encodable
 from toolgate.core.errors import Code
 from toolgate.core.result import Problem, Result
 
-LONGEST = 64
+MAX_FUNCTION_NAME = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedCall:
     """One call that a model asked for. `flaw` says why its arguments could not be read."""
 
     id: str
@@ -36,7 +36,9 @@ def wire_names(names: Iterable[str]) -> dict[str, str]:
     joined = {name: name.replace(".", "_") for name in names}
     shared = Counter(joined.values())
     return {
-        name: short if shared[short] == 1 and len(short) <= LONGEST else f"{short[:51]}_{_mark(name)}"
+        name: short
+        if shared[short] == 1 and len(short) <= MAX_FUNCTION_NAME
+        else f"{short[:51]}_{_mark(name)}"
         for name, short in joined.items()
     }
 
@@ -45,7 +47,7 @@ def _mark(name: str) -> str:
     return sha256(name).removeprefix("sha256:")[:12]
 
 
-def from_openai(calls: Iterable[Any] | None) -> list[Wanted]:
+def from_openai(calls: Iterable[Any] | None) -> list[RequestedCall]:
     """`message.tool_calls` of a chat completion, or `response.output` of the Responses API; objects or dictionaries."""
     found = []
     for call in calls or ():
@@ -58,19 +60,19 @@ def from_openai(calls: Iterable[Any] | None) -> list[Wanted]:
     return found
 
 
-def from_anthropic(content: Iterable[Any] | None) -> list[Wanted]:
+def from_anthropic(content: Iterable[Any] | None) -> list[RequestedCall]:
     """`message.content`: the blocks that ask for a tool; text is left alone."""
     blocks = [block for block in content or () if _get(block, "type") == "tool_use"]
     return [_wanted(_get(block, "id"), _get(block, "name"), _get(block, "input")) for block in blocks]
 
 
-def to_openai(call: Wanted, result: Result) -> dict[str, Any]:
+def to_openai(call: RequestedCall, result: Result) -> dict[str, Any]:
     if call.item:
         return {"type": "function_call_output", "call_id": call.id, "output": text_of(result)}
     return {"role": "tool", "tool_call_id": call.id, "content": text_of(result)}
 
 
-def to_anthropic(call: Wanted, result: Result) -> dict[str, Any]:
+def to_anthropic(call: RequestedCall, result: Result) -> dict[str, Any]:
     block = {"type": "tool_result", "tool_use_id": call.id, "content": text_of(result)}
     return block if result.error is None else block | {"is_error": True}
 
@@ -85,7 +87,7 @@ def text_of(result: Result) -> str:
     return encodable(json.dumps(result.data, ensure_ascii=False, default=str))
 
 
-def explained(call: Wanted, result: Result) -> Result:
+def explained(call: RequestedCall, result: Result) -> Result:
     """The gate saw something that is no object; the model is told what it misspelled."""
     if not call.flaw or result.error is None or result.error.code is not Code.INVALID_ARGS:
         return result
@@ -93,14 +95,14 @@ def explained(call: Wanted, result: Result) -> Result:
     return replace(result, error=Problem(Code.INVALID_ARGS, f"the arguments are not JSON: {call.flaw}", fix))
 
 
-def _wanted(ident: Any, name: Any, args: Any) -> Wanted:
+def _wanted(ident: Any, name: Any, args: Any) -> RequestedCall:
     ident = ident if isinstance(ident, str) else ""
     if not isinstance(args, str):
-        return Wanted(ident, name, {} if args is None else args)
+        return RequestedCall(ident, name, {} if args is None else args)
     try:
-        return Wanted(ident, name, json.loads(args) if args.strip() else {})
+        return RequestedCall(ident, name, json.loads(args) if args.strip() else {})
     except (ValueError, RecursionError) as error:
-        return Wanted(ident, name, args, str(error)[:200] or "nested too deeply")
+        return RequestedCall(ident, name, args, str(error)[:200] or "nested too deeply")
 
 
 def _get(thing: Any, name: str) -> Any:

@@ -1,21 +1,24 @@
 """Paths as tools receive them: a mount and a relative path, never a string that could lead elsewhere.
 
 This is the lexical half. It refuses every spelling that is not plainly inside; the workspace opens what is left
-through directory handles, so that symlinks and races cannot lead out either.
+through directory handles, so that symlinks and races cannot lead out either. pydantic is imported when it asks for a
+schema: whoever only compares paths does without it.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Annotated, Any, ClassVar, Self
-
-from pydantic import BaseModel, BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import core_schema
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from toolgate.core.errors import OutsideMount
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import core_schema
 
 MOUNT = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -73,6 +76,8 @@ class MountPath(str):
     def __get_pydantic_core_schema__(
         cls, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
+        from pydantic_core import core_schema
+
         return core_schema.with_info_after_validator_function(
             cls._given,
             core_schema.str_schema(),
@@ -100,11 +105,22 @@ class ScratchPath(MountPath):
         return cls(path)
 
 
+class _OneOrMany:
+    """Takes a single text for a list of one."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(_listed, handler(source))
+
+
 def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-MountPaths = Annotated[list[MountPath], BeforeValidator(_listed)]
+MountPaths = Annotated[list[MountPath], _OneOrMany()]
 """A list of paths; a single one may be given for it."""
 
 
@@ -155,13 +171,18 @@ def folded(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold().rstrip(". ")
 
 
+def _is_model(value: Any) -> bool:
+    pydantic = sys.modules.get("pydantic.main")  # where nobody has loaded it, nothing is one
+    return pydantic is not None and isinstance(value, pydantic.BaseModel)
+
+
 def paths_in(value: Any) -> Iterator[MountPath]:
     """Paths at any depth: one that policy does not see is one that it does not judge."""
     if isinstance(value, MountPath):
         yield value
     elif isinstance(value, str):
         return
-    elif isinstance(value, BaseModel):
+    elif _is_model(value):
         for name in type(value).model_fields:
             yield from paths_in(getattr(value, name))
     elif is_dataclass(value):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toolgate.core.call import Call
-from toolgate.core.change import Change
-from toolgate.core.decision import Decision
-from toolgate.core.effects import Effects
-from toolgate.core.finding import Finding
-from toolgate.core.paths import MountPath
-from toolgate.core.tool import Tool
+from toolgate.core.question import Question
+
+if TYPE_CHECKING:
+    from toolgate.core.change import Change
+    from toolgate.core.decision import Decision
+    from toolgate.core.effects import Effects
+    from toolgate.core.finding import Finding
+    from toolgate.core.paths import MountPath
+    from toolgate.core.tool import Tool
 
 
 @dataclass(slots=True)  # not frozen: made for every call; nobody changes one
@@ -175,47 +178,12 @@ class Scanner(Protocol):
         ...
 
 
-class Vault(Protocol):
+class VaultValues(Protocol):
     """Where our own secrets are kept, as the content scan sees it."""
 
     def within(self, content: bytes) -> Iterable[tuple[str, int, int]]:
         """The name, start and end of each of its values that this content holds."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """An open question as a channel shows it."""
-
-    id: str
-    digest: str
-    tool: str
-    args: Mapping[str, Any]
-    persona: str
-    preview: str
-    effects: Effects
-    reason: str
-    rule: str
-    asked_at: int
-    expires_at: int
-    undoable: bool
-    state: str = "open"
-    conversation: str = ""
-    rationale: str = ""
-    channels: tuple[str, ...] = ()
-    again: str = ""
-    repeats: tuple[str, ...] = ()
-    """Arguments that the preview shows already."""
-    findings: tuple[Mapping[str, Any], ...] = ()
-    """What the content scan found in what would be written."""
-    secrets: Mapping[str, str] = field(default_factory=dict)
-    """Secrets of the vault that are named where their values stand, each with its fingerprint."""
-    unkept: str = ""
-    """Why it cannot be undone, where it otherwise could."""
-    cut: int = 0
-    """Where this holds only the beginning: bytes of the whole, which `Desk.question` loads."""
-    problem: str = ""
-    """Why the whole cannot be shown; then it cannot be approved."""
 
 
 class Channel(Protocol):
@@ -242,6 +210,6 @@ class Notice(Protocol):
 
 
 __all__ = [
-    "Call", "Channel", "Facts", "Files", "Notice", "Question", "Redactor", "Rules", "Scan", "Scanner", "Vault",
+    "Call", "Channel", "Facts", "Files", "Notice", "Question", "Redactor", "Rules", "Scan", "Scanner", "VaultValues",
     "Window",
 ]  # fmt: skip

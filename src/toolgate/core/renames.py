@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from toolgate.core.change import FileChange
-from toolgate.core.paths import MountPath
+
+if TYPE_CHECKING:
+    from toolgate.core.paths import MountPath
 
 SIMILAR = 0.5
 """The share of bytes in equal lines, as git has it."""
@@ -21,14 +24,14 @@ MAX_COMPARED = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class RenamedFile:
     """One file as a person reads it, and where it was before if it was elsewhere."""
 
     file: FileChange
     old_path: MountPath | None = None
 
 
-def moved(files: Sequence[FileChange]) -> Iterator[Moved]:
+def moved(files: Sequence[FileChange]) -> Iterator[RenamedFile]:
     """All files in their order; what moves stands where it comes to be."""
     gone = [file for file in files if file.kind == "file" and file.before and file.after is None]
     come = [file for file in files if file.kind == "file" and file.after and file.before is None]
@@ -42,9 +45,9 @@ def moved(files: Sequence[FileChange]) -> Iterator[Moved]:
         old = pairs.get(file.path)
         if old is not None and file.kind == "file":
             made = FileChange(file.path, old.before, file.after, old.before_mode, file.after_mode)
-            yield Moved(made, old.path)
+            yield RenamedFile(made, old.path)
         elif file.kind == "directory" or file.path not in left:
-            yield Moved(file)
+            yield RenamedFile(file)
 
 
 def _same(gone: Sequence[FileChange], come: Sequence[FileChange]) -> dict[MountPath, FileChange]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from toolgate.core.errors import CallError, Code
+if TYPE_CHECKING:
+    from toolgate.core.errors import CallError, Code
 
 
 @dataclass(frozen=True, slots=True)

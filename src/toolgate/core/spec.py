@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core import functions
-from toolgate.core.decision import Decision
 from toolgate.core.result import Result
-from toolgate.core.tool import Tool
+
+if TYPE_CHECKING:
+    from toolgate.core.decision import Decision
+    from toolgate.core.tool import Tool
 
 Run = Callable[..., Awaitable[list[Result]]]
 """Several calls through the gate, in order: `Gate.calls` for one persona."""
@@ -75,7 +77,7 @@ class ToolSpecs(tuple[ToolSpec, ...]):
         blocks = [functions.to_anthropic(call, result) for call, result in zip(wanted, results, strict=True)]
         return {"role": "user", "content": blocks}
 
-    async def _carry(self, wanted: list[functions.Wanted], more: dict[str, Any]) -> list[Result]:
+    async def _carry(self, wanted: list[functions.RequestedCall], more: dict[str, Any]) -> list[Result]:
         if self._run is None:
             raise TypeError("this list of tools belongs to no gate")
         back = {short: name for name, short in self._names().items()}

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from pydantic import (
     AliasChoices,
@@ -31,9 +31,11 @@ from toolgate.core.change import Change
 from toolgate.core.context import Context
 from toolgate.core.effects import Effects
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
-from toolgate.core.follow import Follow
 from toolgate.core.names import check_name
-from toolgate.core.paths import MountPath, Places
+
+if TYPE_CHECKING:
+    from toolgate.core.follow import Follow
+    from toolgate.core.paths import MountPath, Places
 
 Risk = Literal["low", "medium", "high"]
 Phase = Literal["observe", "experiment", "contribute", "collaborate"]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import BlockedContent, BlockedPath, CallError, NotAllowed
 from toolgate.core.finding import recorded
 from toolgate.core.paths import MountPath
-from toolgate.core.ports import Facts
-from toolgate.gate.flow import Flow, Services
 from toolgate.policy.findings import STEP as CONTENT
 from toolgate.policy.hard import SHUT
+
+if TYPE_CHECKING:
+    from toolgate.core.ports import Facts
+    from toolgate.gate.flow import Flow, Services
 
 
 def authorize(services: Services, flow: Flow) -> None:

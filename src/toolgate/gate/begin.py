@@ -10,7 +10,7 @@ import asyncio
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -22,15 +22,17 @@ from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import CallError, RateLimited
 from toolgate.core.event import Configured, Started
 from toolgate.core.finding import recorded
-from toolgate.core.ports import Rules, Window
 from toolgate.gate.authorize import authorize, refused
-from toolgate.gate.flow import Flow, Services, Stage
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import live_claim, objection, replay
 from toolgate.ledger.ledger import View, Work, all_questions
 from toolgate.ledger.limits import blocked
-from toolgate.ledger.state import State
-from toolgate.storage.port import Row
+
+if TYPE_CHECKING:
+    from toolgate.core.ports import Rules, Window
+    from toolgate.gate.flow import Flow, Services, Stage
+    from toolgate.ledger.state import State
+    from toolgate.storage.port import Row
 
 MAX_TURNS = 5
 
@@ -46,7 +48,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class BeginStopped:
     error: CallError
 
 
@@ -55,8 +57,8 @@ class AskAgain:
     why: str
 
 
-class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
-    value: Begun | Stored | Stopped | AskAgain
+class BeginWork(Work[Begun | Stored | BeginStopped | AskAgain]):
+    value: Begun | Stored | BeginStopped | AskAgain
 
     def __init__(self, services: Services, flow: Flow) -> None:
         self.durable = flow.effectful
@@ -76,7 +78,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
     def refs(self, state: State, now: int) -> Iterable[str]:
         return all_questions(state, now) if self.looks_at_questions else ()
 
-    def decide(self, view: View) -> Begun | Stored | Stopped | AskAgain:
+    def decide(self, view: View) -> Begun | Stored | BeginStopped | AskAgain:
         flow = self.flow
         assert flow.call is not None
         if view.state.paused and (stopped := self._paused(view)) is not None:
@@ -84,33 +86,33 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
         if self.claim and (claim := live_claim(view, self.claim)) is not None:
             problem = objection(claim, flow.call.request, flow.key or "")
             if problem is not None:
-                return Stopped(problem)
+                return BeginStopped(problem)
             if claim[3] in ("committed", "happened"):
                 return Stored(claim)
         rules = self.services.rules()
         decision, ref = self._authorize_again(view, rules)
         if decision.verdict is Verdict.DENY:
             assert flow.facts is not None
-            return Stopped(refused(flow, flow.facts, decision))
+            return BeginStopped(refused(flow, flow.facts, decision))
         if decision.verdict is Verdict.ASK and not ref:
             return AskAgain(self._what_changed(view, decision))
         full = blocked(view.state, rules.windows(flow.persona, flow.call.tool), view.now)
         if full is not None:
             return self._limit(*full)
         if view.state.written and (much := self._too_much(view)) is not None:
-            return Stopped(much)
+            return BeginStopped(much)
         if view.state.policy != rules.fingerprint:
             # the journal says which policy was in force before the first call that started under it
             view.emit(Configured(policy=rules.fingerprint, by=self.services.owners.me))
         self._start(view, decision, ref)
         return Begun(decision)
 
-    def _paused(self, view: View) -> Stopped | None:
+    def _paused(self, view: View) -> BeginStopped | None:
         """A pause stops everything, the giving back of an earlier result too."""
         facts = self.flow.facts
         assert facts is not None
         decision = self.services.rules().decide(replace(facts, paused=view.state.paused))
-        return Stopped(refused(self.flow, facts, decision)) if decision.rule == "hard:paused" else None
+        return BeginStopped(refused(self.flow, facts, decision)) if decision.rule == "hard:paused" else None
 
     def _authorize_again(self, view: View, rules: Rules) -> tuple[Decision, str]:
         """The decision now, and the approval or grant that turns an ask into a yes."""
@@ -149,7 +151,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
             return "what would run is no longer what was approved, or the approval was used or has expired"
         return "policy asks for it now"
 
-    def _limit(self, window: Window, wait: int) -> Stopped:
+    def _limit(self, window: Window, wait: int) -> BeginStopped:
         """An approval stays unused and waits for the repeated call."""
         seconds = math.ceil(wait * 1000 / SECOND) / 1000  # never a moment too early
         error = RateLimited(
@@ -157,7 +159,7 @@ class BeginWork(Work[Begun | Stored | Stopped | AskAgain]):
             f"come back in {math.ceil(seconds * 10) / 10:.1f} s",
             data={"retry_after_s": seconds, "limit": window.name},
         )
-        return Stopped(error)
+        return BeginStopped(error)
 
     def _too_much(self, view: View) -> CallError | None:
         return self.services.ledger.allowance.refusal(view.state, self.flow.persona, view.now)
@@ -208,7 +210,7 @@ async def begin(services: Services, flow: Flow) -> Stage | None:
         case Stored(claim):
             flow.result = await replay(services, flow, claim)
             return None
-        case Stopped(error):
+        case BeginStopped(error):
             raise error
         case AskAgain(why):
             flow.turns += 1

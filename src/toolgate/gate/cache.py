@@ -10,8 +10,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from toolgate.core.evidence import Proof
+if TYPE_CHECKING:
+    from toolgate.core.evidence import Proof
 
 MAX_ENTRIES = 512
 MAX_BYTES = 32 << 20
@@ -26,7 +28,7 @@ were: what was read before a value was set was not concealed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedResult:
     value: bytes
     until: float
     proofs: tuple[Proof, ...] = ()
@@ -40,7 +42,7 @@ class Cache:
     def __init__(self, most_bytes: int = MAX_BYTES, most_entries: int = MAX_ENTRIES) -> None:
         """Without room for a byte nothing is kept."""
         self._most_bytes, self._most_entries = most_bytes, most_entries
-        self._entries: OrderedDict[Key, Kept] = OrderedDict()
+        self._entries: OrderedDict[Key, CachedResult] = OrderedDict()
         self._asked: OrderedDict[Key, float] = OrderedDict()
         self._unproven: set[Key] = set()
         """Of the entries, those that every effect ends."""
@@ -65,7 +67,7 @@ class Cache:
         return kept.value
 
     def put(self, key: Key, value: bytes, seconds: float, proofs: Sequence[Proof] = ()) -> None:
-        kept = Kept(value, time.monotonic() + seconds, tuple(proofs))
+        kept = CachedResult(value, time.monotonic() + seconds, tuple(proofs))
         if kept.size > self._most_bytes // _SHARE:
             return
         self._drop(key, self._entries.get(key))
@@ -94,7 +96,7 @@ class Cache:
         for key in list(self._unproven):
             self._drop(key, self._entries.get(key))
 
-    def _drop(self, key: Key, kept: Kept | None) -> None:
+    def _drop(self, key: Key, kept: CachedResult | None) -> None:
         """Only this very entry: another call may have put a newer one in its place meanwhile."""
         if kept is not None and self._entries.get(key) is kept:
             del self._entries[key]

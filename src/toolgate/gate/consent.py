@@ -17,7 +17,7 @@ from toolgate.core.clock import SECOND, iso
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotAllowed, Pending
 from toolgate.gate.authorize import refused
-from toolgate.gate.flow import Flow, Services, Stage, aside
+from toolgate.gate.flow import Flow, Services, Stage, maybe_in_thread
 from toolgate.gate.plan import holder, plan
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import stored_result
@@ -69,7 +69,7 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     await _heed_refusal(services, flow)
     args, preview, shown, named = await _described(services, flow)
     if (change := call.change) is not None and services.files is not None:
-        unread = await aside(change, lambda: diff.unread(change))
+        unread = await maybe_in_thread(change, lambda: diff.unread(change))
         await services.files.lay_out(unread, holder(flow))
     flow.question = await desk.ask(
         AskWork(
@@ -81,7 +81,7 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     flow.asked_again = ""
     if not flow.wait:
         raise await _pending(services, flow)
-    await desk.wait(flow.question)
+    await desk.wait(flow.question, flow.caller.channel if flow.caller is not None else None)
     # things may have moved on while the human was reading
     return plan if tool.plan is not None or tool.preview is not None else None
 

@@ -7,8 +7,8 @@ import inspect
 import logging
 import time
 from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
-from toolgate.core.change import Change
 from toolgate.core.errors import CallError, Cancelled, Code, Conflict, Failed, TimedOut, UnknownOutcome
 from toolgate.core.evidence import spoil
 from toolgate.core.finding import recorded
@@ -29,6 +29,9 @@ from toolgate.gate.flow import (
 from toolgate.gate.plan import holder
 from toolgate.gate.reconcile import what_happened
 from toolgate.gate.serve import Serving
+
+if TYPE_CHECKING:
+    from toolgate.core.change import Change
 
 log = logging.getLogger("toolgate.gate")
 GRACE = 10.0

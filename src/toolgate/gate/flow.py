@@ -11,32 +11,37 @@ from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
-from pydantic import BaseModel
-
-from toolgate.consent.desk import Desk
 from toolgate.core.apart import LARGE as LARGE
 from toolgate.core.apart import apart
 from toolgate.core.apart import large as large
 from toolgate.core.bounds import Bounds
-from toolgate.core.call import Call
-from toolgate.core.change import Change
 from toolgate.core.context import Context, Trail
-from toolgate.core.decision import Decision
 from toolgate.core.display import encodable
-from toolgate.core.errors import CallError, Code
-from toolgate.core.names import Registry
-from toolgate.core.paths import Places
 from toolgate.core.ports import Facts, Files, Redactor, Rules, Scan, Scanner
 from toolgate.core.result import Meta, Result
 from toolgate.core.tool import DEFAULT_TIMEOUT, Handler, Tool
 from toolgate.gate.cache import Cache
 from toolgate.gate.unrecorded import Unrecorded
-from toolgate.ledger.ledger import Ledger
-from toolgate.ledger.owners import Owners
 from toolgate.secrets.scan import ContentScanner
-from toolgate.storage.port import Row
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from toolgate.consent.desk import Desk
+    from toolgate.core.call import Call
+    from toolgate.core.change import Change
+    from toolgate.core.decision import Decision
+    from toolgate.core.errors import CallError, Code
+    from toolgate.core.names import Registry
+    from toolgate.core.paths import Places
+    from toolgate.ledger.ledger import Ledger
+    from toolgate.ledger.owners import Owners
+    from toolgate.storage.port import Row
+
+if TYPE_CHECKING:
+    from toolgate.core.caller import Caller
 
 log = logging.getLogger("toolgate.gate")
 T = TypeVar("T")
@@ -144,6 +149,8 @@ class Flow:
     """The arguments as they are recorded, where the scan saw secrets."""
     recorded_preview: str | None = None
     """The preview as it is recorded, where that is not how it is shown."""
+    caller: Caller | None = None
+    """Whoever can be asked back, if anybody."""
     asked_again: str = ""
     question: str = ""
     claimed: str = ""
@@ -200,6 +207,8 @@ class Flow:
         more: dict[str, Any] = {"progress": self.progress} if self.progress is not None else {}
         if self.part is not None:
             more["part"] = self.part
+        if self.caller is not None:
+            more["caller"] = self.caller
         trail = self.trail
         return Context(
             self.call_id, self.persona, self.tool.name, trail.conversation, trail.reason, hidden=self.hidden, **more
@@ -259,7 +268,7 @@ SMALL = 16 << 10
 """Bytes of files that are compared and scanned where we stand; more would hold up everybody else."""
 
 
-async def aside(change: Change, work: Callable[[], T]) -> T:
+async def maybe_in_thread(change: Change, work: Callable[[], T]) -> T:
     """In a thread if the contents are large; they are ours to look at, and other calls go on."""
     size = sum(len(side) for file in change.files for side in (file.before, file.after) if side)
     return work() if size <= SMALL else await apart(work)

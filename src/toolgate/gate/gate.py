@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from types import CoroutineType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.call import new_id
 from toolgate.core.context import NO_TRAIL, Trail
@@ -27,6 +28,9 @@ from toolgate.gate.settle import settle
 from toolgate.gate.shape import shape
 from toolgate.gate.validate import validate
 
+if TYPE_CHECKING:
+    from toolgate.core.caller import Caller
+
 ORDER: tuple[Stage, ...] = (
     resolve, validate, authorize, plan, scan, consent, begin, execute, redact, shape, settle,
 )  # fmt: skip
@@ -46,7 +50,7 @@ class Pipeline:
         self, name: str, args: Mapping[str, Any], persona: str, *, key: str | None = None,
         trail: Trail | None = None, wait: bool = True,
         progress: Callable[[float, str], None] | None = None, own_key: bool = False,
-        part: Callable[[Any], None] | None = None,
+        part: Callable[[Any], None] | None = None, caller: Caller | None = None,
     ) -> Result:  # fmt: skip
         """Carry one call through every stage. Never raises for a bad call: it returns a result.
 
@@ -58,6 +62,8 @@ class Pipeline:
         flow = Flow(name, args, persona, None, NO_TRAIL, wait, new_id("c"), progress)
         if part is not None:
             flow.part = clean_part(redactor, flow, part)
+        if caller is not None:
+            flow.caller = caller
         ledger.callers += 1
         underway = self.services.unrecorded.underway
         underway.add(flow.call_id)
@@ -104,6 +110,15 @@ class Pipeline:
                 break
         return results
 
+    async def refuse(self, name: str, args: Mapping[str, Any], persona: str, error: CallError) -> Result:
+        """An attempt that is refused before it is a call: nothing runs, and it is in the ledger."""
+        flow = Flow(name, args, persona, None, NO_TRAIL, False, new_id("c"))
+        with suppress(CallError):
+            late = resolve(self.services, flow)
+            if late is not None:
+                late.close()  # for an attempt no server is asked whether it knows that tool
+        return flow.refused(error, await self.refusals.record(flow, error))
+
     async def _follow(self, flow: Flow, first: Result) -> None:
         """The call that this one leads to, for the same caller. A repeated key repeats both, so neither runs twice."""
         assert flow.tool is not None
@@ -113,8 +128,8 @@ class Pipeline:
             return
         key = f"{flow.key}/follow" if flow.key else None
         second = await self.call(
-            *wanted, flow.persona, key=key, trail=flow.trail, wait=flow.wait, own_key=True
-        )
+            *wanted, flow.persona, key=key, trail=flow.trail, wait=flow.wait, own_key=True, caller=flow.caller
+        )  # fmt: skip
         first.data = flow.tool.follow.told(first.data, second)
 
     async def _pass(self, flow: Flow, stages: Sequence[Stage] = ORDER) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import CallError
-from toolgate.gate.flow import Services
-from toolgate.ledger.state import Live
+
+if TYPE_CHECKING:
+    from toolgate.gate.flow import Services
+    from toolgate.ledger.state import Live
 
 SLACK = 60.0
 """Seconds beyond a call's time in which its process finds out what happened, and says so."""

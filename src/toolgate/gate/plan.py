@@ -13,7 +13,7 @@ from toolgate.core.errors import CallError, Failed, NotAllowed, TimedOut
 from toolgate.core.ports import Facts, Holder
 from toolgate.gate.authorize import refused, with_paths
 from toolgate.gate.deadline import Deadline, Late
-from toolgate.gate.flow import LARGE, Flow, Services, arguments, aside, invoke, tell
+from toolgate.gate.flow import LARGE, Flow, Services, arguments, invoke, maybe_in_thread, tell
 from toolgate.gate.redact import shown_diff
 from toolgate.gate.stored import stored_result
 
@@ -72,7 +72,7 @@ def holder(flow: Flow) -> Holder:
 
 
 async def _shown(services: Services, change: Change) -> str:
-    return await aside(change, lambda: shown_diff(services.redactor, change))
+    return await maybe_in_thread(change, lambda: shown_diff(services.redactor, change))
 
 
 async def _recheck(services: Services, flow: Flow, change: Change) -> None:

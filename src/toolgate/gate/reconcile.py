@@ -6,22 +6,24 @@ import asyncio
 import inspect
 import json
 import logging
-from typing import Any
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, NotFound
 from toolgate.core.event import Committed, Failed, Unknown
-from toolgate.core.tool import Tool
 from toolgate.gate.deadline import Deadline
-from toolgate.gate.flow import Services
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.ledger import View, Work
-from toolgate.ledger.state import Live
 from toolgate.ledger.undone import undone_rows
 from toolgate.secrets.mask import MASK
-from toolgate.storage.port import Row
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from toolgate.core.tool import Tool
+    from toolgate.gate.flow import Services
+    from toolgate.ledger.state import Live
+    from toolgate.storage.port import Row
 
 log = logging.getLogger("toolgate.gate")
 

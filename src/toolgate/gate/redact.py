@@ -7,15 +7,17 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core import diff
 from toolgate.core.apart import apart
-from toolgate.core.change import Change
 from toolgate.core.context import Trail
 from toolgate.core.errors import CallError
-from toolgate.core.ports import Redactor
 from toolgate.gate.flow import Broke, Done, Flow, Outcome, Services, large
+
+if TYPE_CHECKING:
+    from toolgate.core.change import Change
+    from toolgate.core.ports import Redactor
 
 _LONG = 500_000
 """Microseconds after which secrets may have been set that the call's beginning did not know of."""

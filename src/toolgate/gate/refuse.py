@@ -7,16 +7,18 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code, LedgerBroken, by_policy
 from toolgate.core.event import Denied, Event, Flood, Limited, Rejected
 from toolgate.core.finding import recorded
 from toolgate.core.names import PERSONA
-from toolgate.gate.flow import Flow, Services
 from toolgate.gate.scan import mask_large, recorded_args
 from toolgate.ledger.ledger import View, Work
+
+if TYPE_CHECKING:
+    from toolgate.gate.flow import Flow, Services
 
 log = logging.getLogger("toolgate.gate")
 ROWS_A_MINUTE = 30
@@ -25,7 +27,7 @@ _SILENT = frozenset({Code.PENDING, Code.DENIED, Code.EXPIRED})
 
 
 @dataclass
-class Tally:
+class RefusalTally:
     """How many refusals of one persona were stored lately, and how many only counted."""
 
     stored: deque[float] = field(default_factory=deque)
@@ -45,7 +47,7 @@ class Tally:
 class Refusals:
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, RefusalTally] = {}
 
     async def record(self, flow: Flow, error: CallError) -> int | None:
         """The journal row that holds the refusal; None if it is only counted or cannot be written."""
@@ -57,7 +59,7 @@ class Refusals:
 
     async def keep(self, persona: str, make: Callable[[], Event]) -> int | None:
         """Store one refusal, or only count it if too many came; also what a face refused before it was a call."""
-        tally = self._tallies.setdefault(persona if self._known(persona) else "", Tally())
+        tally = self._tallies.setdefault(persona if self._known(persona) else "", RefusalTally())
         if not tally.room():
             self._count(tally)
             return None
@@ -68,7 +70,7 @@ class Refusals:
             self._count(tally)
         return event
 
-    def _count(self, tally: Tally) -> None:
+    def _count(self, tally: RefusalTally) -> None:
         tally.since = tally.since or self._services.ledger.clock.now()
         tally.skipped += 1
 
@@ -83,7 +85,7 @@ class Refusals:
         for persona, tally in self._tallies.items():
             await self._write(self._drain(persona, tally), None)
 
-    def _drain(self, persona: str, tally: Tally) -> list[Event]:
+    def _drain(self, persona: str, tally: RefusalTally) -> list[Event]:
         if not tally.skipped:
             return []
         event = Flood(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.context import NO_TRAIL, Trail
 from toolgate.core.display import encodable
 from toolgate.core.errors import InvalidArgs, UnknownTool
 from toolgate.core.names import LONGEST, is_persona
-from toolgate.gate.flow import Flow, Services
+
+if TYPE_CHECKING:
+    from toolgate.gate.flow import Flow, Services
 
 MAX_WORD = 256
 MAX_REASON = 4000

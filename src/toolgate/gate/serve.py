@@ -6,13 +6,16 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import orjson
 
 from toolgate.core.evidence import Evidence, gather
-from toolgate.gate.cache import Key
 from toolgate.gate.deadline import Deadline, Late
 from toolgate.gate.flow import Done, Flow, Services
+
+if TYPE_CHECKING:
+    from toolgate.gate.cache import Key
 
 log = logging.getLogger("toolgate.gate")
 _FILES = frozenset({"project", "garden", "scratch"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.canonical import canonical
 from toolgate.core.display import encodable
@@ -17,7 +17,9 @@ from toolgate.gate.flow import Broke, Done, Flow, Lost, Services
 from toolgate.gate.unrecorded import late
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.undone import undone_rows
-from toolgate.storage.port import Row
+
+if TYPE_CHECKING:
+    from toolgate.storage.port import Row
 
 log = logging.getLogger("toolgate.gate")
 SUMMARY = 200

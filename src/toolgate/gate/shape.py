@@ -10,14 +10,16 @@ import logging
 from collections.abc import Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from toolgate.core.display import encodable
 from toolgate.core.errors import Code
-from toolgate.core.tool import Tool
 from toolgate.gate.flow import Broke, Budget, Done, Flow, Services, large, whatever_comes
+
+if TYPE_CHECKING:
+    from toolgate.core.tool import Tool
 
 log = logging.getLogger("toolgate.gate")
 CHARS_A_TOKEN = 4

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import CallError, Conflict, LedgerBroken, NotFound, UnknownOutcome
 from toolgate.core.result import Meta, Result
-from toolgate.gate.flow import Flow, Services
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.chain import fault_of
 from toolgate.ledger.ledger import View, Work
 from toolgate.storage.port import Filter, Row
+
+if TYPE_CHECKING:
+    from toolgate.gate.flow import Flow, Services
 
 
 class ClaimWork(Work[tuple[Any, ...] | None]):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from toolgate.core.result import Result
+if TYPE_CHECKING:
+    from toolgate.core.result import Result
 
 Part = Callable[[Any], None]
 _END = object()

@@ -11,14 +11,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import CallError, Code
 from toolgate.core.event import Event, Failed, Resolved
 from toolgate.ledger.ledger import Ledger, View, Work
-from toolgate.ledger.state import Live
 from toolgate.ledger.undone import undone_rows
-from toolgate.storage.port import Row
+
+if TYPE_CHECKING:
+    from toolgate.ledger.state import Live
+    from toolgate.storage.port import Row
 
 log = logging.getLogger("toolgate.gate")
 FIRST, LONGEST = 0.1, 5.0

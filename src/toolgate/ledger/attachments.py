@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -18,7 +18,10 @@ from toolgate.core.canonical import canonical, sha256
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import LedgerBroken, NotFound
 from toolgate.core.event import Asked, Committed, Event, Noted, Started
-from toolgate.storage.port import Backend, Row
+from toolgate.core.loops import has_loop
+
+if TYPE_CHECKING:
+    from toolgate.storage.port import Backend, Row
 
 ROW_BYTES = 64 * 1024
 """What the body of a row has at most, as UTF-8."""
@@ -174,7 +177,7 @@ async def whole_body(backend: Backend, row: Row) -> Mapping[str, Any]:
             f"of event {row.seq} only the beginning is kept: all of it was {cut['bytes']:,} bytes",
             f"its hash is {cut['sha256']}; whoever made the call may still have it",
         )
-    whole = await apart(_whole, text, cut["sha256"])
+    whole = await apart(_whole, text, cut["sha256"]) if has_loop() else _whole(text, cut["sha256"])
     if whole is None:
         raise LedgerBroken(
             f"what is kept of event {row.seq} beside the journal is not what was recorded",

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import LedgerBroken
-from toolgate.ledger.keys import Keys
-from toolgate.ledger.standing import Standing, questions_of
+from toolgate.ledger.standing import questions_of
 from toolgate.storage.port import Head, Row
 from toolgate.storage.schema import EMPTY_HASH
+
+if TYPE_CHECKING:
+    from toolgate.ledger.keys import Keys
+    from toolgate.ledger.standing import Standing
 
 _LINES = "\n".join(["%s"] * 12)
 _sha256 = hashlib.sha256

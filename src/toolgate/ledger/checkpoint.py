@@ -7,14 +7,16 @@ no longer contains a checkpoint's event was cut, rewritten or replaced by an old
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core import wire
 from toolgate.core.canonical import canonical
 from toolgate.core.clock import iso
 from toolgate.core.errors import CallError, InvalidArgs, LedgerBroken
-from toolgate.ledger.keys import Keys
-from toolgate.storage.port import Head
+
+if TYPE_CHECKING:
+    from toolgate.ledger.keys import Keys
+    from toolgate.storage.port import Head
 
 FORMAT = "toolgate-checkpoint-1"
 

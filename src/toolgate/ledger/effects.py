@@ -10,14 +10,16 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import Conflict, LedgerBroken, NotFound, TooLarge
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.chain import fault_of
-from toolgate.ledger.ledger import Ledger
 from toolgate.storage.port import Filter, Row
+
+if TYPE_CHECKING:
+    from toolgate.ledger.ledger import Ledger
 
 UNDO = "ledger.undo"
 MAX_CALLS = 10_000

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from toolgate.core import wire
 from toolgate.core.canonical import canonical
 from toolgate.core.errors import CallError, LedgerBroken
-from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.verify import Chain, Report
 from toolgate.storage.port import Backend, Row
 from toolgate.storage.schema import JOURNAL, NUMBERS
+
+if TYPE_CHECKING:
+    from toolgate.ledger.checkpoint import Checkpoint
 
 MAX_LINE = 1 << 30
 """Bytes. Rows of the first versions hold whole arguments, and results."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import SECOND
 from toolgate.ledger.stats import PERIODS
-from toolgate.storage.port import Backend
+
+if TYPE_CHECKING:
+    from toolgate.storage.port import Backend
 
 
 async def growth(backend: Backend, period: str, now: int, persona: str = "") -> dict[str, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from toolgate.core.event import Event
-from toolgate.storage.port import Row
+if TYPE_CHECKING:
+    from toolgate.core.event import Event
+    from toolgate.storage.port import Row
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Live:
     """A call that has started and is not settled."""
 

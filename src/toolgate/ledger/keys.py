@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import secrets
+import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -56,6 +56,13 @@ class Keys:
         """A key of its own for something else than rows; the same after a rotation."""
         return hmac.digest(self.signing, purpose.encode(), "sha256")
 
+    def mac_for(self, purpose: str, body: bytes, version: int | None = None) -> tuple[int, str]:
+        """A version of the key, by default the newest, and the HMAC of `body` by a key derived from it for one purpose,
+        so that neither can be used for the other's; an empty text, which matches nothing, for an unknown version."""
+        version = self.current if version is None else version
+        derived = bytes.fromhex(self.mac(version, purpose))
+        return version, hmac.new(derived, body, "sha256").hexdigest() if derived else ""
+
     def __contains__(self, version: int) -> bool:
         return version in self.versions
 
@@ -78,11 +85,11 @@ class Keys:
         return self.private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
 
     def rotated(self) -> Keys:
-        return replace(self, versions={**self.versions, self.current + 1: secrets.token_bytes(32)})
+        return replace(self, versions={**self.versions, self.current + 1: os.urandom(32)})
 
     @classmethod
     def new(cls, source: str = "memory") -> Keys:
-        return cls({1: secrets.token_bytes(32)}, secrets.token_bytes(32), source)
+        return cls({1: os.urandom(32)}, os.urandom(32), source)
 
 
 def load(path: Path) -> Keys:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from operator import methodcaller
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolgate.core.clock import SECOND, Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.core.event import Archived, Asked, Event, Rotated
 from toolgate.ledger import attachments
 from toolgate.ledger.chain import check_head, check_key, fault_of, make_head, running_of, seal
-from toolgate.ledger.keys import Keys
 from toolgate.ledger.limits import USUAL
 from toolgate.ledger.standing import QUESTIONS, questions_of
 from toolgate.ledger.state import HORIZON, MINUTE, State, Windows
@@ -40,6 +39,9 @@ from toolgate.storage.port import (
     Transaction,
     Write,
 )
+
+if TYPE_CHECKING:
+    from toolgate.ledger.keys import Keys
 
 T = TypeVar("T")
 _text = methodcaller("text")

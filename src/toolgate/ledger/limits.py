@@ -6,12 +6,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import RateLimited
-from toolgate.core.ports import Window
 from toolgate.ledger.state import MINUTE, State
+
+if TYPE_CHECKING:
+    from toolgate.core.ports import Window
 
 _NONE: deque[int] = deque()
 

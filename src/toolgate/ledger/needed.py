@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from toolgate.ledger.ledger import Ledger
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolgate.ledger.ledger import Ledger
 
 
 async def calls_needed(ledger: Ledger) -> frozenset[str]:

@@ -11,8 +11,6 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-import psutil
-
 from toolgate.core.call import new_id
 
 _here: set[str] = set()
@@ -34,8 +32,7 @@ class Owners(Protocol):
 class FileOwners:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        started = int(psutil.Process().create_time() * 1000)
-        self.me = f"{new_id('o')}-{os.getpid()}-{started}"
+        self.me = f"{new_id('o')}-{os.getpid()}-{_started(os.getpid())}"
         self._handle: int | None = None
 
     async def enter(self) -> None:
@@ -90,6 +87,25 @@ def _same_process(owner: str) -> bool:
         _, pid, started = owner.rsplit("-", 2)
         if int(pid) == os.getpid():
             return owner in _here
-        return int(psutil.Process(int(pid)).create_time() * 1000) == int(started)
-    except (ValueError, psutil.Error):
+        return _started(int(pid)) == int(started)
+    except (ValueError, ProcessLookupError):
         return False
+
+
+def _started(pid: int) -> int:
+    """When a process began, in milliseconds; on Linux read as psutil does, which need not be loaded for it."""
+    if not os.path.exists("/proc/self/stat"):
+        import psutil
+
+        try:
+            return int(psutil.Process(pid).create_time() * 1000)
+        except psutil.Error:
+            raise ProcessLookupError(pid) from None
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as told:
+            ticks = int(told.read().rpartition(b")")[2].split()[19])
+        with open("/proc/stat", "rb") as told:
+            booted = next(float(line.split()[1]) for line in told if line.startswith(b"btime"))
+    except (FileNotFoundError, StopIteration, IndexError):
+        raise ProcessLookupError(pid) from None
+    return int((ticks / os.sysconf("SC_CLK_TCK") + booted) * 1000)

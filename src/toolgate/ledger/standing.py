@@ -12,12 +12,14 @@ covered by another keyed hash, of the head itself: the sums of two heads do not 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import LedgerBroken
-from toolgate.ledger.keys import Keys
-from toolgate.storage.port import Head, Tables
 from toolgate.storage.schema import IN_MEMORY
+
+if TYPE_CHECKING:
+    from toolgate.ledger.keys import Keys
+    from toolgate.storage.port import Head, Tables
 
 QUESTIONS = "questions"
 _MODULUS = 1 << 256

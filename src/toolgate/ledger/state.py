@@ -10,25 +10,27 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import SECOND
 from toolgate.core.event import Event, Started
-from toolgate.core.ports import Window
 from toolgate.ledger.attachments import weight
 from toolgate.ledger.items import Grant, Live, Open, parsed, request_of
 from toolgate.ledger.standing import Standing
 from toolgate.storage.port import CUT, FREE, Row
 from toolgate.storage.schema import EMPTY_HASH
 
+if TYPE_CHECKING:
+    from toolgate.core.ports import Window
+
 HORIZON = 3600 * SECOND
 """No limit looks back further."""
 MINUTE = 60 * SECOND
 KEY_LIFETIME = 48 * 3600 * SECOND
-Windows = Callable[[str, str], tuple[Window, ...]]
+Windows = Callable[[str, str], "tuple[Window, ...]"]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)  # nobody compares two; and every command that opens a ledger makes the class
 class State:
     windows: Windows | None = None
     """Which limits apply to (persona, tool); None keeps no record of recent calls."""

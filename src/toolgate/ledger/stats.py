@@ -23,7 +23,7 @@ _KINDS = ("committed", "failed", "unknown", "denied", "limited", "rejected", "re
 
 
 @dataclass
-class Tally:
+class UsageTally:
     calls: int = 0
     ok: int = 0
     refused: int = 0
@@ -45,7 +45,7 @@ class Tally:
             if row.kind != "committed":
                 self.errors[_cause(row, body)] += 1
 
-    def join(self, other: Tally) -> None:
+    def join(self, other: UsageTally) -> None:
         self.calls += other.calls
         self.ok += other.ok
         self.refused += other.refused
@@ -63,7 +63,7 @@ class Tally:
         }
 
 
-Tallies = dict[str, dict[str, Tally]]
+Tallies = dict[str, dict[str, UsageTally]]
 """By persona and tool."""
 
 
@@ -120,7 +120,7 @@ async def _counted(backend: Backend, first: int, last: int) -> Tallies:
             tools = found.setdefault(row.persona, {})
             tally = tools.get(row.tool)
             if tally is None:
-                tally = tools[row.tool] = Tally()
+                tally = tools[row.tool] = UsageTally()
             tally.add(row, orjson.loads(row.body))
         after = rows[-1].seq
     return found
@@ -129,7 +129,7 @@ async def _counted(backend: Backend, first: int, last: int) -> Tallies:
 def _join(into: Tallies, more: Tallies) -> None:
     for persona, tools in more.items():
         for tool, tally in tools.items():
-            into.setdefault(persona, {}).setdefault(tool, Tally()).join(tally)
+            into.setdefault(persona, {}).setdefault(tool, UsageTally()).join(tally)
 
 
 def _written(tallies: Tallies) -> str:
@@ -145,13 +145,13 @@ def _written(tallies: Tallies) -> str:
 def _read(body: str) -> Tallies:
     found: Tallies = {}
     for persona, tool, calls, ok, refused, micros, tokens, errors in orjson.loads(body):
-        tally = Tally(calls, ok, refused, micros, tokens, Counter(errors))
+        tally = UsageTally(calls, ok, refused, micros, tokens, Counter(errors))
         found.setdefault(persona, {})[tool] = tally
     return found
 
 
-def _persona(name: str, tools: dict[str, Tally]) -> dict[str, Any]:
-    total = Tally()
+def _persona(name: str, tools: dict[str, UsageTally]) -> dict[str, Any]:
+    total = UsageTally()
     for tally in tools.values():
         total.calls += tally.calls
         total.ok += tally.ok

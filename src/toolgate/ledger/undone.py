@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from toolgate.core.event import Undone
 from toolgate.ledger.effects import undoes_of
-from toolgate.storage.port import Row
+
+if TYPE_CHECKING:
+    from toolgate.storage.port import Row
 
 
 def undone_ref(event: int) -> str:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import LedgerBroken
 from toolgate.core.event import BY_KIND
 from toolgate.ledger.chain import check_head, fault_of, sound
-from toolgate.ledger.checkpoint import Checkpoint
-from toolgate.ledger.keys import Keys
 from toolgate.ledger.state import State, parsed
-from toolgate.storage.port import Backend, Head, Row
 from toolgate.storage.schema import EMPTY_HASH, PROJECTIONS
+
+if TYPE_CHECKING:
+    from toolgate.ledger.checkpoint import Checkpoint
+    from toolgate.ledger.keys import Keys
+    from toolgate.storage.port import Backend, Head, Row
 
 Progress = Callable[[int, int], None]
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from toolgate.core.event import Event
-from toolgate.ledger.attachments import Shortened
 from toolgate.ledger.state import State
-from toolgate.storage.attachments import Attachment
-from toolgate.storage.port import Job, Row
+from toolgate.storage.port import Row, Submission
+
+if TYPE_CHECKING:
+    from toolgate.core.event import Event
+    from toolgate.ledger.attachments import Shortened
+    from toolgate.storage.attachments import Attachment
 
 T = TypeVar("T")
 Refs = Callable[[State, int], Iterable[str]]
@@ -48,7 +50,7 @@ class View:
         return [made if event is known else event.text() for event in self.events]
 
 
-class Work(Job, Generic[T]):
+class Work(Submission, Generic[T]):
     """A decision that is made and recorded in one transaction."""
 
     scopes: tuple[str, ...] = ()

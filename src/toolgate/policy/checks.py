@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from toolgate.policy.globs import text_glob
-from toolgate.policy.limits import Limits
+from toolgate.policy.limits import RateLimits
 from toolgate.policy.model import ExampleSpec, Flaw, LimitsSpec, MountSpec, PersonaSpec, PolicySpec, RuleSpec
 
 WILD = frozenset("*?[{")
@@ -46,7 +46,7 @@ def flaws(parts: Parts) -> Iterator[Flaw]:
     yield from _personas(parts)
     yield from _rules(parts)
     yield from _examples(parts)
-    yield from Limits(parts.limits, parts.personas).flaws()
+    yield from RateLimits(parts.limits, parts.personas).flaws()
 
 
 def _near(name: str, known: Iterable[str], what: str) -> str:

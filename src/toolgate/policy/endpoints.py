@@ -16,7 +16,7 @@ from toolgate.core.reach import Reach
 from toolgate.core.target import target_of
 from toolgate.policy.globs import fold
 from toolgate.policy.globtext import CharSet, Token, alternatives, check_text, expand, run_regex, tokens
-from toolgate.policy.readings import LONGEST, Reading, embedded, in_ascii, readings
+from toolgate.policy.readings import MAX_HOST_LENGTH, HostReading, embedded, in_ascii, readings
 
 _WORDS = frozenset(
     {
@@ -56,7 +56,7 @@ def names_place(text: str) -> bool:
     return "/" not in text and _HOSTLIKE.fullmatch(bare) is not None
 
 
-class Place:
+class EndpointPlace:
     """One pattern (or text, if `literal`) that names a place, in its parts."""
 
     def __init__(self, one: str, literal: bool = False) -> None:
@@ -92,7 +92,7 @@ class Place:
             self._tokens = ["*", *self._tokens[1:]]
         self._host = alternatives([run_regex(self._tokens, ".", loose=True)])
 
-    def catches(self, reading: Reading) -> bool:
+    def catches(self, reading: HostReading) -> bool:
         """Whether what is read here could be this place."""
         if self._scheme is not None and reading.scheme and not self._scheme.fullmatch(reading.scheme):
             return False
@@ -106,7 +106,7 @@ class Place:
             return not self._nets
         return any(map(self._host.fullmatch, reading.names)) or any(map(self._overlaps, reading.tails))
 
-    def covers(self, reading: Reading) -> bool:
+    def covers(self, reading: HostReading) -> bool:
         """Whether the host that is read here is surely this place's; the text was compared before."""
         if self._scheme is not None and not self._scheme.fullmatch(reading.scheme):
             return False
@@ -122,7 +122,7 @@ class Place:
         """Whether some host that ends so fits. Positions in the pattern are followed over the tail, from all of them:
         what stands before it may be anything."""
         pattern = self._tokens
-        if len(tail) > LONGEST:
+        if len(tail) > MAX_HOST_LENGTH:
             return True
         at = set(range(len(pattern) + 1))
         for char in tail:
@@ -137,14 +137,14 @@ class Place:
 
 
 @lru_cache(maxsize=1024)
-def places(text: str, literal: bool = False) -> tuple[Place, ...]:
+def places(text: str, literal: bool = False) -> tuple[EndpointPlace, ...]:
     """A pattern of a condition, one place for each choice in its braces."""
     if literal or _IPV6.search(text):
-        return (Place(text, literal=True),)
-    return tuple(Place(one) for one in expand(text))
+        return (EndpointPlace(text, literal=True),)
+    return tuple(EndpointPlace(one) for one in expand(text))
 
 
-def caught(found: Sequence[Place], text: str, listed: bool = True) -> bool:
+def caught(found: Sequence[EndpointPlace], text: str, listed: bool = True) -> bool:
     return any(place.catches(reading) for reading in readings(text, listed) for place in found)
 
 
@@ -153,7 +153,7 @@ def leads(text: str) -> bool:
     return _LEADS.search(text) is not None
 
 
-def within(found: Sequence[Place], pattern: str, name: str, text: str) -> bool:
+def within(found: Sequence[EndpointPlace], pattern: str, name: str, text: str) -> bool:
     """Whether an allow whose text fits also fits by its host. Only where the text leads somewhere."""
     about = "//" in text or (takes_place(name) and (_ODD.search(text) or "*" in text))
     if not about:

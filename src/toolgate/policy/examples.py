@@ -15,7 +15,7 @@ from toolgate.policy.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExampleOutcome:
     where: str
     """The rule it stands beside, or `policy.examples`, and its number there."""
     call: ExampleCall
@@ -29,7 +29,7 @@ class Outcome:
         return self.explanation is not None and self.explanation.decision.verdict is self.expected
 
 
-def run_examples(policy: Policy, facts_for: FactsFor) -> tuple[Outcome, ...]:
+def run_examples(policy: Policy, facts_for: FactsFor) -> tuple[ExampleOutcome, ...]:
     return tuple(_run(policy, facts_for, where, call, example) for where, call, example in _all(policy))
 
 
@@ -43,10 +43,12 @@ def _all(policy: Policy) -> Iterator[tuple[str, ExampleCall, ExampleSpec]]:
         yield f"policy.examples #{number}", example.call, example
 
 
-def _run(policy: Policy, facts_for: FactsFor, where: str, call: ExampleCall, example: ExampleSpec) -> Outcome:
+def _run(
+    policy: Policy, facts_for: FactsFor, where: str, call: ExampleCall, example: ExampleSpec
+) -> ExampleOutcome:
     expected = Verdict(example.expect)
     try:
         facts = facts_for(call)
     except CallError as error:
-        return Outcome(where, call, expected, None, error.message)
-    return Outcome(where, call, expected, policy.explain(facts))
+        return ExampleOutcome(where, call, expected, None, error.message)
+    return ExampleOutcome(where, call, expected, policy.explain(facts))

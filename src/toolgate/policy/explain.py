@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ExplainedStep:
     """One line of the policy, asked about one call."""
 
     persona: str
@@ -35,7 +35,7 @@ class Line:
 class Explanation:
     facts: Facts
     decision: Decision
-    lines: tuple[Line, ...]
+    lines: tuple[ExplainedStep, ...]
 
 
 def explain(policy: Policy, facts: Facts) -> Explanation:
@@ -43,7 +43,9 @@ def explain(policy: Policy, facts: Facts) -> Explanation:
     if facts.persona not in policy.personas:
         decision = policy.decide(facts)
         return Explanation(
-            facts, decision, (Line(facts.persona, 6, "unknown persona", Verdict.DENY, decision.reason, True),)
+            facts,
+            decision,
+            (ExplainedStep(facts.persona, 6, "unknown persona", Verdict.DENY, decision.reason, True),),
         )
     answers = [_answer(policy, facts, member) for member in policy.line(facts.persona)]
     decision = _strictest([answer.decision for answer in answers])
@@ -52,11 +54,13 @@ def explain(policy: Policy, facts: Facts) -> Explanation:
     if final is not decision:
         lines = [replace(line, decided=False) for line in lines]
         line = "a tool that always asks" if facts.tool.asks else "profile manifest"
-        lines.append(Line(facts.persona, 3, line, final.verdict, final.reason, True))
+        lines.append(ExplainedStep(facts.persona, 3, line, final.verdict, final.reason, True))
     holding = policy.holding(facts) if decision.step != 1 else []
     if (held := asked(final, holding)) is not final:
         lines = [replace(line, decided=False) for line in lines]
-        lines.append(Line(facts.persona, 1, "files that toolgate runs", held.verdict, held.reason, True))
+        lines.append(
+            ExplainedStep(facts.persona, 1, "files that toolgate runs", held.verdict, held.reason, True)
+        )
         final = held
     if facts.findings and final.verdict is not Verdict.DENY:
         lines, final = _found(policy, facts, lines, final)
@@ -65,17 +69,19 @@ def explain(policy: Policy, facts: Facts) -> Explanation:
     return Explanation(facts, final, tuple(lines))
 
 
-def _scanned(policy: Policy, persona: str) -> Line:
+def _scanned(policy: Policy, persona: str) -> ExplainedStep:
     """What would happen if the scan of the content, which is not known here, found something."""
     words = policy.words[persona].described()
     why = "if something is found: " + ", ".join(f"{kind} is {word}" for kind, word in words.items())
     names = [rule.name for rule in policy.finding_rules if rule.names(persona)]
-    return Line(persona, 7, "scan", None, why + (f"; first the rules {', '.join(names)}" if names else ""))
+    return ExplainedStep(
+        persona, 7, "scan", None, why + (f"; first the rules {', '.join(names)}" if names else "")
+    )
 
 
 def _found(
-    policy: Policy, facts: Facts, lines: list[Line], decision: Decision
-) -> tuple[list[Line], Decision]:
+    policy: Policy, facts: Facts, lines: list[ExplainedStep], decision: Decision
+) -> tuple[list[ExplainedStep], Decision]:
     final = policy.found(facts, decision)
     changed = final is not decision
     if changed and final.verdict is not decision.verdict:
@@ -86,7 +92,7 @@ def _found(
         for finding, said in zip(facts.findings, each, strict=True):
             decided = changed and said.verdict is final.verdict
             text = f"scan: {finding.word} at {finding.where}"
-            lines.append(Line(member.name, 7, text, said.verdict, said.reason, decided))
+            lines.append(ExplainedStep(member.name, 7, text, said.verdict, said.reason, decided))
     return lines, final
 
 
@@ -101,27 +107,27 @@ def _strictest(decisions: list[Decision]) -> Decision:
     return first
 
 
-Considered = tuple[Line, Decision | None]
+Considered = tuple[ExplainedStep, Decision | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PolicyAnswer:
     """What one persona of a line gets, by itself."""
 
     considered: list[Considered]
     decision: Decision
     made_by: set[int]
 
-    def lines(self, final: Decision) -> Iterator[Line]:
+    def lines(self, final: Decision) -> Iterator[ExplainedStep]:
         """Marked as deciding where this answer is the one that was taken."""
         taken = self.decision.rule == final.rule or self.decision == final
         for index, (line, _) in enumerate(self.considered):
             yield replace(line, decided=taken and index in self.made_by)
 
 
-def _answer(policy: Policy, facts: Facts, member: Persona) -> Answer:
+def _answer(policy: Policy, facts: Facts, member: Persona) -> PolicyAnswer:
     considered = [*_hard(policy, facts, member), *_soft(policy, facts, member)]
-    return Answer(considered, *_first(considered))
+    return PolicyAnswer(considered, *_first(considered))
 
 
 def _first(considered: list[Considered]) -> tuple[Decision, set[int]]:
@@ -145,7 +151,7 @@ def _first(considered: list[Considered]) -> tuple[Decision, set[int]]:
 
 
 def _line(member: Persona, step: int, text: str, said: Decision | None, silent: str) -> Considered:
-    return Line(
+    return ExplainedStep(
         member.name, step, text, said.verdict if said else None, said.reason if said else silent
     ), said
 

@@ -52,7 +52,7 @@ class Glob:
         return self.matches(text) or self.loose.fullmatch(fold(text)) is not None
 
 
-class View(NamedTuple):
+class PathView(NamedTuple):
     """A path as globs look at it: every segment followed by a slash, as spelled and folded."""
 
     mount: str
@@ -61,11 +61,13 @@ class View(NamedTuple):
 
 
 @lru_cache(maxsize=8192)
-def view(path: MountPath) -> View:
+def view(path: MountPath) -> PathView:
     relative = path.relative
     if relative == ".":
-        return View(path.mount, "", "")
-    return View(path.mount, f"{relative}/", "".join(f"{fold(name) or name}/" for name in relative.split("/")))
+        return PathView(path.mount, "", "")
+    return PathView(
+        path.mount, f"{relative}/", "".join(f"{fold(name) or name}/" for name in relative.split("/"))
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from toolgate.core.decision import Decision, Verdict
@@ -72,10 +72,6 @@ HUMAN_ONLY = Decision(
     Verdict.DENY, "only a human does this: use the command line or the console", "hard:human-only", 1
 )
 _REPLACES = " (a list there replaces the usual one)"
-_NAMES = tuple(text_glob(name) for name in BLOCKED)
-# One expression instead of many: a walk asks about every name it meets.
-_EXACT = re.compile("|".join(f"(?:{glob.exact.pattern})" for glob in _NAMES), re.DOTALL)
-_LOOSE = re.compile("|".join(f"(?:{glob.loose.pattern})" for glob in _NAMES), re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,10 +242,21 @@ class MountRules:
         )
 
 
+@cache
+def _blocked() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """The names as they are spelled, and folded. One expression instead of many, for a walk asks about every name it
+    meets; compiled when the first path is judged."""
+    globs = [text_glob(name) for name in BLOCKED]
+    exact = "|".join(f"(?:{glob.exact.pattern})" for glob in globs)
+    loose = "|".join(f"(?:{glob.loose.pattern})" for glob in globs)
+    return re.compile(exact, re.DOTALL), re.compile(loose, re.DOTALL)
+
+
 @lru_cache(maxsize=8192)
 def is_blocked(name: str) -> bool:
     """Whether the list has this name, in any spelling; a mount may still unblock it."""
-    return _EXACT.fullmatch(name) is not None or _LOOSE.fullmatch(fold(name)) is not None
+    exact, loose = _blocked()
+    return exact.fullmatch(name) is not None or loose.fullmatch(fold(name)) is not None
 
 
 def writes_files(effects: Effects) -> bool:

@@ -6,7 +6,6 @@ and patterns are compiled here once to refuse impossible ones; `rules.py` and it
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
@@ -56,7 +55,10 @@ def all_flawed(kind: str, flaws: list[Flaw]) -> PydanticCustomError:
 
 
 class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=False, allow_inf_nan=False,
+        defer_build=True,  # a section is built as a part of the whole file, and not once more by itself; hence `model_construct`
+    )  # fmt: skip
 
     @model_validator(mode="before")
     @classmethod
@@ -71,6 +73,8 @@ class Strict(BaseModel):
 
 
 def _unknown(key: str, known: list[str]) -> Flaw:
+    import difflib
+
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     fix = f"did you mean `{near[0]}`?" if near else f"the keys here are: {', '.join(known)}"
     return Flaw((key,), f"unknown key `{key_shown(key)}`", fix)
@@ -176,11 +180,11 @@ class LimitsSpec(Strict):
     """Whose calls are counted. Absent altogether: the profile `roomy`, as `init` writes it."""
 
     profile: Literal["roomy", "strict"] = "roomy"
-    everybody: RateSpec = Field(default=RateSpec(), alias="global")
-    persona: RateSpec = RateSpec()
+    everybody: RateSpec = Field(default=RateSpec.model_construct(), alias="global")
+    persona: RateSpec = RateSpec.model_construct()
     tool: dict[Annotated[str, _one(tool_glob)], RateSpec] = Field(default_factory=dict)
     """Per persona and tool glob; the tools that one glob matches share its window."""
-    journal_bytes: BytesSpec = BytesSpec()
+    journal_bytes: BytesSpec = BytesSpec.model_construct()
 
 
 class ScanSpec(Strict):
@@ -200,11 +204,11 @@ class PersonaSpec(Strict):
     allow: ToolGlobs | None = None
     """Absent: the parent's; without a parent nothing."""
     deny: ToolGlobs = ()
-    limits: RateSpec = RateSpec()
+    limits: RateSpec = RateSpec.model_construct()
     mounts: Mounts | None = None
     """Absent: the parent's; without a parent `project` and `scratch` only."""
     parent: PersonaName | None = None
-    scan: ScanSpec = ScanSpec()
+    scan: ScanSpec = ScanSpec.model_construct()
     """Absent: the parent's; without a parent the project's."""
 
 

@@ -71,7 +71,7 @@ class Persona:
 
 
 @dataclass(slots=True)
-class Standing:
+class PersonaRights:
     """Steps 2 to 6 for one persona and one tool name, with everything that does not depend on the call worked out."""
 
     persona: Persona

@@ -26,7 +26,7 @@ SPELLINGS: dict[str, Phase] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PhaseRow:
     id: str
     what: str
     short: str
@@ -34,12 +34,12 @@ class Row:
     cells: tuple[Verdict, Verdict, Verdict, Verdict]
 
 
-def _row(id_: str, cells: str, what: str, short: str = "") -> Row:
+def _row(id_: str, cells: str, what: str, short: str = "") -> PhaseRow:
     first, second, third, fourth = map(Verdict, cells.split())
-    return Row(id_, what, short or what, (first, second, third, fourth))
+    return PhaseRow(id_, what, short or what, (first, second, third, fourth))
 
 
-TABLE: tuple[Row, ...] = (
+TABLE: tuple[PhaseRow, ...] = (
     _row(
         "reading",
         "allow allow allow allow",
@@ -108,7 +108,7 @@ def phase_name(value: Any) -> Phase:
     return found
 
 
-def rows_of(tool: Tool, effects: Effects) -> tuple[Row, ...]:
+def rows_of(tool: Tool, effects: Effects) -> tuple[PhaseRow, ...]:
     """The rows a call touches, in the table's order. A call that touches nothing counts as reading."""
     if tool.origin == "imported":
         return (ROWS["imported_others" if effects.writes else "imported_reads"],)

@@ -32,9 +32,9 @@ from toolgate.policy.hard import (
     writes_files,
 )
 from toolgate.policy.held import Held, HeldPlace, asked
-from toolgate.policy.limits import Limits
+from toolgate.policy.limits import RateLimits
 from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, ScanSpec
-from toolgate.policy.persona import Persona, Standing, joined
+from toolgate.policy.persona import Persona, PersonaRights, joined
 from toolgate.policy.rules import Rule
 
 ORDER: tuple[tuple[int, str, str], ...] = (
@@ -99,8 +99,8 @@ class Policy:
             name: Words.of([(one, personas[one]) for one in lineage(name, personas)], self.scan)
             for name in personas
         }
-        self._limits = Limits(self.parts.limits, personas)
-        self._standings: dict[tuple[str, str], tuple[Standing, ...]] = {}
+        self._limits = RateLimits(self.parts.limits, personas)
+        self._standings: dict[tuple[str, str], tuple[PersonaRights, ...]] = {}
         self._clear: set[tuple[str, bool, str]] = set()
         self._rights: dict[str, str] = {}
         self._plain: dict[tuple[str, str], Decision] = {}
@@ -244,9 +244,9 @@ class Policy:
             fix="call as one of them, or let the owner add it to `personas` in toolgate.yaml",
         )  # fmt: skip
 
-    def _stand(self, facts: Facts, line: tuple[Persona, ...]) -> tuple[Standing, ...]:
+    def _stand(self, facts: Facts, line: tuple[Persona, ...]) -> tuple[PersonaRights, ...]:
         tool = facts.tool.name
-        found = tuple(Standing(member, tool, self.rules) for member in line)
+        found = tuple(PersonaRights(member, tool, self.rules) for member in line)
         self._standings[facts.persona, tool] = found
         return found
 

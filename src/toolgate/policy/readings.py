@@ -46,13 +46,13 @@ _PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21"}
 _USUAL = frozenset({"80", "443"})
 """What a host without a port and scheme means, as in a network grant."""
 _MOST = 64
-LONGEST = 253
+MAX_HOST_LENGTH = 253
 """Characters of a host's name; a longer one leads nowhere."""
 _COMPATIBLE, _NAT64, _ISATAP = IPv6Network("::/96"), IPv6Network("64:ff9b::/96"), 0x5EFE
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class HostReading:
     scheme: str
     """Nothing where the text leaves it open."""
     names: frozenset[str]
@@ -73,15 +73,15 @@ class Reading:
         return frozenset(fold(one) or "/" for one in (plain, decoded, short, ended))
 
 
-def plain(text: str) -> Reading | None:
+def plain(text: str) -> HostReading | None:
     found = _PLAIN.fullmatch(text)
     if found is None or "@" in text:
         return None
-    return Reading("", frozenset({found[1].lower()}), path=text[found.end(1) :] or "/")
+    return HostReading("", frozenset({found[1].lower()}), path=text[found.end(1) :] or "/")
 
 
 @lru_cache(maxsize=512)
-def readings(text: str, listed: bool = False) -> tuple[Reading, ...]:
+def readings(text: str, listed: bool = False) -> tuple[HostReading, ...]:
     """With `listed`, the text may also name several places, with commas or spaces between them."""
     simple = plain(text)
     if simple is not None:
@@ -93,7 +93,7 @@ def readings(text: str, listed: bool = False) -> tuple[Reading, ...]:
     return tuple(dict.fromkeys(one for piece in dict.fromkeys(pieces) for one in _of_piece(piece)))
 
 
-def _of_piece(piece: str) -> Iterator[Reading]:
+def _of_piece(piece: str) -> Iterator[HostReading]:
     simple = plain(piece)
     if simple is not None:
         yield simple
@@ -121,12 +121,12 @@ def _split_scheme(piece: str) -> Iterator[tuple[str, str]]:
         yield (inner[1] or "").lower(), piece[inner.end() :]
 
 
-def _place(scheme: str, text: str, path: str) -> Iterator[Reading]:
+def _place(scheme: str, text: str, path: str) -> Iterator[HostReading]:
     host, port = _split_port(text)
     names, addresses, tails = _host(host)
     if names or tails:
         ports = frozenset({port}) if port else _default_ports(scheme)
-        yield Reading(scheme, names, addresses, tails, ports, path)
+        yield HostReading(scheme, names, addresses, tails, ports, path)
 
 
 @lru_cache(maxsize=1024)
@@ -135,7 +135,7 @@ def _host(text: str) -> tuple[frozenset[str], frozenset[Address], frozenset[str]
     names = _spellings(text)
     addresses: set[Address] = set()
     for name in (text, *names):
-        if len(name) <= LONGEST and (":" in name or name[:1].isdigit()):
+        if len(name) <= MAX_HOST_LENGTH and (":" in name or name[:1].isdigit()):
             addresses |= _addresses(name)
     tails = frozenset(name[found.end() :] for name in names if (found := _WILD.match(name)))
     named = {name for name in names if "*" not in name} | {str(address) for address in addresses}
@@ -173,10 +173,10 @@ def _spellings(host: str) -> set[str]:
         dotted = text.translate(_DOTS)
         name = fold(dotted).translate(_DOTS).strip(". ")
         found |= {name, name.partition("\0")[0]}  # where a C string ends
-        if len(name) <= LONGEST:
+        if len(name) <= MAX_HOST_LENGTH:
             found |= {in_ascii(name), _in_unicode(name)}
             if (
-                len(dotted) <= LONGEST
+                len(dotted) <= MAX_HOST_LENGTH
             ):  # before it was folded: sharp s and a few others are letters of their own
                 found.add(in_ascii(dotted))
     return found - {""}

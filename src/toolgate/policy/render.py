@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolgate.core.clock import iso
-from toolgate.policy.examples import Outcome
-from toolgate.policy.explain import Explanation, Line
-from toolgate.policy.replay import KINDS, Difference, Replay
+from toolgate.policy.examples import ExampleOutcome
+from toolgate.policy.explain import ExplainedStep, Explanation
+from toolgate.policy.replay import KINDS, Replay, ReplayDifference
 
 MAX_ARGS = 100
 
@@ -32,7 +32,7 @@ def render_explanation(explanation: Explanation) -> str:
     return _page(lines)
 
 
-def render_examples(outcomes: Iterable[Outcome]) -> str:
+def render_examples(outcomes: Iterable[ExampleOutcome]) -> str:
     lines = []
     passed = failed = 0
     for outcome in outcomes:
@@ -62,13 +62,13 @@ def _call(persona: str, tool: str, args: Mapping[str, Any]) -> str:
     return f"{persona}: {tool} {spelled if len(spelled) <= MAX_ARGS else spelled[:MAX_ARGS] + '…'}"
 
 
-def _line(line: Line) -> str:
+def _line(line: ExplainedStep) -> str:
     mark = ">" if line.decided else " "
     said = line.verdict or "-"
     return f"{mark} {line.step} {said:<5} {line.text}: {line.why}".rstrip(": ")
 
 
-def _outcome(outcome: Outcome) -> list[str]:
+def _outcome(outcome: ExampleOutcome) -> list[str]:
     call = _call(outcome.call.persona, outcome.call.tool, outcome.call.args)
     if outcome.explanation is None:
         return [f"FAIL {outcome.where}: {call}", f"     the call cannot be made: {outcome.problem}"]
@@ -81,7 +81,7 @@ def _outcome(outcome: Outcome) -> list[str]:
     ]
 
 
-def _difference(difference: Difference) -> list[str]:
+def _difference(difference: ReplayDifference) -> list[str]:
     call = difference.call
     head = f"{difference.kind:<8} #{call.seq} {iso(call.at)} {_call(call.persona, call.tool, call.args)}"
     before = f"         was {call.verdict} by {call.rule}"

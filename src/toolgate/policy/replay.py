@@ -30,7 +30,7 @@ class RecordedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ReplayDifference:
     """A call that would be decided otherwise today, or that could not be made any more."""
 
     call: RecordedCall
@@ -41,7 +41,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    differences: tuple[Difference, ...]
+    differences: tuple[ReplayDifference, ...]
     totals: Mapping[Kind, int]
 
 
@@ -56,13 +56,13 @@ def replay(calls: Iterable[RecordedCall], policy: Policy, facts_for: FactsFor) -
     return Replay(tuple(differences), totals)
 
 
-def _compare(call: RecordedCall, policy: Policy, facts_for: FactsFor) -> Difference:
+def _compare(call: RecordedCall, policy: Policy, facts_for: FactsFor) -> ReplayDifference:
     try:
         made = ExampleCall(tool=call.tool, args=dict(call.args), persona=call.persona, findings=call.findings)
         facts = facts_for(made)
     except CallError as error:
-        return Difference(call, "unknown", None, error.message)
+        return ReplayDifference(call, "unknown", None, error.message)
     decision = policy.decide(facts)
     step = decision.verdict.strictness - Verdict(call.verdict).strictness
     kind: Kind = "same" if step == 0 else "stricter" if step > 0 else "looser"
-    return Difference(call, kind, decision)
+    return ReplayDifference(call, kind, decision)

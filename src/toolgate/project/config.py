@@ -1,12 +1,14 @@
-"""Configuration: the only reader of the environment and of toolgate.yaml.
+"""Configuration: the reader of toolgate.yaml and of the environment (where the state is: `trust.py`).
 
 `load` gives a Config or a ConfigError with file, line and fix. Everything below this module is handed values.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, create_model, model_validator
 
 from toolgate import feature
-from toolgate.core.errors import ConfigError, NotAllowed
+from toolgate.core.errors import ConfigError
 from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, MountPath, folded
 from toolgate.feature import Feature, everything
@@ -35,15 +37,15 @@ from toolgate.policy.model import (
     flawed,
 )
 from toolgate.policy.policy import Policy
-from toolgate.project import yamlfile
-from toolgate.project.config_errors import MOST, every, flaws_of
+from toolgate.project import checked, yamlfile
+from toolgate.project.checked import check_persona
+from toolgate.project.config_errors import MAX_FLAWS, every, flaws_of
 from toolgate.project.http_config import HttpSpec
 from toolgate.project.ledger_config import LedgerSpec, rescued
 from toolgate.project.own_files import check_config, read_once
 from toolgate.project.starter import DEFAULT_YAML
+from toolgate.project.trust import FILE, STATE, state_dir
 
-FILE = "toolgate.yaml"
-STATE = ".toolgate"
 VERSION = 1
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
@@ -64,7 +66,7 @@ class ConsentSpec(Strict):
     """Nobody answers here: what would be asked is refused at once."""
     mcp: Flag = True
     """Whether the user of an MCP client may answer in it; the client vouches that a person did."""
-    notify: NotifySpec = NotifySpec()
+    notify: NotifySpec = NotifySpec.model_construct()
 
 
 class McpSpec(Strict):
@@ -118,19 +120,19 @@ class Config(Strict):
     """Absent: a call must name its persona."""
     mounts: dict[str, MountSpec] = Field(default_factory=dict)
     personas: dict[str, PersonaSpec] = Field(default_factory=dict)
-    limits: LimitsSpec = LimitsSpec()
-    consent: ConsentSpec = ConsentSpec()
-    policy_spec: PolicySpec = Field(default=PolicySpec(), alias="policy")
-    scan: ScanSpec = ScanSpec()
-    ledger: LedgerSpec = LedgerSpec()
-    budget: BudgetSpec = BudgetSpec()
+    limits: LimitsSpec = LimitsSpec.model_construct()
+    consent: ConsentSpec = ConsentSpec.model_construct()
+    policy_spec: PolicySpec = Field(default=PolicySpec.model_construct(), alias="policy")
+    scan: ScanSpec = ScanSpec.model_construct()
+    ledger: LedgerSpec = LedgerSpec.model_construct()
+    budget: BudgetSpec = BudgetSpec.model_construct()
     plugins: tuple[Annotated[str, Field(pattern=r"^(\./\S+\.py|[\w.]+:\w+)$")], ...] = ()
     """`package.module:factory` or `./file.py`; started only in a trusted project."""
-    mcp: McpSpec = McpSpec()
-    http: HttpSpec = HttpSpec()
-    timeouts: TimeoutsSpec = TimeoutsSpec()
-    cache: CacheSpec = CacheSpec()
-    images: ImagesSpec = ImagesSpec()
+    mcp: McpSpec = McpSpec.model_construct()
+    http: HttpSpec = HttpSpec.model_construct()
+    timeouts: TimeoutsSpec = TimeoutsSpec.model_construct()
+    cache: CacheSpec = CacheSpec.model_construct()
+    images: ImagesSpec = ImagesSpec.model_construct()
 
     _defaults: dict[str, Any] = PrivateAttr(default_factory=dict)
     _unread: dict[str, Any] = PrivateAttr(default_factory=dict)
@@ -162,7 +164,7 @@ class Config(Strict):
 
     @model_validator(mode="after")
     def _whole(self) -> Config:
-        found = list(islice(self._flaws(), MOST))
+        found = list(islice(self._flaws(), MAX_FLAWS))
         if found:
             raise all_flawed(WHOLE, found)
         return self
@@ -235,12 +237,6 @@ class Config(Strict):
         )
 
 
-def check_persona(name: str, config: Config) -> None:
-    if name != HUMAN and name not in config.personas:
-        listed = ", ".join(config.personas) or "none"
-        raise NotAllowed(f"there is no persona {name!r}", f"the personas are: {listed}")
-
-
 def load(root: Path) -> Config:
     """Read `toolgate.yaml` of a project."""
     root = root.resolve()
@@ -258,14 +254,37 @@ def load_from(
     raw, status = _bytes(file)
     if mounts is not None:
         check_config(file, status, root, mounts)
+    return _loaded(file, raw, status, root, more)[0]
+
+
+def load_known(root: Path, state_dir: Path) -> Config:
+    """As `load`, for a trusted project: what stands in a file that was read before is not parsed again, only checked."""
+    file = root / FILE
+    raw, status = _bytes(file)
+    digest, kept = hashlib.sha256(raw).hexdigest(), checked.data(root, state_dir)
+    if kept is not None and kept[0] == digest:
+        with suppress(ValidationError, RecursionError):  # then its lines are wanted
+            loaded = validate(kept[1])
+            check_config(file, status, root, loaded.mounts)
+            return loaded
+    loaded, data = _loaded(file, raw, status, root, None)
+    checked.remember(root, state_dir, loaded, digest, data)
+    return loaded
+
+
+def _loaded(
+    file: Path, raw: bytes, status: os.stat_result, root: Path, more: tuple[Feature, ...] | None
+) -> tuple[Config, Any]:
+    """The configuration, and the data that it was made of."""
     try:
-        loaded = loads(_decoded(raw, file), str(file), more)
+        document = yamlfile.read(_decoded(raw, file), str(file))
+        loaded = _validated(document.data, document, str(file), more)
     except ConfigError:
         # it may have been broken on purpose: not even its mistake is believed then
         check_config(file, status, root, Config.from_dict({"version": VERSION}).mounts)
         raise
     check_config(file, status, root, loaded.mounts)
-    return loaded
+    return loaded, document.data
 
 
 def read(file: Path) -> Config:
@@ -307,17 +326,6 @@ def ledger_of(file: Path, problem: ConfigError) -> Config:
             f"{problem.fix}; until then every call is refused",
         )
     return Config.from_dict({"version": VERSION, "ledger": spec.model_dump()})
-
-
-def state_dir() -> Path:
-    """Where this user's keys and trust live, outside every project."""
-    for variable, below in (("TOOLGATE_STATE_DIR", ""), ("XDG_STATE_HOME", "toolgate")):
-        value = os.environ.get(variable, "")
-        if value and Path(value).is_absolute():
-            return Path(value) / below
-        if value and variable.startswith("TOOLGATE"):
-            raise ConfigError(f"{variable}={value!r} is not an absolute path", "set it to an absolute path")
-    return Path.home() / ".local" / "state" / "toolgate"
 
 
 def environment() -> dict[str, str]:
@@ -425,4 +433,6 @@ def _error(flaw: Flaw, document: yamlfile.Document, file: str) -> ConfigError:
     return ConfigError(flaw.message, flaw.fix, file, document.line(flaw.at) if file else 0)
 
 
-__all__ = ["DEFAULT_YAML", "Config", "load", "loads", "problems", "read", "schema", "state_dir"]
+__all__ = [
+    "DEFAULT_YAML", "FILE", "STATE", "Config", "check_persona", "load", "loads", "problems", "read", "schema", "state_dir",
+]  # fmt: skip

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from toolgate.core.display import key_shown
 from toolgate.policy.model import UNKNOWN_KEYS, WHOLE, Flaw
 
-MOST = 50
+MAX_FLAWS = 50
 """Nobody corrects more before looking again."""
 Place = tuple[int | str, ...]
 
@@ -44,7 +44,7 @@ def _flaws(one: Any) -> list[Flaw]:
 def every(validate: Callable[[Any], object], data: Any) -> list[Flaw]:
     """All that can be found in one go. What only follows from another flaw is left out, as far as that can be told."""
     data, found, sure = deepcopy(data), list[Flaw](), True
-    while len(found) < MOST:
+    while len(found) < MAX_FLAWS:
         try:
             validate(data)
             break
@@ -58,7 +58,7 @@ def every(validate: Callable[[Any], object], data: Any) -> list[Flaw]:
         mended = [_mend(data, flaw.at) for flaw in new]
         if not all(mended):
             break
-    return found[:MOST]
+    return found[:MAX_FLAWS]
 
 
 def _kinds(error: ValidationError) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """What a project is opened with, decided before anything of it is opened; and its ledger alone, without a gate.
 
 Whoever wants to look, or to stop everything, needs the database and the key. That must not depend on the policy, on
-plugins or on mounts: a mistake in one of them would take the brakes away.
+plugins or on mounts: a mistake in one of them would take the brakes away. Nor does it wait for them: what reads the
+configuration in full is imported where that is needed.
 """
 
 from __future__ import annotations
@@ -11,25 +12,28 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
-from toolgate.consent.desk import Desk
 from toolgate.core.errors import ConfigError, LedgerBroken, SetupError
-from toolgate.feature import Feature
+from toolgate.core.loops import has_loop, need_loop
 from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
-from toolgate.ledger.ledger import Ledger
-from toolgate.project import config as configuration
-from toolgate.project import trust
-from toolgate.project.config import Config
-from toolgate.project.live import consent_settings
+from toolgate.project import checked, trust
+from toolgate.project.checked import Checked
 from toolgate.project.own_files import WritableConfig
-from toolgate.project.record import Record
-from toolgate.storage.memory import MemoryBackend
-from toolgate.storage.port import Backend, Head, Job, Transaction
+from toolgate.project.trust import FILE, STATE
 from toolgate.storage.sqlite import SqliteBackend
 
-STATE, LEDGER = ".toolgate", "ledger.db"
+if TYPE_CHECKING:
+    from toolgate.consent.desk import Desk
+    from toolgate.feature import Feature
+    from toolgate.project.config import Config
+    from toolgate.project.record import Record
+    from toolgate.storage.memory import MemoryBackend
+    from toolgate.storage.port import Backend, Head, Submission, Transaction
+
+LEDGER = "ledger.db"
+T = TypeVar("T")
 
 
 @dataclass
@@ -39,7 +43,8 @@ class Setup:
     root: Path
     source: Path | None
     """The file the policy is read from, and read again when it changes."""
-    config: Config
+    says: Checked
+    """What the configuration says about the ledger."""
     trusted: bool
     database: str | Backend | None
     state_dir: Path
@@ -47,6 +52,17 @@ class Setup:
     """The configuration, where a program handed it in."""
     problem: ConfigError | None = None
     """Why only the ledger can be opened: of a broken file nothing else is believed."""
+    read: Config | None = None
+    """The whole configuration, where it was needed."""
+
+    @property
+    def config(self) -> Config:
+        """All of the configuration, read when it is first asked for."""
+        if self.read is None:
+            from toolgate.project import config as configuration
+
+            self.read = configuration.load(self.root)
+        return self.read
 
     @property
     def written(self) -> bool:
@@ -72,13 +88,21 @@ def prepare(
     config: Config | Mapping[str, Any] | str | Path | None = None,
     database: str | Backend | None = None,
 ) -> Setup:
+    from toolgate.project import config as configuration
+    from toolgate.project.config import Config
+
     root = root.resolve()
-    state_dir = configuration.state_dir()
+    state_dir = trust.state_dir()
     source: Path | None = None
     if config is None:
-        source = root / configuration.FILE
+        source = root / FILE
         trusted = trust.is_trusted(root, state_dir)
-        loaded = configuration.load(root) if source.exists() else Config.from_dict({"version": 1})
+        if not source.exists():
+            loaded = Config.from_dict({"version": 1})
+        elif trusted:
+            loaded = configuration.load_known(root, state_dir)
+        else:
+            loaded = configuration.load(root)
     else:
         trusted = True  # the program that opens the gate vouches for what it hands in
         if isinstance(config, str | Path):
@@ -89,15 +113,18 @@ def prepare(
         else:
             loaded = config if isinstance(config, Config) else Config.from_dict(config)
     given = config if isinstance(config, Mapping) else None
-    return Setup(root, source, loaded, trusted, database or loaded.ledger.database, state_dir, given)
+    says = checked.of(loaded)
+    return Setup(root, source, says, trusted, database or says.database, state_dir, given, read=loaded)
 
 
 def read_again(setup: Setup, features: tuple[Feature, ...]) -> None:
     """With the features that the project brings, which know sections that nobody else does."""
+    from toolgate.project import config as configuration
+
     if setup.source is not None and setup.source.exists():
-        setup.config = configuration.load_from(setup.source.absolute(), setup.root, None, features)
+        setup.read = configuration.load_from(setup.source.absolute(), setup.root, None, features)
     elif setup.given is not None:
-        setup.config = Config.from_dict(setup.given, features)
+        setup.read = configuration.Config.from_dict(setup.given, features)
 
 
 def prepare_ledger(root: Path) -> Setup:
@@ -105,23 +132,29 @@ def prepare_ledger(root: Path) -> Setup:
 
     Where nothing says which ledger is meant, only one that is there already can be: a new one is nobody's.
     """
+    found = _prepared_before(root.resolve())
+    if found is not None:
+        return found
     try:
         setup = prepare(root)
         if setup.trusted and not setup.written and not (setup.local / LEDGER).exists():
             raise SetupError(
-                f"there is no {configuration.FILE} in {setup.root}; and there is no ledger in {setup.local} that it could mean",
+                f"there is no {FILE} in {setup.root}; and there is no ledger in {setup.local} that it could mean",
                 "restore the file, or run `toolgate init`",
             )
         return setup
     except WritableConfig:
         raise  # a tool may have written which ledger it means
     except ConfigError as problem:
-        root, state_dir = root.resolve(), configuration.state_dir()
+        from toolgate.project import config as configuration
+
+        root, state_dir = root.resolve(), trust.state_dir()
         if not trust.is_trusted(root, state_dir):
             raise
-        source = root / configuration.FILE
+        source = root / FILE
         config = configuration.ledger_of(source, problem)
-        setup = Setup(root, source, config, True, config.ledger.database, state_dir, None, problem)
+        says = checked.of(config)
+        setup = Setup(root, source, says, True, says.database, state_dir, None, problem, config)
         if setup.database is None and not (setup.local / LEDGER).exists():
             raise ConfigError(
                 f"{problem.message}; and there is no ledger in {setup.local} that it could mean", problem.fix
@@ -129,15 +162,27 @@ def prepare_ledger(root: Path) -> Setup:
         return setup
 
 
+def _prepared_before(root: Path) -> Setup | None:
+    """Without reading the file in full, where that was done with these very bytes."""
+    state_dir = trust.state_dir()
+    if not trust.is_trusted(root, state_dir):
+        return None
+    says = checked.known(root, state_dir)
+    return Setup(root, root / FILE, says, True, says.database, state_dir) if says is not None else None
+
+
 @asynccontextmanager
 async def open_desk(setup: Setup) -> AsyncIterator[Desk]:
     """Open a trusted project's ledger to answer, revoke, pause and resume. Nothing is called, settled or loaded."""
-    backend = backend_of(setup)
+    from toolgate.consent.desk import Desk, Settings
+    from toolgate.ledger.ledger import Ledger
+
+    backend = await _ledger_backend(setup)
     ledger = Ledger(backend, await keys_of(setup, backend))
     ledger.reload_keys = lambda: keys_again(setup, backend)
     await ledger.open()
     try:
-        yield Desk(ledger, consent_settings(setup.config))
+        yield Desk(ledger, Settings(setup.says.expires_s, setup.says.max_open, setup.says.unattended))
     finally:
         await ledger.close()
 
@@ -145,9 +190,11 @@ async def open_desk(setup: Setup) -> AsyncIterator[Desk]:
 @asynccontextmanager
 async def open_record(setup: Setup) -> AsyncIterator[Record]:
     """Open a trusted project's ledger for reading and checking only, even where no gate would open on it."""
-    backend = backend_of(setup)
+    from toolgate.project.record import Record
+
+    backend = await _ledger_backend(setup)
     if isinstance(backend, SqliteBackend) and not backend.path.exists():
-        backend = MemoryBackend()  # nothing has been recorded yet; looking must not create it
+        backend = _memory()  # nothing has been recorded yet; looking must not create it
     keys, problem = _keys_if_any(setup, backend)
     await backend.open(_refuse_to_write)
     try:
@@ -156,23 +203,33 @@ async def open_record(setup: Setup) -> AsyncIterator[Record]:
         await backend.close()
 
 
-def _refuse_to_write(jobs: Sequence[Job], head: Head) -> Transaction:
+def _refuse_to_write(jobs: Sequence[Submission], head: Head) -> Transaction:
     raise LedgerBroken("the record was opened for reading only", "open a gate to write")
 
 
 def _keys_if_any(setup: Setup, backend: Backend) -> tuple[Keys | None, LedgerBroken | None]:
     try:
-        return (Keys.new() if isinstance(backend, MemoryBackend) else keyfile.load(key_path(setup))), None
+        return (Keys.new() if _in_memory(backend) else keyfile.load(key_path(setup))), None
     except LedgerBroken as error:
         return None, error
+
+
+async def _ledger_backend(setup: Setup) -> Backend:
+    if setup.database is not None:
+        await need_loop()  # a server or a program's own; a file is read and written at once
+    return backend_of(setup)
 
 
 def backend_of(setup: Setup) -> Backend:
     database = setup.database
     if not setup.trusted or database == "memory":
-        return MemoryBackend()  # nothing in an untrusted project is opened, not even its database
+        return _memory()  # nothing in an untrusted project is opened, not even its database
     if database is None:
-        return SqliteBackend(setup.local / LEDGER)
+        if has_loop():
+            return SqliteBackend(setup.local / LEDGER)
+        from toolgate.storage.sqlite_direct import SqliteDirect
+
+        return SqliteDirect(setup.local / LEDGER)
     if not isinstance(database, str):
         return database
     if database.startswith(("postgres://", "postgresql://")):
@@ -187,9 +244,19 @@ def backend_of(setup: Setup) -> Backend:
     return SqliteBackend(setup.root / Path(database).expanduser())
 
 
+def _memory() -> Backend:
+    from toolgate.storage.memory import MemoryBackend
+
+    return MemoryBackend()
+
+
+def _in_memory(backend: Backend) -> TypeGuard[MemoryBackend]:
+    return backend.name == "memory"
+
+
 def key_path(setup: Setup) -> Path:
-    if setup.config.ledger.key_file:
-        return _key_file(setup.root, setup.config.ledger.key_file)
+    if setup.says.key_file:
+        return _key_file(setup.root, setup.says.key_file)
     ident = trust.make_project_id(setup.root)
     return setup.state_dir / "keys" / f"{ident}.json"
 
@@ -213,7 +280,7 @@ def _key_file(root: Path, written: str) -> Path:
 async def keys_of(setup: Setup, backend: Backend) -> Keys:
     """Made where nothing is recorded yet. Elsewhere a new key would fit no row, and only hide that the right one is
     missing."""
-    if isinstance(backend, MemoryBackend):
+    if _in_memory(backend):
         backend.keys = backend.keys or Keys.new()
         kept: Keys = backend.keys
         return kept
@@ -224,9 +291,9 @@ async def keys_of(setup: Setup, backend: Backend) -> Keys:
 
 async def make_key(setup: Setup) -> None:
     """With a new project, before it is opened for the first time."""
-    await keys_of(setup, backend_of(setup))
+    await keys_of(setup, await _ledger_backend(setup))
 
 
 def keys_again(setup: Setup, backend: Backend) -> Keys:
     """Of a ledger that is open, where another process has rotated the key."""
-    return backend.keys if isinstance(backend, MemoryBackend) else keyfile.load(key_path(setup))
+    return backend.keys if _in_memory(backend) else keyfile.load(key_path(setup))

@@ -9,10 +9,13 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolgate.core.errors import ConfigError
-from toolgate.policy.model import MountSpec
 from toolgate.workspace.placing import Placing
+
+if TYPE_CHECKING:
+    from toolgate.policy.model import MountSpec
 
 
 class WritableConfig(ConfigError):
@@ -61,6 +64,10 @@ def exposed(file: Path, status: os.stat_result, placing: Placing) -> tuple[str, 
 
 
 def check_config(file: Path, status: os.stat_result, root: Path, mounts: Mapping[str, MountSpec]) -> None:
-    message, fix = exposed(file, status, Placing(mount_roots(root, mounts)))
+    check_place(file, status, mount_roots(root, mounts))
+
+
+def check_place(file: Path, status: os.stat_result, roots: Mapping[str, Path]) -> None:
+    message, fix = exposed(file, status, Placing(roots))
     if message:
         raise WritableConfig(message, fix, str(file))

@@ -1,6 +1,7 @@
 """The record of a project to read and to check, without a gate: no tool, no plugin, nothing written.
 
-A gate refuses to open on a ledger that is damaged; whoever wants to know what is wrong with it comes here.
+A gate refuses to open on a ledger that is damaged; whoever wants to know what is wrong with it comes here. What proves and counts is imported
+when it is asked for: most commands only read.
 """
 
 from __future__ import annotations
@@ -13,16 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, NotFound
-from toolgate.ledger import checkpoint as checkpoints
-from toolgate.ledger import export, growth, stats
 from toolgate.ledger.attachments import whole_body
-from toolgate.ledger.checkpoint import Checkpoint
-from toolgate.ledger.keys import Keys
-from toolgate.ledger.verify import Progress, Report, verify
-from toolgate.storage.port import Backend, Filter, Head, Row
+from toolgate.storage.port import Filter
 
 if TYPE_CHECKING:
+    from toolgate.ledger.checkpoint import Checkpoint
+    from toolgate.ledger.keys import Keys
     from toolgate.ledger.traces import Traces
+    from toolgate.ledger.verify import Progress, Report
+    from toolgate.storage.port import Backend, Head, Row
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,13 @@ class Record:
         return sorted({row.seq: row for row in (*rows, *more)}.values())
 
     async def growth(self, period: str, persona: str = "") -> dict[str, Any]:
+        from toolgate.ledger import growth
+
         return await growth.growth(self.backend, period, self.clock.now(), persona)
 
     async def stats(self, period: str, persona: str) -> dict[str, Any]:
+        from toolgate.ledger import stats
+
         return await stats.usage(self.backend, period, persona, self.clock.now())
 
     @property
@@ -95,12 +99,18 @@ class Record:
         progress: Progress | None = None,
         archives: Iterable[Iterable[Row]] = (),
     ) -> Report:
+        from toolgate.ledger.verify import verify
+
         return await verify(self.backend, self.keys, checkpoints, progress, self.clock.now(), archives)
 
     async def checkpoint(self) -> Checkpoint:
         if self.keys is None:
             raise self.key_problem or LedgerBroken("there is no key", "restore it")
+        from toolgate.ledger import checkpoint as checkpoints
+
         return checkpoints.sign(await self.backend.head(), self.project, self.keys)
 
     def export(self) -> AsyncIterator[str]:
+        from toolgate.ledger import export
+
         return export.export(self.backend)

@@ -9,15 +9,26 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
 
-from toolgate.core.errors import SetupError
+from toolgate.core.errors import ConfigError, SetupError
 from toolgate.storage import durable
 
+FILE, STATE = "toolgate.yaml", ".toolgate"
 ID_FILE = "project"
+
+
+def state_dir() -> Path:
+    """Where this user's keys and trust live, outside every project."""
+    for variable, below in (("TOOLGATE_STATE_DIR", ""), ("XDG_STATE_HOME", "toolgate")):
+        value = os.environ.get(variable, "")
+        if value and Path(value).is_absolute():
+            return Path(value) / below
+        if value and variable.startswith("TOOLGATE"):
+            raise ConfigError(f"{variable}={value!r} is not an absolute path", "set it to an absolute path")
+    return Path.home() / ".local" / "state" / "toolgate"
 
 
 def project_id(root: Path) -> str:
@@ -61,7 +72,7 @@ def make_project_id(root: Path) -> str:
         return found
     directory = root / ".toolgate"
     directory.mkdir(mode=0o700, exist_ok=True)
-    ident = secrets.token_hex(16)
+    ident = os.urandom(16).hex()
     with suppress(FileExistsError), (directory / ".gitignore").open("x") as ignore:
         ignore.write("*\n")  # nothing in here belongs into a commit
     durable.replace(directory / ID_FILE, f"{ident}\n".encode())

@@ -9,8 +9,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-MOST = 5
-LONGEST = 256 * 1024
+MAX_ADVICE = 5
+MAX_PROGRAM_LENGTH = 256 * 1024
 """Characters of a program that are looked at."""
 Remark = tuple[int, str]
 """Line, and what to say about it."""
@@ -22,14 +22,14 @@ _PROC = re.compile(r"/proc/|/dev/fd/|/dev/mem")
 
 def advise(language: str, code: str) -> list[str]:
     """At most a few sentences; none for a language that is not known."""
-    if len(code) > LONGEST:
-        return [f"the program is longer than {LONGEST:,} characters and was not looked at"]
+    if len(code) > MAX_PROGRAM_LENGTH:
+        return [f"the program is longer than {MAX_PROGRAM_LENGTH:,} characters and was not looked at"]
     look = {"python": _python, "javascript": _javascript}.get(language)
     try:
         found = sorted(set(look(code))) if look is not None else []
     except RecursionError:
         found = []
-    return [f"line {line}: {what}" for line, what in found[:MOST]]
+    return [f"line {line}: {what}" for line, what in found[:MAX_ADVICE]]
 
 
 def _python(code: str) -> Iterator[Remark]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from toolgate.core.conceal import Span
 from toolgate.secrets.forms import Needle, needles
-from toolgate.secrets.views import View, is_plain, squeeze, views
+from toolgate.secrets.views import TextView, is_plain, squeeze, views
 
 _GROUP = 4
 _FAR = 2 * _GROUP
@@ -52,7 +52,7 @@ class Finder:
         hits = self._wanted.intersection(groups if self._stride == _GROUP else groups[::2])
         return sorted({index for hit in hits for index in self._groups[hit]}) if hits else ()
 
-    def _in_view(self, view: View, seen: Iterable[int]) -> Iterator[Span]:
+    def _in_view(self, view: TextView, seen: Iterable[int]) -> Iterator[Span]:
         text = view.text
         for index in seen:
             needle, name = self._needles[index]

@@ -26,7 +26,7 @@ _EFFECTIVE = os.access in os.supports_effective_ids
 Stamp = tuple[int, ...] | None
 
 
-class Store(Protocol):
+class VaultStore(Protocol):
     """Where values are kept. One writer at a time: `put` and `drop` are called with the vault's lock held."""
 
     @property
@@ -116,7 +116,7 @@ class Vault:
             store.drop(self._known, name)
 
     @contextmanager
-    def _changing(self) -> Iterator[Store]:
+    def _changing(self) -> Iterator[VaultStore]:
         """The lock held and what others did known; afterwards what we did known to everybody."""
         with durable.alone(self.path, "the vault"):
             self._notice()
@@ -158,7 +158,7 @@ class Vault:
             )
         return data
 
-    def store(self, kind: str) -> Store:
+    def store(self, kind: str) -> VaultStore:
         if kind == "file":
             from toolgate.secrets.vault_file import FileStore
 

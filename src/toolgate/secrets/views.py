@@ -107,7 +107,7 @@ def is_plain(text: bytes) -> bool:
     return b"%" not in text and b"\\" not in text and b"&" not in text and b"@@ " not in text
 
 
-class View(Protocol):
+class TextView(Protocol):
     """A text made from another one."""
 
     text: bytes
@@ -120,7 +120,7 @@ class View(Protocol):
 class Squeezed:
     """Without whitespace. Where things stood is worked out piece by piece, where it is asked for."""
 
-    def __init__(self, text: bytes, below: View | None = None) -> None:
+    def __init__(self, text: bytes, below: TextView | None = None) -> None:
         self.text = squeeze(text)
         self._whole, self._below = text, below
         self._runs: dict[int, tuple[list[int], list[int]]] = {}
@@ -149,7 +149,7 @@ class Squeezed:
         return [0, *accumulate(sizes)]
 
 
-class Piece(NamedTuple):
+class ViewPiece(NamedTuple):
     """From where to where in the text before, and what became of it."""
 
     start: int
@@ -160,7 +160,7 @@ class Piece(NamedTuple):
 class Pieced:
     """Put together from pieces, each as it was or as something else. Which is worked out where it is asked for."""
 
-    def __init__(self, text: bytes, below: View | None, make: Callable[[], Iterator[Piece]]) -> None:
+    def __init__(self, text: bytes, below: TextView | None, make: Callable[[], Iterator[ViewPiece]]) -> None:
         self.text = text
         self._below, self._make = below, make
 
@@ -177,7 +177,7 @@ class Pieced:
         return place, place + 1
 
     @cached_property
-    def _pieces(self) -> list[Piece]:
+    def _pieces(self) -> list[ViewPiece]:
         return [piece for piece in self._make() if piece.size]
 
     @cached_property
@@ -185,11 +185,11 @@ class Pieced:
         return [0, *accumulate(piece.size for piece in self._pieces)][:-1]
 
 
-def views(text: bytes, reach: int) -> Iterator[View]:
+def views(text: bytes, reach: int) -> Iterator[TextView]:
     """The text squeezed; a diff also without its margin; a text with line breaks as JSON writes them without those; then
     what is around its other escapes with all of them undone, as long as there are any. `reach` is how far from an escape
     something can stand that it is part of."""
-    view: View = Squeezed(text)
+    view: TextView = Squeezed(text)
     yield view
     if text.startswith(b"@@ ") or b"\n@@ " in text:
         margin = _replaced(_SIDE, lambda match: b"", text, None)
@@ -228,7 +228,7 @@ def _escapes(text: bytes, sign: bytes) -> Iterator[int]:
         at = text.find(sign, at + (2 if sign == b"\\" else 1))
 
 
-def _unbroken(view: View) -> Iterator[Pieced]:
+def _unbroken(view: TextView) -> Iterator[Pieced]:
     """Texts have so many of these that they are worth a quick look of their own."""
     text = view.text
     for line in _LINES:
@@ -237,28 +237,28 @@ def _unbroken(view: View) -> Iterator[Pieced]:
         yield Pieced(text, view, lambda: _pieces(_LINE, lambda match: b"", view.text))
 
 
-def _cut(view: View, near: list[tuple[int, int]]) -> Pieced:
-    def pieces() -> Iterator[Piece]:
+def _cut(view: TextView, near: list[tuple[int, int]]) -> Pieced:
+    def pieces() -> Iterator[ViewPiece]:
         for start, end in near:
-            yield Piece(start, end, end - start)
-            yield Piece(end, end, len(_BETWEEN))
+            yield ViewPiece(start, end, end - start)
+            yield ViewPiece(end, end, len(_BETWEEN))
 
     text = view.text
     return Pieced(b"".join(text[start:end] + _BETWEEN for start, end in near), view, pieces)
 
 
 def _replaced(
-    pattern: re.Pattern[bytes], made: Callable[[re.Match[bytes]], bytes], text: bytes, below: View | None
+    pattern: re.Pattern[bytes], made: Callable[[re.Match[bytes]], bytes], text: bytes, below: TextView | None
 ) -> Pieced:
     return Pieced(pattern.sub(made, text), below, lambda: _pieces(pattern, made, text))
 
 
 def _pieces(
     pattern: re.Pattern[bytes], made: Callable[[re.Match[bytes]], bytes], text: bytes
-) -> Iterator[Piece]:
+) -> Iterator[ViewPiece]:
     at = 0
     for match in pattern.finditer(text):
-        yield Piece(at, match.start(), match.start() - at)
-        yield Piece(match.start(), match.end(), len(made(match)))
+        yield ViewPiece(at, match.start(), match.start() - at)
+        yield ViewPiece(match.start(), match.end(), len(made(match)))
         at = match.end()
-    yield Piece(at, len(text), len(text) - at)
+    yield ViewPiece(at, len(text), len(text) - at)

@@ -44,7 +44,7 @@ class Grown(NamedTuple):
     size: int
 
 
-class Held(NamedTuple):
+class AttachedBytes(NamedTuple):
     """What is kept for one persona."""
 
     persona: str

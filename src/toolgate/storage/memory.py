@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from toolgate.storage import executions, schema
-from toolgate.storage.attachments import Attachment, Grown, Held
+from toolgate.storage.attachments import AttachedBytes, Attachment, Grown
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.port import (
     ClaimsOf,
@@ -17,7 +17,6 @@ from toolgate.storage.port import (
     Fold,
     Head,
     Heavy,
-    Job,
     LoadTables,
     Query,
     Recent,
@@ -25,6 +24,7 @@ from toolgate.storage.port import (
     RowAt,
     RowsAfter,
     RowsOf,
+    Submission,
     Sum,
     Sweep,
     Tables,
@@ -57,11 +57,11 @@ class MemoryBackend:
     async def close(self) -> None:
         return None
 
-    async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
+    async def submit(self, job: Submission, alone: Callable[[], bool] | None = None) -> Any:
         self.at_once(job)
         return job.value
 
-    def at_once(self, job: Job) -> bool:
+    def at_once(self, job: Submission) -> bool:
         transaction = self._fold((job,), self._head)
         try:
             query = next(transaction)
@@ -179,11 +179,11 @@ class MemoryBackend:
                 by.setdefault(row.persona, []).append(len(row.body) + 192)
         return [Grown(persona, len(sizes), sum(sizes)) for persona, sizes in sorted(by.items())]
 
-    async def attachments(self) -> list[Held]:
+    async def attachments(self) -> list[AttachedBytes]:
         by: dict[str, list[int]] = {}
         for one in self.attached.values():
             by.setdefault(one.persona, []).append(one.bytes)
-        return [Held(persona, len(sizes), sum(sizes)) for persona, sizes in sorted(by.items())]
+        return [AttachedBytes(persona, len(sizes), sum(sizes)) for persona, sizes in sorted(by.items())]
 
     async def add_execution(self, row: ExecutionRow, keep: Keep) -> None:
         last = self._executions[-1].seq if self._executions else 0

@@ -4,18 +4,22 @@ The ledger writes a transaction once, as a generator that is given the head, yie
 the answers (no I/O of its own). Each backend only locks the head and drives that generator inside one of its
 transactions: SQLite on its writer thread, PostgreSQL on a connection, memory at once. So the logic exists once, and dialects hold only
 what really differs.
+
+asyncio is imported where something waits: a command that writes one row needs no event loop.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from toolgate.storage.attachments import Attachment, Grown, Held
-from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
+if TYPE_CHECKING:
+    import asyncio
+
+    from toolgate.storage.attachments import AttachedBytes, Attachment, Grown
+    from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 
 
 class Row(NamedTuple):
@@ -76,57 +80,49 @@ Tables = Mapping[str, Mapping[Any, tuple[Any, ...]]]
 """Projections: table → key → row. The key is the row's first column."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowsAfter:
+class RowsAfter(NamedTuple):
     """Rows another process has written meanwhile; answered with a list of Row."""
 
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class RowsOf:
+class RowsOf(NamedTuple):
     """All rows of these questions and grants; answered with a list of Row, in order."""
 
     refs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadTables:
+class LoadTables(NamedTuple):
     """These projections, of those that are kept in memory; answered with Tables."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Recent:
+class Recent(NamedTuple):
     """(at, persona, tool) of calls started since; answered in order."""
 
     since: int
 
 
-@dataclass(frozen=True, slots=True)
-class Heavy:
+class Heavy(NamedTuple):
     """(at, persona, body) of the long rows since then, in order: what `limits.journal_bytes` counts."""
 
     since: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimsOf:
+class ClaimsOf(NamedTuple):
     """The rows that claim these idempotency scopes; answered with a list of Row, in order."""
 
     scopes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RowAt:
+class RowAt(NamedTuple):
     """One row by its number; answered with a Row or None."""
 
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(NamedTuple):
     """Drop idempotency claims that ended before `at`, and attachments; answered with None. The journal keeps their
     history."""
 
@@ -153,7 +149,7 @@ Query = RowsAfter | RowsOf | LoadTables | Recent | Heavy | ClaimsOf | RowAt | Sw
 Transaction = Generator[Query, Any, None]
 
 
-class Job:
+class Submission:
     """One unit of work for a transaction, and what came of it. What it decides is the ledger's business; what most
     never set are attributes of the class, for two are made for every call."""
 
@@ -167,6 +163,8 @@ class Job:
 
     async def outcome(self) -> Any:
         """What was decided. A caller that is cancelled still waits for it: it must know before it goes."""
+        import asyncio
+
         assert self.future is not None
         try:
             return await self.future
@@ -247,11 +245,11 @@ class Backend(Protocol):
 
     async def close(self) -> None: ...
 
-    def at_once(self, job: Job) -> bool:
+    def at_once(self, job: Submission) -> bool:
         """Run a lone caller's job here and now if nothing needs to be waited for; whether that was so. Raises its error."""
         ...
 
-    async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
+    async def submit(self, job: Submission, alone: Callable[[], bool] | None = None) -> Any:
         """Run the job in a transaction, possibly together with others; return what it decided. Each is submitted once.
 
         `alone` tells whether nobody else in this process is waiting, so that there is nothing to share a commit with.
@@ -292,7 +290,7 @@ class Backend(Protocol):
         """Events and bytes that each persona brought since then."""
         ...
 
-    async def attachments(self) -> list[Held]:
+    async def attachments(self) -> list[AttachedBytes]:
         """How much is kept for whom."""
         ...
 

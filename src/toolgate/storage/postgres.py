@@ -10,18 +10,20 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolgate.core.errors import CallError, Unavailable
 from toolgate.storage import attachments, executions, postgres_sql, schema
-from toolgate.storage.attachments import Grown, Held
-from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
+from toolgate.storage.attachments import AttachedBytes, Grown
 from toolgate.storage.faults import from_postgres, is_lost
-from toolgate.storage.port import Filter, Fold, Head, Job, Row, Sum, Tables
+from toolgate.storage.port import Filter, Fold, Head, Row, Submission, Sum, Tables
 from toolgate.storage.postgres_connect import ERRORS, close, connect, migrate, place_of
 from toolgate.storage.postgres_owners import PostgresOwners
-from toolgate.storage.postgres_write import Writer, spoil
+from toolgate.storage.postgres_write import PostgresWriter, spoil
 from toolgate.storage.select import select_rows
+
+if TYPE_CHECKING:
+    from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 
 MAX_BATCH = 256
 SPLIT = 32
@@ -39,9 +41,9 @@ class PostgresBackend:
         self.dsn = dsn
         self.place = place_of(dsn)
         self._server_clock = use_server_clock
-        self._queue: deque[Job] = deque()
+        self._queue: deque[Submission] = deque()
         self._owners: PostgresOwners | None = None
-        self._writer: Writer | None = None
+        self._writer: PostgresWriter | None = None
         self._reader: Any = None
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -63,7 +65,7 @@ class PostgresBackend:
             raise from_postgres(error, self.place) from error
 
     async def open(self, fold: Fold) -> None:
-        self._writer = Writer(self.dsn, fold, self._server_clock, self._owners)
+        self._writer = PostgresWriter(self.dsn, fold, self._server_clock, self._owners)
         self._loop = asyncio.get_running_loop()
         self._arrived = asyncio.Event()
         self._reading = asyncio.Lock()
@@ -89,10 +91,10 @@ class PostgresBackend:
             await asyncio.wait((task,))
         await self._disconnect()
 
-    def at_once(self, job: Job) -> bool:
+    def at_once(self, job: Submission) -> bool:
         return False  # the network is waited for
 
-    async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
+    async def submit(self, job: Submission, alone: Callable[[], bool] | None = None) -> Any:
         if self._task is None or self._task.done():
             raise Unavailable("the ledger is closed", "open the gate again")
         job.future = self._loop.create_future()
@@ -102,8 +104,8 @@ class PostgresBackend:
 
     # --- the writing task --------------------------------------------------------------------------------
 
-    async def _write_forever(self, writer: Writer) -> None:
-        jobs: list[Job] = []
+    async def _write_forever(self, writer: PostgresWriter) -> None:
+        jobs: list[Submission] = []
         try:
             while True:
                 await self._arrived.wait()
@@ -119,7 +121,7 @@ class PostgresBackend:
             _fail([job for job in (*jobs, *self._queue) if not job.finished], gone)
             self._queue.clear()
 
-    def _take(self) -> list[Job]:
+    def _take(self) -> list[Submission]:
         """Half of many, so that the callers of one half can work while the other half is committed."""
         waiting = len(self._queue)
         size = min(waiting, max(SPLIT, (waiting + 1) // 2), MAX_BATCH)
@@ -196,8 +198,8 @@ class PostgresBackend:
         sql = attachments.GROWN.format("at >= $1")
         return [Grown(*row) for row in await self._select(lambda db: db.fetch(sql, since))]
 
-    async def attachments(self) -> list[Held]:
-        return [Held(*row) for row in await self._select(lambda db: db.fetch(attachments.KEPT))]
+    async def attachments(self) -> list[AttachedBytes]:
+        return [AttachedBytes(*row) for row in await self._select(lambda db: db.fetch(attachments.KEPT))]
 
     # --- code_executions ---------------------------------------------------------------------------------
 
@@ -298,11 +300,11 @@ class PostgresSnapshot:
             raise from_postgres(error, self._place) from error
 
 
-def _fail(jobs: Sequence[Job], error: CallError) -> None:
+def _fail(jobs: Sequence[Submission], error: CallError) -> None:
     spoil(jobs, error)
     _finish(jobs)
 
 
-def _finish(jobs: Sequence[Job]) -> None:
+def _finish(jobs: Sequence[Submission]) -> None:
     for job in jobs:
         job.finish()

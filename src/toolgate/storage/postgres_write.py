@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.storage import postgres_sql
 from toolgate.storage.faults import from_postgres, is_lost, is_passing
-from toolgate.storage.port import ClaimsOf, Fold, Head, Job, Query, RowsOf, Transaction, Write
+from toolgate.storage.port import ClaimsOf, Fold, Head, Query, RowsOf, Submission, Transaction, Write
 from toolgate.storage.postgres_connect import ERRORS, close, connect, place_of
-from toolgate.storage.postgres_owners import PostgresOwners
+
+if TYPE_CHECKING:
+    from toolgate.storage.postgres_owners import PostgresOwners
 
 ATTEMPTS = 4
 CALM = 8
@@ -30,7 +32,7 @@ class Elsewhere(Exception):
     """The head is not where we left it, or the question needs the lock."""
 
 
-class Writer:
+class PostgresWriter:
     """The writing connection. One transaction at a time: its user is the backend's one writing task."""
 
     def __init__(self, dsn: str, fold: Fold, server_clock: bool, owners: PostgresOwners | None) -> None:
@@ -59,7 +61,7 @@ class Writer:
             await close(self._db)
             self._db = None
 
-    async def commit(self, jobs: Sequence[Job]) -> None:
+    async def commit(self, jobs: Sequence[Submission]) -> None:
         """Decide all of them; what goes wrong with the database becomes their error."""
         for left in reversed(range(ATTEMPTS)):
             try:
@@ -75,7 +77,7 @@ class Writer:
             return None
         return None
 
-    async def _attempt(self, jobs: Sequence[Job]) -> None:
+    async def _attempt(self, jobs: Sequence[Submission]) -> None:
         if self._owners is not None and self._owners.lost:
             await self._owners.hold()  # others may think us dead: nothing is written before we live again
         db = await self.connection()
@@ -89,7 +91,7 @@ class Writer:
 
     # --- under the lock ----------------------------------------------------------------------------------
 
-    async def _locked(self, db: Any, jobs: Sequence[Job]) -> None:
+    async def _locked(self, db: Any, jobs: Sequence[Submission]) -> None:
         transaction: Transaction | None = None
         try:
             await db.execute("BEGIN")
@@ -139,7 +141,7 @@ class Writer:
 
     # --- without the lock, while we are alone ------------------------------------------------------------
 
-    async def _alone(self, db: Any, jobs: Sequence[Job]) -> None:
+    async def _alone(self, db: Any, jobs: Sequence[Submission]) -> None:
         head = self._guess()
         transaction = self._begin(jobs, head)
         wrote = False
@@ -201,7 +203,7 @@ class Writer:
 
     # --- what became of it -------------------------------------------------------------------------------
 
-    def _begin(self, jobs: Sequence[Job], head: Head) -> Transaction:
+    def _begin(self, jobs: Sequence[Submission], head: Head) -> Transaction:
         for job in jobs:
             job.value = job.error = None
         return self._fold(jobs, head if self._server_clock else head._replace(now=0))
@@ -238,6 +240,6 @@ async def _abandon(db: Any) -> None:
         db.terminate()
 
 
-def spoil(jobs: Sequence[Job], error: BaseException) -> None:
+def spoil(jobs: Sequence[Submission], error: BaseException) -> None:
     for job in jobs:
         job.value, job.error = None, error

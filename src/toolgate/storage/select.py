@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.storage import schema
-from toolgate.storage.port import Filter
+
+if TYPE_CHECKING:
+    from toolgate.storage.port import Filter
 
 # Databases have no NUL in their texts, and PostgreSQL refuses a whole document for one: it is U+FFFD to a filter.
 # Escaped backslashes go first, so that a backslash followed by u0000 stays what it is.

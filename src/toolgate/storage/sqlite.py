@@ -5,29 +5,31 @@ Jobs that arrive while a commit is under way wait for the next one and share its
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolgate.core.errors import Unavailable
 from toolgate.storage import attachments, executions, schema
-from toolgate.storage.attachments import Grown, Held
-from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
+from toolgate.storage.attachments import AttachedBytes, Grown
 from toolgate.storage.faults import from_sqlite
-from toolgate.storage.port import Filter, Fold, Head, Job, Row, Sum, Transaction
-from toolgate.storage.sqlite_place import Place
+from toolgate.storage.port import Filter, Fold, Head, Row, Submission, Sum, Transaction
+from toolgate.storage.sqlite_place import DatabaseFiles
 from toolgate.storage.sqlite_schema import connect, migrate
-from toolgate.storage.sqlite_snapshot import SqliteSnapshot
-from toolgate.storage.sqlite_sql import Writer, first_since, read_head, rows_of
+from toolgate.storage.sqlite_sql import SqliteWriter, data_version, first_since, read_head, rows_of
+
+if TYPE_CHECKING:
+    import logging
+    from concurrent.futures import ThreadPoolExecutor
+
+    from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
+    from toolgate.storage.sqlite_snapshot import SqliteSnapshot
 
 BUSY_MS = 10_000
 MAX_BATCH = 256
@@ -40,7 +42,6 @@ FOLD_EVERY = 500
 SLOW = 0.003
 """Seconds a commit may take before it is kept away from the event loop."""
 
-log = logging.getLogger("toolgate.storage")
 T = TypeVar("T")
 
 
@@ -50,15 +51,15 @@ class SqliteBackend:
     def __init__(self, path: Path, busy_ms: int = BUSY_MS) -> None:
         self.path = path
         self._busy_ms = busy_ms
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[Submission | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._readers = ThreadPoolExecutor(1, thread_name_prefix="toolgate-read")
+        self._readers: ThreadPoolExecutor | None = None
         self._reader: sqlite3.Connection | None = None
         self._version = -1
         self._news_at = 0.0
         self._turn = threading.Lock()
         """Who may use the ledger's state: the writer thread, or the loop for a lone caller."""
-        self._here: Writer | None = None
+        self._here: SqliteWriter | None = None
         self._yielded = 0.0
         self._unfolded = 0
         """Commits on the event loop since the log was last folded into the database file."""
@@ -70,21 +71,25 @@ class SqliteBackend:
         return self.path.exists() and self.path.stat().st_size > 0
 
     async def open(self, fold: Fold) -> None:
+        import asyncio
+        from concurrent.futures import ThreadPoolExecutor
+
         self._fold = fold
         self._loop = asyncio.get_running_loop()
+        self._readers = ThreadPoolExecutor(1, thread_name_prefix="toolgate-read")
         try:
-            await asyncio.to_thread(self._prepare)
+            (await asyncio.to_thread(self._prepare)).close()
             self._reader, here, there = await self._read(self._connect)
-            place = Place(self.path)
+            place = DatabaseFiles(self.path)
         except sqlite3.Error as error:
             self._readers.shutdown()
             raise from_sqlite(error, str(self.path)) from error
         except OSError as error:  # its files were taken away at once
             self._readers.shutdown()
             raise Unavailable(f"{error.filename}: {error.strerror}", "open the gate again") from error
-        self._here = Writer(here, place)
+        self._here = SqliteWriter(here, place)
         self._thread = threading.Thread(
-            target=self._write_forever, args=(Writer(there, place),), name="toolgate-write", daemon=True
+            target=self._write_forever, args=(SqliteWriter(there, place),), name="toolgate-write", daemon=True
         )
         self._thread.start()
 
@@ -92,16 +97,17 @@ class SqliteBackend:
         thread, self._thread = self._thread, None  # what comes now would wait for nobody
         if thread is not None:
             self._queue.put(None)
-            await asyncio.to_thread(thread.join)
+            await self._loop.run_in_executor(None, thread.join)
         if self._here is not None:
             self._here.db.close()
             self._here = None
         if self._reader is not None:
             await self._read(self._reader.close)
             self._reader = None
-        self._readers.shutdown()
+        if self._readers is not None:
+            self._readers.shutdown()
 
-    def at_once(self, job: Job) -> bool:
+    def at_once(self, job: Submission) -> bool:
         """Here, on the event loop: two thread switches cost as much as the commit."""
         started = time.monotonic()
         if started - self._yielded > TURN or self._pace >= SLOW or not self._turn.acquire(False):
@@ -124,17 +130,19 @@ class SqliteBackend:
             self._turn.release()
         self._pace += (time.monotonic() - started - self._pace) / 8
         self._unfolded += 1
-        if self._unfolded >= FOLD_EVERY and self._reader is not None:
+        if self._unfolded >= FOLD_EVERY and self._reader is not None and self._readers is not None:
             self._unfolded = 0
             self._readers.submit(_fold_log, self._reader, self._turn)
         if job.error is not None:
             raise job.error
         return True
 
-    async def submit(self, job: Job, alone: Callable[[], bool] | None = None) -> Any:
+    async def submit(self, job: Submission, alone: Callable[[], bool] | None = None) -> Any:
         if self._thread is None:
             raise Unavailable("the ledger is closed", "open the gate again")
         if alone is not None and alone() and self._pace < SLOW and time.monotonic() - self._yielded > TURN:
+            import asyncio
+
             await asyncio.sleep(0)  # whoever is ready to call gets to say so, and nobody starves
             self._yielded = time.monotonic()
             if alone() and self.at_once(job):
@@ -145,7 +153,7 @@ class SqliteBackend:
 
     # --- the writer thread -------------------------------------------------------------------------------
 
-    def _write_forever(self, writer: Writer) -> None:
+    def _write_forever(self, writer: SqliteWriter) -> None:
         while True:
             jobs, stop = self._take()
             if jobs:
@@ -161,8 +169,8 @@ class SqliteBackend:
                 writer.db.close()
                 return
 
-    def _take(self) -> tuple[list[Job], bool]:
-        jobs: list[Job] = []
+    def _take(self) -> tuple[list[Submission], bool]:
+        jobs: list[Submission] = []
         job = self._queue.get()
         while job is not None:
             jobs.append(job)
@@ -171,7 +179,7 @@ class SqliteBackend:
             job = self._queue.get()
         return jobs, True
 
-    def _commit(self, writer: Writer, jobs: Sequence[Job], head: Head | None = None) -> bool:
+    def _commit(self, writer: SqliteWriter, jobs: Sequence[Submission], head: Head | None = None) -> bool:
         """Whether all that can be done was done; not after a wrong guess, which leaves nothing behind."""
         transaction: Transaction | None = None
         try:
@@ -202,6 +210,10 @@ class SqliteBackend:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[SqliteSnapshot]:
+        from concurrent.futures import ThreadPoolExecutor
+
+        from toolgate.storage.sqlite_snapshot import SqliteSnapshot
+
         pool = ThreadPoolExecutor(1, thread_name_prefix="toolgate-snapshot")
         view = SqliteSnapshot(self.path, self._busy_ms, pool)
         try:
@@ -213,9 +225,11 @@ class SqliteBackend:
 
     async def changed(self, seconds: float) -> None:
         """Another process's commit changes data_version; our own are announced in process."""
+        import asyncio
+
         entered = self._loop.time()
         while (now := self._loop.time()) < entered + seconds:
-            version = await self._select(_data_version)
+            version = await self._select(data_version)
             if version != self._version:
                 self._version, self._news_at = version, now
             await asyncio.sleep(min(POLL, seconds))
@@ -245,8 +259,8 @@ class SqliteBackend:
             lambda db: [Grown(*row) for row in db.execute(sql, (first_since(db, since),))]
         )
 
-    async def attachments(self) -> list[Held]:
-        return await self._select(lambda db: [Held(*row) for row in db.execute(attachments.KEPT)])
+    async def attachments(self) -> list[AttachedBytes]:
+        return await self._select(lambda db: [AttachedBytes(*row) for row in db.execute(attachments.KEPT)])
 
     # --- code_executions ---------------------------------------------------------------------------------
 
@@ -271,11 +285,11 @@ class SqliteBackend:
             raise from_sqlite(error, str(self.path)) from error
 
     async def _read(self, function: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, function)
+        return await self._loop.run_in_executor(self._readers, function)
 
     # --- connections -------------------------------------------------------------------------------------
 
-    def _prepare(self) -> None:
+    def _prepare(self) -> sqlite3.Connection:
         new = not self.path.exists()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if new:
@@ -283,8 +297,10 @@ class SqliteBackend:
         connection = connect(self.path, self._busy_ms)
         try:
             migrate(connection)
-        finally:
+        except BaseException:
             connection.close()
+            raise
+        return connection
 
     def _connect(self) -> tuple[sqlite3.Connection, sqlite3.Connection, sqlite3.Connection]:
         """To read, to write on the event loop, to write on the thread. All wait for whoever else opens this file;
@@ -295,6 +311,12 @@ class SqliteBackend:
         return reader, here, there
 
 
+def _log() -> logging.Logger:
+    import logging
+
+    return logging.getLogger("toolgate.storage")
+
+
 def _fold_log(db: sqlite3.Connection, turn: threading.Lock) -> None:
     """Move the log's pages into the database file. Most of it while others write; the rest, which is little, while
     nobody here does: only a log that is folded to its end is begun anew, and one that never is grows without end."""
@@ -303,7 +325,7 @@ def _fold_log(db: sqlite3.Connection, turn: threading.Lock) -> None:
         with turn:
             db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.Error as error:
-        log.warning("the database's log could not be folded: %s", error)
+        _log().warning("the database's log could not be folded: %s", error)
 
 
 def _add_execution(db: sqlite3.Connection, row: ExecutionRow, keep: Keep) -> None:
@@ -329,13 +351,9 @@ def _keep_sums(db: sqlite3.Connection, sums: Sequence[Sum]) -> None:
         db.execute("COMMIT")
     except sqlite3.Error as error:
         db.rollback()
-        log.debug("sums could not be kept: %s", error)
+        _log().debug("sums could not be kept: %s", error)
 
 
-def _data_version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA data_version").fetchone()[0])
-
-
-def _finish_all(jobs: Sequence[Job]) -> None:
+def _finish_all(jobs: Sequence[Submission]) -> None:
     for job in jobs:
         job.finish()

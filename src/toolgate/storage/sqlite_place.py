@@ -7,7 +7,6 @@ before anything is decided. Nothing here opens the file as such: closing it woul
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 from pathlib import Path
@@ -19,10 +18,8 @@ _HEADER = 512
 """Bytes of the smallest database; SQLite takes a shorter file for a new one and removes its log."""
 _FIX = "stop what uses it, put the file that was there back (or restore a backup), then open the gate again"
 
-log = logging.getLogger("toolgate.storage")
 
-
-class Place:
+class DatabaseFiles:
     """Shared by the connections of one backend, each of which has just taken the write lock when it asks."""
 
     def __init__(self, path: Path) -> None:
@@ -68,7 +65,9 @@ class Place:
 
     def _gone(self, what: str) -> Unavailable:
         message = f"the ledger {self.path} was taken away while it was open ({what}); nothing runs"
-        log.error(message)
+        import logging
+
+        logging.getLogger("toolgate.storage").error(message)
         return Unavailable(message, _FIX)
 
 

@@ -6,7 +6,6 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import resources
 from pathlib import Path
 
 from toolgate.core.errors import Unavailable
@@ -47,6 +46,8 @@ def migrate(connection: sqlite3.Connection) -> None:
     """Numbered files, forward only; a file from a newer version is refused untouched."""
     if _version(connection) == schema.VERSION:
         return
+    from importlib import resources  # an old file is rare, and this takes as long as the rest of opening one
+
     with _immediate(connection):
         have = _version(connection)
         if have > schema.VERSION:

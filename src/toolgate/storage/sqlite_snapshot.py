@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolgate.storage import schema
 from toolgate.storage.faults import from_sqlite
@@ -16,13 +14,17 @@ from toolgate.storage.port import Head, Row, Tables
 from toolgate.storage.sqlite_schema import connect
 from toolgate.storage.sqlite_sql import COLUMNS, load, read_head
 
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
 T = TypeVar("T")
 
 
 class SqliteSnapshot:
-    """A read transaction of its own connection: WAL keeps it consistent however long it takes."""
+    """A read transaction of its own connection: WAL keeps it consistent however long it takes. Without a `pool` it is
+    read at once, where no event loop waits."""
 
-    def __init__(self, path: Path, busy_ms: int, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, path: Path, busy_ms: int, pool: ThreadPoolExecutor | None) -> None:
         self._path, self._busy_ms = path, busy_ms
         self._pool = pool
         self._db: sqlite3.Connection | None = None
@@ -59,6 +61,10 @@ class SqliteSnapshot:
             raise from_sqlite(error, str(self._path)) from error
 
     async def _run(self, function: Callable[[], T]) -> T:
+        if self._pool is None:
+            return function()
+        import asyncio
+
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import LedgerBroken
 from toolgate.storage import attachments, schema
@@ -28,7 +28,9 @@ from toolgate.storage.port import (
     Write,
 )
 from toolgate.storage.select import select_rows
-from toolgate.storage.sqlite_place import Place
+
+if TYPE_CHECKING:
+    from toolgate.storage.sqlite_place import DatabaseFiles
 
 _NORMAL, _FULL = 1, 2
 COLUMNS = ", ".join(schema.JOURNAL)
@@ -47,13 +49,13 @@ class Elsewhere(Exception):
     """The head is not where it was believed to be: what was decided on it does not hold."""
 
 
-class Writer:
+class SqliteWriter:
     """A connection that writes: it knows how durable its commits are, and where it left the head.
 
     While nobody else writes, nothing is asked before a write: the ledger decides on the head we left, and the write
     moves the head only from there. After a wrong guess, which costs the ledger its state, we ask for twice as long."""
 
-    def __init__(self, db: sqlite3.Connection, place: Place) -> None:
+    def __init__(self, db: sqlite3.Connection, place: DatabaseFiles) -> None:
         self.db = db
         self._place = place
         self._run = db.cursor().execute
@@ -224,6 +226,11 @@ def rows_of(db: sqlite3.Connection, wanted: Filter) -> list[Row]:
 def read_head(db: sqlite3.Connection) -> Head:
     row = db.execute(_HEAD).fetchone()
     return Head(*row) if row else Head(0, 0, 0, schema.EMPTY_HASH, "")
+
+
+def data_version(db: sqlite3.Connection) -> int:
+    """Another one whenever another connection has written."""
+    return int(db.execute("PRAGMA data_version").fetchone()[0])
 
 
 def load(db: sqlite3.Connection, names: Sequence[str]) -> dict[str, dict[Any, tuple[Any, ...]]]:

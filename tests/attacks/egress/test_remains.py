@@ -54,6 +54,7 @@ async def test_nothing_is_left_when_a_program_ends_in_the_middle_of_everything()
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("steps", range(12))
 async def test_nothing_is_left_at_whatever_moment_a_program_ends(steps: int) -> None:
     before = len(os.listdir("/proc/self/fd"))

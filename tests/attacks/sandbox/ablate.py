@@ -1,4 +1,4 @@
-"""Runs the attacks of ablations.py twice, with all layers and without one: `python -m attacks.sandbox.ablate MODE UID`."""
+"""Runs the attacks of ablations.py twice, with all layers and without one: `python -m attacks.sandbox.ablate MODE UID ATTACK...`."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ def _argv(process: psutil.Process) -> list[str]:
         return []
 
 
-async def main(mode: str, scene: Scene, given: dict[str, Any]) -> dict[str, Any]:
+async def main(mode: str, names: list[str], scene: Scene, given: dict[str, Any]) -> dict[str, Any]:
     found = {}
     for one in ABLATIONS:
-        if one.mode == mode:
+        if one.mode == mode and one.title in names:
             layers = frozenset(one.also_off)
             runs = [await attempt(one, off, scene, given) for off in (layers, layers | {one.layer})]
-            found[f"{one.layer}: {one.name}"] = runs
+            found[one.title] = runs
             scene.canary.chmod(0o666)
     return found
 
 
-def run(mode: str) -> dict[str, Any]:
+def run(mode: str, names: list[str]) -> dict[str, Any]:
     scene = Scene()
     package = scene.base / "given"
     package.mkdir()
@@ -87,7 +87,7 @@ def run(mode: str) -> dict[str, Any]:
     segment = ctypes.CDLL(None).shmget(0x7001, 4096, 0o1666)
     with socket.create_server(("127.0.0.2", 3128)):
         try:
-            return asyncio.run(main(mode, scene, {**scene.names(), "KEY": 0x7001}))
+            return asyncio.run(main(mode, names, scene, {**scene.names(), "KEY": 0x7001}))
         finally:
             ctypes.CDLL(None).shmctl(segment, 0, None)
             scene.close()
@@ -110,4 +110,4 @@ if __name__ == "__main__":
     signal.alarm(110)
     if len(sys.argv) > 2 and int(sys.argv[2]):
         as_user.become(int(sys.argv[2]))
-    print(json.dumps(asyncio.run(refusal()) if sys.argv[1] == "refusal" else run(sys.argv[1])))
+    print(json.dumps(asyncio.run(refusal()) if sys.argv[1] == "refusal" else run(sys.argv[1], sys.argv[3:])))

@@ -22,6 +22,10 @@ class Ablation:
     also_off: tuple[str, ...] = ()
     """Left out in both runs."""
 
+    @property
+    def title(self) -> str:
+        return f"{self.layer}: {self.name}"
+
 
 _FORKS = "n=0; while [ $n -lt 40 ]; do sleep 3 & n=$((n+1)); done 2>/dev/null; [ $n -ge 40 ] && echo BREACH"
 _CONNECT = "import socket\ntry: socket.create_connection(('127.0.0.2', 3128), 2); won()\nexcept OSError as error: held(error)"

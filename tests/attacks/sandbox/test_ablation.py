@@ -12,19 +12,25 @@ from typing import Any
 
 import pytest
 
+from sampling import cases
 from sandbox.remote import modes
 from toolgate.sandbox.inside.order import LAYERS
 
 from .ablations import ABLATIONS, Ablation
 from .hosts import command, environment
 
-_TRIED = [each for each in ABLATIONS if each.mode in modes()]
+_TRIED = [
+    pytest.param(each.layer, each, id=f"{each.title}, {each.mode}")
+    for each in ABLATIONS
+    if each.mode in modes()
+]
 
 
 @cache
-def both(mode: str) -> dict[str, Any]:
-    """What each attack of a mode said with all layers and without its own."""
-    argv = command("attacks.sandbox.ablate", mode)
+def both(mode: str, session: pytest.Session) -> dict[str, Any]:
+    """What each attack of a mode that is collected said with all layers and without its own."""
+    tried = [case["one"] for case in cases(session, "test_only_this_layer_stops_it")]
+    argv = command("attacks.sandbox.ablate", mode, *(one.title for one in tried if one.mode == mode))
     # where a layer is left out, programs meet on the machine's own ports and keys: one run at a time
     with open(Path(tempfile.gettempdir()) / "toolgate-ablation.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -36,11 +42,12 @@ def both(mode: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("one", _TRIED, ids=lambda one: f"{one.layer}: {one.name}, {one.mode}")
-def test_only_this_layer_stops_it(one: Ablation) -> None:
-    if one.layer == "cgroup" and not _in_a_control_group():
+@pytest.mark.sample(1, over="one")
+@pytest.mark.parametrize(("layer", "one"), _TRIED)
+def test_only_this_layer_stops_it(layer: str, one: Ablation, request: pytest.FixtureRequest) -> None:
+    if layer == "cgroup" and not _in_a_control_group():
         pytest.skip("this machine has only one control group, so there is nothing to learn")
-    with_all, without = both(one.mode)[f"{one.layer}: {one.name}"]
+    with_all, without = both(one.mode, request.session)[one.title]
     assert not with_all["breach"], with_all
     assert without["breach"], without
 

@@ -1,6 +1,7 @@
 """Every attack of the table fails in every mode, and the host is none the worse for it.
 
-One host for each mode, in a process of its own: as root, and as an unprivileged user with and without namespaces.
+One host for each mode, in a process of its own: as root, and as an unprivileged user with and without namespaces. A sample
+has every attack too, each in one of its modes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from sampling import cases
 from sandbox.remote import modes
 
 from .attack import LAYERS
@@ -27,19 +29,22 @@ _ROWS = [
 
 
 @cache
-def everything(mode: str) -> dict[str, Any]:
-    return run(mode, [name for name, attack in ATTACKS.items() if mode in attack.modes])
+def everything(mode: str, session: pytest.Session) -> dict[str, Any]:
+    """All attacks of this run, one after another; only those that are collected are run."""
+    rows = cases(session, "test_it_is_stopped")
+    return run(mode, [row["name"] for row in rows if row["mode"] == mode])
 
 
+@pytest.mark.sample(1, over="mode")
 @pytest.mark.parametrize(("mode", "name"), _ROWS)
-def test_it_is_stopped(mode: str, name: str) -> None:
-    report = everything(mode)["attacks"][name]
+def test_it_is_stopped(mode: str, name: str, request: pytest.FixtureRequest) -> None:
+    report = everything(mode, request.session)["attacks"][name]
     assert not faults(ATTACKS[name], report, mode), report
 
 
 @pytest.mark.parametrize("mode", modes())
-def test_nothing_is_left_behind(mode: str) -> None:
-    found = everything(mode)
+def test_nothing_is_left_behind(mode: str, request: pytest.FixtureRequest) -> None:
+    found = everything(mode, request.session)
     assert found["behind"] == []
     assert found["handles"] < HANDLES
 

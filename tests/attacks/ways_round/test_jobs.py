@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.features.programs import background
+from toolgate.features.programs import programs
 from toolgate.gate.reconcile import what_happened
 from toolgate.storage.executions import Executions
 
@@ -57,7 +57,7 @@ async def test_what_could_not_be_handed_to_a_job_has_failed_and_is_not_unknown(
 async def test_a_persona_can_fill_neither_the_queue_nor_the_disk_with_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background, "MOST_OPEN", 2)
+    monkeypatch.setattr(programs, "MOST_OPEN_JOBS", 2)
     async with opened(tmp_path) as gate:
         args = {"code": "output(1)", "background": True}
         codes = [

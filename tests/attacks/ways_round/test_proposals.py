@@ -9,7 +9,7 @@ import pytest
 
 from faces.mcp.clients import User, client
 from toolgate import Gate
-from toolgate.faces.mcp.server import Server
+from toolgate.faces.mcp.server import McpServer
 from toolgate.features.programs import proposal_store as kept
 from toolgate.storage.port import Filter
 
@@ -65,7 +65,7 @@ async def test_nobody_pushes_out_what_another_proposed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.txt").write_text("old\n")
-    monkeypatch.setattr(kept, "MOST", 2)
+    monkeypatch.setattr(kept, "MOST_PROPOSALS", 2)
     async with opened(tmp_path, VIEWS) as gate:
         mine = (await gate.call("exec.python", WRITES, wait=False)).data["proposal"]
         for name in "bcd":
@@ -84,7 +84,7 @@ async def test_a_program_runs_once_if_the_client_puts_off_what_it_changed(
     """Whether the user of an MCP client cancels the question, or it is too long to be asked there."""
     user = User(["cancel"])
     async with opened(tmp_path, VIEWS) as gate:
-        server = Server(gate)
+        server = McpServer(gate)
         try:
             async with client(server, "stdio", era, "builder", elicitation_callback=user) as mcp:
                 args = WRITES | {"code": f"open('/project/a.txt', 'w').write('x' * {length})\nprint('ran')"}

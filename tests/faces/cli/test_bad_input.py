@@ -228,6 +228,6 @@ def test_a_bug_of_ours_is_no_traceback_either(cli: Cli, monkeypatch: pytest.Monk
     def broken(*args: object) -> None:
         raise RuntimeError("unforeseen")
 
-    monkeypatch.setattr("toolgate.app.prepare_ledger", broken)
+    monkeypatch.setattr("toolgate.project.opening.prepare_ledger", broken)
     clear(cli("stats"), 1, "toolgate itself failed: RuntimeError: unforeseen", "--debug")
     assert "Traceback" in cli("--debug", "stats").err

@@ -12,7 +12,7 @@ import pytest
 from pydantic import RootModel
 
 from toolgate.core.tool import Tool, tool
-from toolgate.faces.cli import arguments
+from toolgate.kits.terminal import arguments
 
 from .driving import COMMAND, Cli, environment, finish, heard, start
 
@@ -156,6 +156,8 @@ def test_a_waiting_call_is_answered_from_another_process(project: Path, cli: Cli
     waiting = start(*APPEND, "--json", "--reason", "spring", cwd=project)
     try:
         first, second = heard(waiting), heard(waiting)
+        assert first.startswith("waiting until ")
+        assert " (at most " in first
         assert 'for approval of notes.append: it is reviewed; it would change "hours.md"' in first
         ident = second.split()[2]
         assert second.strip() == f"toolgate approvals {ident} approve   (or refuse)"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.faces.cli import rendering
+from toolgate.kits.terminal import results
 
 from .driving import Cli
 
@@ -64,7 +64,7 @@ def at_a_terminal(monkeypatch: pytest.MonkeyPatch, tool: str, data: Any) -> str:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr(sys, "stdout", screen)
-    assert rendering.show(tool, data)
+    assert results.draw(tool, data)
     return screen.getvalue()
 
 

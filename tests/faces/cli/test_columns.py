@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from toolgate.faces.cli import speech
-from toolgate.faces.cli.columns import ENDLESS
 from toolgate.faces.cli.main import main
+from toolgate.kits.terminal import speech
+from toolgate.kits.terminal.columns import ENDLESS
 
 from .driving import Cli
 

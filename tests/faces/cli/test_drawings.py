@@ -16,9 +16,9 @@ from rich.cells import cell_len
 import toolgate
 from repositories import CONFIG, Repo
 from toolgate.core.result import Result
-from toolgate.faces.cli import rendering, speech
-from toolgate.faces.cli.call import show
-from toolgate.faces.cli.ticker import Ticker
+from toolgate.kits.terminal import speech
+from toolgate.kits.terminal.results import draw, show
+from toolgate.kits.terminal.ticker import Ticker
 
 from .driving import Cli
 
@@ -274,8 +274,8 @@ async def test_rows_of_a_split_diff_fill_the_terminal_and_are_never_folded(
 
 
 def test_what_lost_its_shape_is_shown_as_data() -> None:
-    assert not rendering.show("code.search", {"matches": ["… [3 more items]"]})
-    assert not rendering.show("system.ping", {})
+    assert not draw("code.search", {"matches": ["… [3 more items]"]})
+    assert not draw("system.ping", {})
 
 
 def test_long_calls_say_how_far_they_are_at_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:

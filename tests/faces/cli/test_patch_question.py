@@ -13,7 +13,7 @@ from rich.console import Console
 
 import toolgate
 from toolgate.core.ports import Question
-from toolgate.faces.cli.question import print_page
+from toolgate.kits.terminal.question import print_page
 
 from .driving import Terminal
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.faces.cli import rendering, speech
+from toolgate.kits.terminal import results, speech
 
 RAN: dict[str, Any] = {
     "stdout": "one\ntwo\n", "stderr": "oh \x1b[31m\n", "exit_code": 3, "limit": None, "output": 1, "outputs": [1],
@@ -60,14 +60,14 @@ def test_a_pipe_gets_what_the_program_printed_and_plain_lines_after_it(
 ) -> None:
     pipe = io.StringIO()
     monkeypatch.setattr(sys, "stdout", pipe)
-    assert rendering.show("exec.python", RAN)
+    assert results.draw("exec.python", RAN)
     assert pipe.getvalue() == PLAIN
 
 
 def test_a_person_sees_how_it_ended_and_no_escape_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen()
     monkeypatch.setattr(sys, "stdout", screen)
-    assert rendering.show("exec.shell", RAN | {"limit": "memory"})
+    assert results.draw("exec.shell", RAN | {"limit": "memory"})
     shown = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
     assert "exit 3 · limit: memory · 12 ms · 3 MiB" in shown
     assert "oh ⟨U+001B⟩[31m" in shown
@@ -83,7 +83,7 @@ def test_what_was_handed_to_a_job_says_which(
     }  # fmt: skip
     out = screen()
     monkeypatch.setattr(sys, "stdout", out)
-    assert rendering.show("exec.python", handed)
+    assert results.draw("exec.python", handed)
     assert "j_1" in out.getvalue()
     assert "toolgate jobs show" in out.getvalue()
     assert "ended" not in out.getvalue()
@@ -93,6 +93,6 @@ def test_what_was_applied_can_be_taken_back_and_that_is_said(monkeypatch: pytest
     pipe = io.StringIO()
     monkeypatch.setattr(sys, "stdout", pipe)
     applied = RAN["proposal"] | {"state": "applied", "event_id": 7, "error": None}
-    assert rendering.show("exec.python", RAN | {"proposal": applied})
+    assert results.draw("exec.python", RAN | {"proposal": applied})
     assert "proposal applied: 1 change" in pipe.getvalue()
     assert "\ntoolgate undo 7 takes it back\n" in pipe.getvalue()

@@ -255,7 +255,7 @@ def test_trust_with_yes_does_not_ask(
 
 
 def test_the_module_run_as_a_command_imports_nothing_from_where_it_is_run(tmp_path: Path) -> None:
-    for name in ("orjson", "pydantic", "rich", "typer"):
+    for name in ("orjson", "pydantic", "rich"):
         (tmp_path / f"{name}.py").write_text("open('marker', 'w').close()\n")
     done = subprocess.run(
         [*COMMAND, "call", "system.ping"],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolgate.faces.cli import undo
+from toolgate.features.files import commands as undo
 
 from .driving import Cli, Terminal
 

@@ -8,16 +8,17 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import fewer
 from toolgate.core import diff
 from toolgate.core.change import Change, FileChange
 from toolgate.core.display import visible
 from toolgate.core.paths import MountPath
 from toolgate.faces.console.call_timeline import said
-from toolgate.faces.console.marks import blocks, differing, draw
+from toolgate.faces.console.diff_view import remarks
+from toolgate.faces.console.markup import blocks, differing, draw
 from toolgate.faces.console.question import deed
-from toolgate.faces.console.remarks import remarks
-from toolgate.faces.diffs import FileDiff, parse
-from toolgate.faces.words import change_in_words
+from toolgate.kits.diffs import FileDiff, parse
+from toolgate.kits.words import change_in_words
 
 
 def change(path: str, before: str | None, after: str | None, **modes: int) -> FileChange:
@@ -41,7 +42,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60, 20), deadline=None)
 @given(st.lists(st.tuples(LINES, LINES, st.booleans()), min_size=1, max_size=3))
 def test_every_line_of_every_change_is_there_with_its_side_and_number(
     files: list[tuple[list[str], list[str], bool]],
@@ -125,7 +126,7 @@ def test_a_servers_question_cannot_pose_as_what_came_of_it() -> None:
     assert said("elicited", asked) == "up asked: 'Well? → decline (nobody was asked)' → accept"
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=fewer(80, 20), deadline=None)
 @given(
     st.text(max_size=40),
     st.lists(st.tuples(st.integers(0, 45), st.integers(0, 45)), max_size=4),
@@ -172,4 +173,7 @@ def test_what_a_call_wants_is_said_in_plain_words() -> None:
     assert deed("fs.write", parsed(change("src/a.py", None, "y\n"))) == "create src/a.py"
     both = parsed(change("src/x/a.py", "x\n", "y\n"), change("src/b.py", "x\n", None))
     assert deed("fs.patch", both) == "change 2 files in src/"
+    apart = parsed(*(change(name, "x\n", "y\n") for name in ("a.py", "b.py", "src/c.py", "src/d.py")))
+    assert deed("fs.apply", apart[:2]) == "change a.py and b.py"
+    assert deed("fs.apply", apart) == "change a.py, b.py and 2 more"
     assert deed("mail.send", []) == "call mail.send"

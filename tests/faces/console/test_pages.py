@@ -16,10 +16,10 @@ from faces.http.serving import CONFIG, PATIENCE, House, house
 from toolgate import tool
 from toolgate.core.ports import Question
 from toolgate.faces.console import assets
-from toolgate.faces.console.activity import Query
 from toolgate.faces.console.calls import CallLine
+from toolgate.faces.console.markup import marked
+from toolgate.faces.console.pages_record import ActivityQuery
 from toolgate.faces.console.question import too_large
-from toolgate.faces.console.text import marked
 from toolgate.storage.port import Filter
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e\x1b[2J{{ 7*7 }}"
@@ -239,17 +239,30 @@ async def test_errors_are_pages_with_a_message_and_a_fix(here: House) -> None:
         assert part.text.startswith('<section id="question"')
 
 
-async def test_an_address_that_leads_nowhere_is_a_page_with_a_way_back(here: House) -> None:
+async def test_an_address_that_leads_nowhere_is_a_page_with_the_navigation_for_the_human_only(
+    here: House,
+) -> None:
     base = here.site.base
     async with here.browser() as client:
-        for path, status in (("/nowhere", 404), ("/logout", 405), ("/activity?before=x", 400)):
+        for path, status in (("/nowhere", 404), ("/logout", 404), ("/activity?before=x", 400)):
             answer = await page(here, client, path)
             assert (answer.status_code, answer.headers["content-type"]) == (
                 status,
                 "text/html; charset=utf-8",
             )
-            assert f'href="{base}/"' in answer.text, path
-            assert answer.text.count(base) == 1, "the secret part of the address is not shown"
+            for known in ("/", "/activity", "/ledger", "/tools", "/servers"):
+                assert f'<a href="{base}{known}"' in answer.text, path
+            assert base not in re.findall(r"<h1>.*?</h1>", answer.text, re.S)[0]
+        lost = await post(here, client, "/nowhere")
+        assert (lost.status_code, lost.json()["code"]) == (404, "not_found")
+    for token in ("", "helper"):
+        async with here.client(token) as stranger:
+            for path in ("/nowhere", "/activity?before=x"):
+                answer = await page(here, stranger, path)
+                assert answer.status_code == (403 if token else 401), path
+                assert base not in answer.text
+                assert "project" not in answer.text
+    async with here.browser() as client:
         old = await client.get("/c/of-an-earlier-start/inbox", headers={"Accept": "text/html"})
         assert (old.status_code, 'href="/"' in old.text, base in old.text) == (404, True, False)
         assert "<code>toolgate up</code>" in old.text
@@ -355,9 +368,9 @@ def test_the_filter_knows_its_words_and_takes_the_rest_as_text() -> None:
         "persona:x persona:builder",
         "BECAUSE",
     ):
-        assert Query.read(good).fits(line), good
+        assert ActivityQuery.read(good).fits(line), good
     for bad in ("persona:bob", "tool:code.*", "outcome:done", "missing"):
-        assert not Query.read(bad).fits(line), bad
+        assert not ActivityQuery.read(bad).fits(line), bad
 
 
 def test_a_sign_for_an_invisible_character_cannot_be_imitated() -> None:

@@ -15,8 +15,8 @@ import httpx2
 import toolgate
 from toolgate.faces.http.app import create_app
 from toolgate.faces.http.serve import listen, serve
-from toolgate.faces.http.site import Site
-from toolgate.faces.tokens import Tokens
+from toolgate.faces.http.site import ServerSite
+from toolgate.kits.web.tokens import Tokens
 from toolgate.storage.port import Filter
 
 PATIENCE = 10.0
@@ -36,7 +36,7 @@ class House:
     """The server, its gate, and what really ran."""
 
     gate: toolgate.Gate
-    site: Site
+    site: ServerSite
     url: str
     opened: list[str] = field(default_factory=list)
     hold: asyncio.Event = field(default_factory=asyncio.Event)
@@ -97,7 +97,7 @@ async def house(
         return {"large": 2**200, "half": "\ud800", "bell": "\x07", "not a number": float("nan")}
 
     async with toolgate.open(root, config or CONFIG, tools=[open_door, hold, strange, *tools]) as gate:
-        site = Site(gate, tokens)
+        site = ServerSite(gate, tokens)
         sock = listen("127.0.0.1", 0)
         one = House(gate, site, f"http://127.0.0.1:{sock.getsockname()[1]}")
         made.append(one)

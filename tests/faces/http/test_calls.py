@@ -6,7 +6,7 @@ import asyncio
 import json
 
 from toolgate.core.errors import Code
-from toolgate.faces.http.problems import STATUS
+from toolgate.kits.web.answers import STATUS
 from toolgate.storage.port import Filter
 
 from .serving import PATIENCE, House

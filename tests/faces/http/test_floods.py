@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.faces.http.connection import Connection
+from toolgate.faces.http.connection import HttpConnection
 from toolgate.faces.http.guard import NOBODYS_BODY
 
 from .serving import CONFIG, PATIENCE, House, house
@@ -213,7 +213,7 @@ async def test_a_reader_that_does_not_read_is_dropped_and_its_place_is_free(tmp_
         assert await status_of(line) == 200
         line[1].transport.pause_reading()  # type: ignore[attr-defined]
         (place,) = here.site.places.each()
-        assert isinstance(place, Connection)
+        assert isinstance(place, HttpConnection)
         for end in (place.transport, line[1].transport):  # else the system keeps megabytes for them
             sock = end.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
@@ -223,7 +223,7 @@ async def test_a_reader_that_does_not_read_is_dropped_and_its_place_is_free(tmp_
         async with asyncio.timeout(PATIENCE):
             while here.site.places.streams or here.site.places.each():
                 await asyncio.sleep(0.02)
-        assert not here.site.pulse.followers
+        assert not here.site.notifier.followers
 
 
 async def test_what_is_too_long_is_refused_before_it_is_kept(here: House) -> None:

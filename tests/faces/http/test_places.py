@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from toolgate.core.errors import RateLimited, Unavailable
-from toolgate.faces.http.places import BATCH, FILES, Places, fitting
+from toolgate.faces.http.places import BATCH, FILES, ConnectionPlaces, fitting
 from toolgate.project.http_config import HttpSpec
 
 
@@ -22,12 +22,12 @@ class Wire:
         self.dropped.append(True)
 
 
-def places(**limits: int) -> Places:
+def places(**limits: int) -> ConnectionPlaces:
     few = {"connections": 6, "reserved": 4, "address_connections": 8, "persona_connections": 4}
-    return Places(HttpSpec.model_construct(**HttpSpec().model_dump() | few | limits))
+    return ConnectionPlaces(HttpSpec.model_construct(**HttpSpec().model_dump() | few | limits))
 
 
-def arrive(here: Places, count: int, address: str = "127.0.0.1") -> list[Wire]:
+def arrive(here: ConnectionPlaces, count: int, address: str = "127.0.0.1") -> list[Wire]:
     wires = [Wire(address) for _ in range(count)]
     for wire in wires:
         here.arrived(wire)

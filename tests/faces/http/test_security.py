@@ -17,10 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from toolgate.core.errors import RateLimited
 from toolgate.faces.http import app
 from toolgate.faces.http.app import create_app
-from toolgate.faces.http.auth import persona_by_token
 from toolgate.faces.http.guard import HEADERS, LOOPBACK, host_of
-from toolgate.faces.http.site import Site
-from toolgate.faces.http.throttle import GLOBAL, PER_ADDRESS, Throttle
+from toolgate.faces.http.site import ServerSite
+from toolgate.kits.web.auth import persona_by_token
+from toolgate.kits.web.sessions import WRONG_PER_ADDRESS, WRONG_TOGETHER, Throttle
 
 from .serving import PATIENCE, House, house
 
@@ -211,9 +211,10 @@ async def test_a_personas_token_does_not_log_in(here: House) -> None:
 async def test_wrong_tokens_are_slowed_down_and_a_right_one_is_let_in_all_the_same(here: House) -> None:
     async with here.client() as client:
         tries = [
-            (await client.get("/", params={"token": f"guess{n}"})).status_code for n in range(PER_ADDRESS + 2)
+            (await client.get("/", params={"token": f"guess{n}"})).status_code
+            for n in range(WRONG_PER_ADDRESS + 2)
         ]
-        assert tries == [401] * PER_ADDRESS + [429] * 2
+        assert tries == [401] * WRONG_PER_ADDRESS + [429] * 2
         late = await client.get("/api/v1/tools", headers={"Authorization": "Bearer guess"})
         assert (late.status_code, late.json()["code"]) == (429, "rate_limited")
         assert int(late.headers["retry-after"]) > 0
@@ -223,7 +224,7 @@ async def test_wrong_tokens_are_slowed_down_and_a_right_one_is_let_in_all_the_sa
 def test_all_addresses_together_are_slowed_down_too() -> None:
     now = [0.0]
     throttle = Throttle(lambda: now[0])
-    for n in range(GLOBAL):
+    for n in range(WRONG_TOGETHER):
         throttle.failed(f"10.0.0.{n}")
     with pytest.raises(RateLimited, match="within a minute"):
         throttle.failed("10.0.1.1")
@@ -310,7 +311,7 @@ async def test_tricks_in_paths_lead_nowhere(here: House) -> None:
 async def test_what_is_mounted_at_mcp_is_behind_the_same_guard_and_told_whose_token_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def echo(site: Site) -> ASGIApp:
+    def echo(site: ServerSite) -> ASGIApp:
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             await JSONResponse({"persona": await persona_by_token(site, scope)})(scope, receive, send)
 
@@ -327,7 +328,7 @@ async def test_what_is_mounted_at_mcp_is_behind_the_same_guard_and_told_whose_to
 
 
 async def test_behind_tls_an_allowed_name_is_let_in_and_its_cookie_is_secure(here: House) -> None:
-    site = Site(here.gate, here.site.tokens, ("gate.example",))
+    site = ServerSite(here.gate, here.site.tokens, ("gate.example",))
     transport = httpx2.ASGITransport(create_app(here.gate, site.tokens, site=site))
     own = {"Origin": "https://gate.example"}
     async with httpx2.AsyncClient(transport=transport, base_url="https://gate.example") as client:
@@ -336,7 +337,7 @@ async def test_behind_tls_an_allowed_name_is_let_in_and_its_cookie_is_secure(her
         assert "Secure" in answer.headers["set-cookie"]
         other = await client.get("/", headers={"Host": "gate.example.evil.example"})
         assert other.status_code == 403
-    site.pulse.close()
+    site.notifier.close()
     site.counts.close()
 
 

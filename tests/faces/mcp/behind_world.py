@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import toolgate
-from toolgate.faces.mcp.server import Server
+from toolgate.faces.mcp.server import McpServer
 from upstream.world import raw
 
 from .clients import Message, Raw
@@ -28,7 +28,7 @@ ANSWER = {
 @dataclass
 class Behind:
     gate: toolgate.Gate
-    server: Server
+    server: McpServer
     clients: list[Raw] = field(default_factory=list)
 
     async def client(self, capabilities: Message | None = None, persona: str = "ada") -> Raw:
@@ -68,14 +68,14 @@ async def behind(
     async with toolgate.open(place, config, database) as gate:
         assert gate.upstream is not None
         await gate.upstream.discover("up")
-        server = Server(gate)
+        server = McpServer(gate)
         world = Behind(gate, server)
         try:
             yield world
         finally:
             for client in world.clients:
                 await client.connection.close()
-            await server.parking.close()
+            await server.suspended.close()
             server.close()
 
 

@@ -19,8 +19,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from toolgate.faces.mcp.http import McpApp
-from toolgate.faces.mcp.protocol import CAPABILITIES_KEY, VERSION_KEY, Connection
-from toolgate.faces.mcp.server import Server
+from toolgate.faces.mcp.protocol import CAPABILITIES_KEY, VERSION_KEY, ClientConnection
+from toolgate.faces.mcp.server import McpServer
 from toolgate.faces.mcp.stdio import Stdio
 
 PATIENCE = 10.0
@@ -38,7 +38,7 @@ def authenticate(scope: Any) -> str | None:
 
 
 @asynccontextmanager
-async def over_stdio(server: Server, persona: str = "ada") -> AsyncIterator[Any]:
+async def over_stdio(server: McpServer, persona: str = "ada") -> AsyncIterator[Any]:
     """The server's stdio face at one end of two pipes, an SDK transport at the other."""
     (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
     stdio = Stdio(server, persona, ours_in, ours_out)
@@ -90,7 +90,7 @@ class Site:
 
 
 @asynccontextmanager
-async def site(server: Server, **options: Any) -> AsyncIterator[Site]:
+async def site(server: McpServer, **options: Any) -> AsyncIterator[Site]:
     app = McpApp(server, authenticate, **options)
     config = uvicorn.Config(
         app, port=0, log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=2
@@ -117,7 +117,7 @@ def _untouched() -> Any:
 
 
 @asynccontextmanager
-async def over_http(server: Server, persona: str = "ada") -> AsyncIterator[Any]:
+async def over_http(server: McpServer, persona: str = "ada") -> AsyncIterator[Any]:
     async with site(server) as found, http_transport(found.url, persona) as transport:
         yield transport
 
@@ -159,7 +159,7 @@ MODES = {"handshake": "legacy", "stateless": "2026-07-28"}
 
 @asynccontextmanager
 async def client(
-    server: Server, transport: str, era: str, persona: str = "ada", **more: Any
+    server: McpServer, transport: str, era: str, persona: str = "ada", **more: Any
 ) -> AsyncIterator[Client]:
     async with (
         TRANSPORTS[transport](server, persona) as streams,
@@ -176,9 +176,9 @@ async def _ready(streams: Any) -> AsyncIterator[Any]:
 class Raw:
     """A client that says whatever it likes, straight to the protocol core."""
 
-    def __init__(self, server: Server, persona: str = "ada") -> None:
+    def __init__(self, server: McpServer, persona: str = "ada") -> None:
         self.sent: asyncio.Queue[Message] = asyncio.Queue()
-        self.connection = Connection(server, persona, self._took)
+        self.connection = ClientConnection(server, persona, self._took)
 
     def _took(self, message: Message) -> None:
         from toolgate.faces.mcp.jsonrpc import write

@@ -11,7 +11,7 @@ import pytest
 import toolgate
 from toolgate import Change, Context, FileChange, MountPath
 from toolgate.facade import Gate
-from toolgate.faces.mcp.server import Server
+from toolgate.faces.mcp.server import McpServer
 
 ROOMY = {"per_minute": 1_000_000, "per_hour": 10_000_000}
 CONFIG: dict[str, Any] = {
@@ -35,7 +35,7 @@ class World:
 
     root: Path
     gate: Gate
-    server: Server
+    server: McpServer
     ran: list[str] = field(default_factory=list)
     started: asyncio.Event = field(default_factory=asyncio.Event)
     go: asyncio.Event = field(default_factory=asyncio.Event)
@@ -50,7 +50,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     (root / "hello.py").write_text("print('hello')\n")
     tools = _tools(ran, started, go)
     async with toolgate.open(root, CONFIG, tools=tools) as gate:
-        server = Server(gate)
+        server = McpServer(gate)
         try:
             yield World(root, gate, server, ran, started, go)
         finally:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import toolgate
-from toolgate.faces.mcp.server import Server
+from toolgate.faces.mcp.server import McpServer
 from upstream.world import raw
 
 from .clients import Raw, envelope
@@ -30,7 +30,7 @@ async def _serving(place: Path, persona: str = "ada") -> AsyncIterator[tuple[too
         "servers": {"up": raw(place, "library")},
     }
     async with toolgate.open(place, config, "memory") as gate:
-        server = Server(gate)
+        server = McpServer(gate)
         client = Raw(server, persona)
         try:
             yield gate, client

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from toolgate.core.caller import Caller, Sampling
 from toolgate.core.result import Result
 from toolgate.features.servers import client_callbacks as wishes
-from toolgate.features.servers.elicitation import Caller, Sampling, calling_as
 from upstream.world import hostile, sdk, status
 from upstream.world import said as text_of
 
@@ -218,7 +218,7 @@ async def test_who_did_not_come_back_is_not_waited_for_again(tmp_path: Path) -> 
         client = world.stateless()
         twice = _steps({"send": _asks(), "asks": True, "wait": 1}, {"send": _asks(), "asks": True, "wait": 2})
         first = await client.call("up.do", twice, _meta=envelope(ASKS))
-        world.server.parking._give_up(first["result"]["requestState"])
+        world.server.suspended._give_up(first["result"]["requestState"])
         async with asyncio.timeout(5):
             while (await world.rows("up.do"))[-1] == "started":
                 await soon(asyncio.sleep(0.01))
@@ -230,12 +230,14 @@ async def test_a_wish_in_a_call_made_as_somebody_else_is_judged_as_theirs(tmp_pa
         async def model(wish: Sampling) -> Message:
             return ANSWER
 
-        async def through(tool: str, args: Any) -> Result:
-            return await world.gate.call(tool, args, persona="ada")
+        async def through(tool: str, args: Any, caller: Caller) -> Result:
+            return await world.gate.call(tool, args, persona="ada", caller=caller)
 
         wishing = _steps({"send": WISH, "asks": True, "wait": 1})
-        with calling_as(Caller(model=model, through=through, persona="ada")):
-            ada, carl = [await world.gate.call("up.do", wishing, persona=name) for name in ("ada", "carl")]
+        caller = Caller(model=model, through=through, persona="ada")
+        ada, carl = [
+            await world.gate.call("up.do", wishing, persona=name, caller=caller) for name in ("ada", "carl")
+        ]
         assert json.loads(text_of(ada)) == [ANSWER]
         assert json.loads(text_of(carl))[0]["message"] == "refused by toolgate: not_allowed"
 

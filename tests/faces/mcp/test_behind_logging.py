@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from toolgate.features.servers import logs
+from toolgate.core.caller import LOG_LEVELS
+from toolgate.features.servers import active_calls
 from upstream.world import witnessed
 
 from .behind_world import behind
@@ -34,7 +35,7 @@ async def _heard(client: Raw, *lines: Message, times: int = 1, **more: Any) -> t
 async def test_a_client_hears_what_a_server_logs_from_the_level_it_asked_for(tmp_path: Path) -> None:
     async with behind(tmp_path) as world:
         client = await world.client()
-        lines = [_line(level, level) for level in logs.LEVELS]
+        lines = [_line(level, level) for level in LOG_LEVELS]
         assert (await _heard(client, *lines))[0] == []  # it has not asked for any
         assert (await client.say("logging/setLevel", {"level": "error"}))["result"] == {}
         heard, answer = await _heard(client, *lines)
@@ -99,12 +100,12 @@ async def test_a_server_that_floods_its_log_is_heard_a_little_and_its_call_goes_
         await client.say("logging/setLevel", {"level": "debug"})
         heard, answer = await _heard(client, _line(), times=3000)
         assert answer["result"]["content"][0]["text"] == "logged"
-        assert logs.BURST <= len(heard) < 3 * logs.BURST
+        assert active_calls.BURST <= len(heard) < 3 * active_calls.BURST
         assert [one["state"] for one in world.gate.servers()] == ["ready"]
 
 
 async def test_after_a_flood_a_server_is_heard_again_and_what_was_left_out_is_counted() -> None:
-    allowance = logs.Allowance(burst=2, a_second=50)
+    allowance = active_calls.Quota(burst=2, a_second=50)
     assert [allowance.take() for _ in range(4)] == [True, True, False, False]
     await asyncio.sleep(0.1)
     assert allowance.take()

@@ -126,16 +126,16 @@ async def test_a_server_that_asks_a_thousand_times_is_heard_ten_times(tmp_path: 
     async with behind(tmp_path, sampling="allow") as world:
         client = await world.client(SAMPLES)
         asked = await _asked(client, times=1000)
-        for count in range(1, sampling.MOST + 1):
+        for count in range(1, sampling.MOST_SAMPLINGS + 1):
             assert asked["method"] == "sampling/createMessage", count
             reply(client, asked, ANSWER)
             asked = await client.next()
         told = json.loads(said(asked))
-        assert told[: sampling.MOST] == [ANSWER] * sampling.MOST
-        assert set(told[sampling.MOST :]) == {"a call may ask for a model 10 times"}
+        assert told[: sampling.MOST_SAMPLINGS] == [ANSWER] * sampling.MOST_SAMPLINGS
+        assert set(told[sampling.MOST_SAMPLINGS :]) == {"a call may ask for a model 10 times"}
         assert len(told) == 1000
         rows = await world.rows("up.sampling")
-        assert (rows.count("committed"), rows.count("failed")) == (sampling.MOST, 1)
+        assert (rows.count("committed"), rows.count("failed")) == (sampling.MOST_SAMPLINGS, 1)
 
 
 async def test_a_server_that_asks_after_its_call_has_ended_asks_nobody(tmp_path: Path) -> None:

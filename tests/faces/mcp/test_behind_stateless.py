@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.faces.mcp import suspended_calls as parking
+from toolgate.faces.mcp import suspended_calls
 from upstream.world import hostile
 
 from .behind_world import ANSWER, ASKS, SAMPLES, Behind, behind, said
@@ -85,7 +85,7 @@ async def test_a_state_is_good_for_one_persona_one_request_and_one_time(tmp_path
             await _again(other, state, given),
             await _again(client, state, given, args={"message": "another"}),
             await _again(client, state, given, "up.sample"),
-            await _again(client, parking.MARK + "guessed", given),
+            await _again(client, suspended_calls.MARK + "guessed", given),
         ):
             assert refused["result"]["structuredContent"]["error"]["code"] == "not_allowed"
         assert json.loads(said(await _again(client, state, given))) == WORD
@@ -97,7 +97,7 @@ async def test_a_state_is_good_for_one_persona_one_request_and_one_time(tmp_path
 
 
 async def test_who_does_not_come_back_has_declined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parking, "SECONDS", 0.05)
+    monkeypatch.setattr(suspended_calls, "WAIT_SECONDS", 0.05)
     async with behind(tmp_path) as world:
         client = world.stateless()
         (key, _), state = await _unfinished(client)
@@ -109,22 +109,22 @@ async def test_who_does_not_come_back_has_declined(tmp_path: Path, monkeypatch: 
 async def test_no_more_than_so_many_calls_of_a_persona_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parking, "MOST_EACH", 1)
+    monkeypatch.setattr(suspended_calls, "MOST_OF_PERSONA", 1)
     async with behind(tmp_path) as world:
         client = world.stateless()
         (key, _), state = await _unfinished(client)
         # its server is busy with that call; what counts is that nothing else is kept waiting
-        assert not world.server.parking.room("ada")
-        assert world.server.parking.room("bob")
+        assert not world.server.suspended.room("ada")
+        assert world.server.suspended.room("bob")
         assert json.loads(said(await _again(client, state, {key: WORD}))) == WORD
-        assert world.server.parking.room("ada")
+        assert world.server.suspended.room("ada")
 
 
 async def test_calls_that_ended_meanwhile_take_no_room_and_only_so_many_results_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parking, "MOST_EACH", 1)
-    monkeypatch.setattr(parking, "MOST", 2)
+    monkeypatch.setattr(suspended_calls, "MOST_OF_PERSONA", 1)
+    monkeypatch.setattr(suspended_calls, "MOST_SUSPENDED", 2)
     async with behind(tmp_path, spec=hostile(tmp_path, timeout_s=0.3)) as world:
         client, states = world.stateless(), []
         asks = {"message": "word?", "requestedSchema": {"type": "object", "properties": {}}}
@@ -142,7 +142,7 @@ async def test_calls_that_ended_meanwhile_take_no_room_and_only_so_many_results_
 async def test_a_gate_that_closes_ends_what_waits(tmp_path: Path) -> None:
     async with behind(tmp_path) as world:
         await _unfinished(world.stateless())
-        await world.server.parking.close()
+        await world.server.suspended.close()
         assert (await world.rows("up.ask"))[-1] == "failed"
 
 

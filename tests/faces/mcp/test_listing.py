@@ -8,8 +8,8 @@ import pytest
 
 import toolgate
 from toolgate.faces.mcp import listing
-from toolgate.faces.mcp.list_changed import Watching
-from toolgate.faces.mcp.server import Options, Server
+from toolgate.faces.mcp.listing import ListChanges
+from toolgate.faces.mcp.server import McpServer, Options
 
 from .clients import Raw, client, envelope, soon
 from .conftest import CONFIG, World, _tools
@@ -35,7 +35,7 @@ async def test_pages_follow_each_other_and_hold_every_tool_once(
 
 @pytest.mark.parametrize("profile", ["minimal", "code", "full"])
 async def test_profiles_choose_what_is_listed_and_permit_nothing(world: World, profile: str) -> None:
-    server = Server(world.gate, Options(profile=profile))  # type: ignore[arg-type]
+    server = McpServer(world.gate, Options(profile=profile))  # type: ignore[arg-type]
     names = server.listing.names("ada")
     assert "code.read" in names
     assert ("code.blame" in names) == (profile != "minimal")
@@ -72,8 +72,8 @@ async def test_a_changed_policy_is_told_to_every_kind_of_client(tmp_path: Path) 
     file.write_text(json.dumps(CONFIG))
     tools = _tools([], asyncio.Event(), asyncio.Event())
     async with toolgate.open(tmp_path, file, tools=tools) as gate:
-        server = Server(gate)
-        server.watching = Watching(server.listing, every=0.02)
+        server = McpServer(gate)
+        server.list_changes = ListChanges(server.listing, every=0.02)
         told = asyncio.Event()
 
         async def hear(message: object) -> None:

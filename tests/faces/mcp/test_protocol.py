@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolgate
-from toolgate.faces.mcp import jsonrpc, protocol
+from toolgate.faces.mcp import greeting, jsonrpc, protocol
 from toolgate.faces.mcp.protocol import CAPABILITIES_KEY, VERSION_KEY
-from toolgate.faces.mcp.server import Server
+from toolgate.faces.mcp.server import McpServer
 
 from .clients import Raw, envelope, soon
 from .conftest import CONFIG, World, _tools
@@ -82,7 +82,7 @@ async def test_nothing_is_served_before_the_handshake_but_ping(world: World) -> 
 
 @pytest.mark.parametrize(
     ("asked", "agreed"),
-    [(version, version) for version in protocol.HANDSHAKE]
+    [(version, version) for version in greeting.HANDSHAKE]
     + [("2026-07-28", "2025-11-25"), ("1999-01-01", "2025-11-25")],
 )
 async def test_the_handshake_agrees_on_a_version_that_both_know(
@@ -237,10 +237,10 @@ async def test_a_gate_may_take_no_answers_from_clients(tmp_path: Path) -> None:
     ran: list[str] = []
     tools = _tools(ran, asyncio.Event(), asyncio.Event())
     async with toolgate.open(tmp_path, CONFIG | {"consent": {"mcp": False}}, tools=tools) as gate:
-        raw = Raw(Server(gate))
+        raw = Raw(McpServer(gate))
         await raw.shake({"elicitation": {}})
         assert (await raw.call("t.act"))["result"]["structuredContent"]["error"]["code"] == "pending"
-        new = Raw(Server(gate))
+        new = Raw(McpServer(gate))
         answer = {"requestState": "x", "inputResponses": {}, "_meta": envelope({"elicitation": {}})}
         refused = await new.call("t.act", {}, **answer)
         assert refused["result"]["structuredContent"]["error"]["code"] == "not_allowed"
@@ -295,7 +295,7 @@ async def _feed(messages: list[Any], shaken: bool, root: Any) -> None:
     ran: list[str] = []
     tools = _tools(ran, asyncio.Event(), asyncio.Event())
     async with toolgate.open(root, CONFIG, "memory", tools=tools) as gate:
-        server = Server(gate)
+        server = McpServer(gate)
         raw = Raw(server)
         if shaken:
             await raw.shake()

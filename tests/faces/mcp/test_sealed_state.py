@@ -62,8 +62,8 @@ async def test_the_answer_that_comes_with_the_state_we_sealed_runs_the_call_once
         lambda state: state.partition(".")[0],
         lambda state: _altered(state, expires=2**62),
         lambda state: _altered(state, persona="bob"),
-        lambda state: _altered(state, key=99),
-        lambda state: _altered(state, key=None),
+        lambda state: state.replace(".1.", ".99."),
+        lambda state: state.replace(".1.", ".."),
         lambda state: _altered(state, question="q_other"),
     ],
 )

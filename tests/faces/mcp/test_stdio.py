@@ -15,10 +15,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from toolgate.faces.cli.main import main
-from toolgate.faces.mcp.command import Asked, parse
+from toolgate.faces.mcp.command import McpArguments, parse
 from toolgate.faces.mcp.jsonrpc import MAX_BYTES
-from toolgate.faces.mcp.pipe import Lines
-from toolgate.faces.mcp.stdio import Stdio
+from toolgate.faces.mcp.stdio import Lines, Stdio
 from toolgate.project import config, trust
 
 from .clients import APPROVE, MODES, User, soon
@@ -128,6 +127,78 @@ def test_it_starts_without_what_other_commands_need(project: Path) -> None:
     assert done.stderr == b""
 
 
+def test_the_first_answer_loads_next_to_nothing() -> None:
+    heavy = "asyncio pydantic yaml sqlite3 dataclasses toolgate.app toolgate.core.errors"
+    loaded = "import sys, toolgate.faces.mcp.command, toolgate.faces.mcp.greeting"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{loaded}; print(*set({heavy.split()!r}) & set(sys.modules))"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
+SLOW = """\
+import pathlib, time
+
+for _ in range(600):
+    if pathlib.Path(__file__).with_name("go").exists():
+        break
+    time.sleep(0.1)
+
+def toolset(services):
+    return []
+"""
+
+
+async def test_initialize_is_answered_before_the_gate_is_open_and_what_follows_waits(project: Path) -> None:
+    (project / "slow.py").write_text(SLOW)
+    with (project / "toolgate.yaml").open("a") as policy:
+        policy.write('plugins: ["./slow.py"]\n')
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, cwd=project, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "system.ping"}}
+    process.stdin.write(b"".join(json.dumps(one).encode() + b"\n" for one in (INIT, ping)))
+    first = json.loads(await soon(process.stdout.readline()))
+    assert (first["id"], first["result"]["serverInfo"]["name"]) == (0, "toolgate")
+    (project / "go").write_text("")
+    assert json.loads(await soon(process.stdout.readline()))["id"] == 1
+    process.stdin.close()
+    assert await soon(process.wait()) == 0
+
+
+def test_a_client_that_was_greeted_is_told_why_the_gate_does_not_open(project: Path) -> None:
+    trust.distrust(project, config.state_dir())
+    listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    (first, second), errors, code = spoken(project, INIT, told, listing)
+    assert first["result"]["serverInfo"]["name"] == "toolgate"
+    assert (second["id"], second["error"]["code"]) == (1, -32000)
+    assert "toolgate trust" in second["error"]["message"]
+    assert "toolgate trust" in errors
+    assert code == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "ident", "key"),
+    [
+        (b"\xff", None, "error"),
+        (INIT | {"id": True}, None, "error"),
+        (INIT | {"params": {}}, 0, "error"),
+        (INIT | {"method": "tools/list"}, 0, "error"),
+        (INIT | {"params": {"protocolVersion": "1999-01-01", "capabilities": {}}}, 0, "result"),
+    ],
+)
+def test_whatever_comes_first_has_one_answer(project: Path, first: Any, ident: Any, key: str) -> None:
+    answers, errors, code = spoken(project, first, {"jsonrpc": "2.0", "id": 9, "method": "ping"})
+    assert sorted((one["id"] or 0, key in one) for one in answers)[0] == (0, True)
+    assert [one["id"] for one in answers if one["id"] != 9] == [ident]
+    assert [one["id"] for one in answers].count(9) == 1
+    assert (errors, code) == ("", 0)
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -135,7 +206,7 @@ def test_it_starts_without_what_other_commands_need(project: Path) -> None:
         (("--persona", "nobody"), "no persona 'nobody'"),
         (("--profile", "huge"), "no profile 'huge'"),
         (("/no/such/place",), "no directory"),
-        (("--nonsense",), "No such option"),
+        (("--nonsense",), "there is no option"),
     ],
 )
 def test_a_wrong_start_says_what_to_do_on_stderr_and_nothing_on_stdout(
@@ -163,8 +234,8 @@ def test_a_project_that_is_not_trusted_is_not_served(
 
 
 def test_the_plain_spellings_are_read_and_others_left_to_the_parser() -> None:
-    assert parse(["p", "--persona", "x", "--profile=code"]) == Asked("p", "x", "code")
-    assert parse(["--root", "p", "-p", "x"]) == Asked("p", "x")
+    assert parse(["p", "--persona", "x", "--profile=code"]) == McpArguments("p", "x", "code")
+    assert parse(["--root", "p", "-p", "x"]) == McpArguments("p", "x")
     for words in (["--help"], ["a", "b"], ["--persona"], ["-x"]):
         assert parse(words) is None
 
@@ -213,9 +284,9 @@ async def test_a_message_that_is_too_long_is_dropped_as_it_comes_and_the_next_is
 async def test_a_client_that_does_not_read_is_not_read_from_and_gets_everything_in_the_end(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolgate.faces.mcp import pipe
+    from toolgate.faces.mcp import stdio as pipes
 
-    monkeypatch.setattr(pipe, "BACKLOG", 20_000)
+    monkeypatch.setattr(pipes, "BACKLOG", 20_000)
     (ours_in, theirs_out), (theirs_in, ours_out) = os.pipe(), os.pipe()
     stdio = Stdio(world.server, "ada", ours_in, ours_out)
     serving = asyncio.create_task(stdio.serve())

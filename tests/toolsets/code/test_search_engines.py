@@ -36,6 +36,7 @@ def _shown(mounts: Mounts, name: str) -> bool:
     return mounts.rules(path).refuse(path, written=False) is None
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_both_engines_and_a_plain_rg_agree_on_random_patterns_and_trees(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)

@@ -76,6 +76,7 @@ def _rules(dice: random.Random) -> dict[str, MountRules]:
             continue
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", range(30))
 def test_patterns_are_never_too_narrow(planted: Path, seed: int) -> None:
     dice = random.Random(seed)
@@ -98,6 +99,7 @@ DOTTED = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("dotfiles", [None, DOTS])
 @pytest.mark.parametrize(
     "files",
@@ -121,6 +123,7 @@ def test_dotfiles_that_are_listed_and_chosen_are_found(
             known.learned(mounts)
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize(
     "excluded", [EXCLUDED, (*EXCLUDED, "??"), (*EXCLUDED, "[!a][!a]"), (*EXCLUDED, "??/")]
 )

@@ -172,6 +172,7 @@ def changed(root: Path, dice: random.Random) -> None:
             os.utime(each, ns=(was.st_atime_ns, was.st_mtime_ns))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_remembered_of_directories_is_never_older_than_they_are(project: Path, seed: int) -> None:
     dice = random.Random(seed)

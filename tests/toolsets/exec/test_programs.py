@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from toolgate import Context
-from toolgate.features.programs.arguments import Wanted
+from toolgate.features.programs.arguments import ProgramRequest
 from toolgate.features.programs.previews import preview
 from toolgate.testing import Approve, Refuse
 
@@ -54,6 +54,37 @@ async def test_a_program_that_takes_too_long_is_stopped_and_what_it_said_is_kept
         assert (late.data["stdout"], late.data["limit"], late.data["exit_code"]) == ("begun\n", "time", None)
         kinds = [row.kind for row in await gate.events()]
         assert "unknown" not in kinds  # it had no way out
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "name"),
+    [
+        (
+            "exec.python",
+            {"code": "import ctypes\nprint('begun', flush=True)\nctypes.string_at(0)"},
+            "SIGSEGV",
+        ),
+        ("exec.shell", {"script": "echo begun; kill -KILL $$"}, "SIGKILL"),
+        ("exec.shell", {"argv": ["sh", "-c", "echo begun; kill -SYS $$"]}, "SIGSYS"),
+    ],
+)
+async def test_a_program_that_a_signal_killed_has_failed_and_says_by_which(
+    root: Path, tool: str, args: dict[str, Any], name: str
+) -> None:
+    async with opened(root) as (gate, _):
+        killed = await gate.call(tool, args)
+        assert (killed.ok, code(killed)) == (False, "failed")
+        assert killed.error is not None
+        assert f"was killed by {name}: " in killed.error.message
+        assert (killed.data["signal"], killed.data["limit"], killed.data["stdout"]) == (name, None, "begun\n")
+        assert "unknown" not in [row.kind for row in await gate.events()]  # it had no way out
+
+
+async def test_an_exit_code_that_a_script_chooses_is_no_signal(root: Path) -> None:
+    async with opened(root) as (gate, _):
+        for number in (1, 127, 128, 141, 143, 255):
+            found = good(await gate.call("exec.shell", {"script": f"exit {number}"}))
+            assert (found["exit_code"], found["signal"]) == (number, None)
 
 
 async def test_too_much_output_is_a_limit_of_its_own(root: Path) -> None:
@@ -159,7 +190,7 @@ async def test_a_human_sees_the_program_and_what_it_may_reach(root: Path) -> Non
         assert "for at most 5 s, in the sandbox" in first
         assert second[0] == "run rm -rf 'a b'"
         assert "it may reach the host example.com by GET" in second
-        with_secret = preview(Wanted.of("shell", {"argv": ["true"], "secrets": ["TOKEN"]}), [])
+        with_secret = preview(ProgramRequest.of("shell", {"argv": ["true"], "secrets": ["TOKEN"]}), [])
         assert "it may reach the secret TOKEN" in with_secret
 
 

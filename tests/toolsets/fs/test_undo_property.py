@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from sampling import fewer
 from toolgate.core.change import Change, FileChange
 from toolgate.core.diff import render
 from toolgate.core.paths import MountPath
@@ -39,7 +40,7 @@ STEPS = st.one_of(
     ),
 )
 Steps = list[tuple[str, dict[str, Any]]]
-FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=fewer(25, 8), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def furnish(root: Path) -> None:

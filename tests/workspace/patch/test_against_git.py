@@ -24,6 +24,7 @@ def made(folder: Path, seed: int, commits: int, *options: str) -> list[Pair]:
     return pairs(folder, history(random.Random(seed), folder, commits), *options)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(len(OPTIONS)))
 def test_what_git_printed_gives_the_identical_tree(tmp_path: Path, seed: int) -> None:
     found = made(tmp_path / "repository", seed, 60, *OPTIONS[seed])
@@ -32,6 +33,7 @@ def test_what_git_printed_gives_the_identical_tree(tmp_path: Path, seed: int) ->
         assert patched(pair.before, pair.diff) == pair.after
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_damaged_diff_applies_as_git_does_or_not_at_all(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)

@@ -23,6 +23,7 @@ from bench.patches import (
 )
 
 import toolgate
+from sampling import fewer
 
 from .histories import patched
 from .mutants import damaged
@@ -43,7 +44,7 @@ def root(tmp_path: Path) -> Path:
     return own_history(tmp_path / "ours")
 
 
-def test_three_hundred_pairs_of_commits_give_the_identical_tree(root: Path) -> None:
+def test_pairs_of_commits_near_and_far_give_the_identical_tree(root: Path) -> None:
     dice = random.Random(1)
     place = {commit: number for number, commit in enumerate(commits(root))}
     seen: set[tuple[str, str]] = set()
@@ -56,7 +57,7 @@ def test_three_hundred_pairs_of_commits_give_the_identical_tree(root: Path) -> N
             assert patched(at.of(old), diff) == at.of(new), f"{old} {new}"
             seen.add((old, new))
             far.append(place[old] - place[new])
-            if len(seen) == 300:
+            if len(seen) == fewer(300, 100):
                 break
     assert min(far) < -50
     assert max(far) > 50
@@ -68,7 +69,7 @@ async def test_pairs_of_commits_give_the_identical_tree_on_disk_through_the_gate
     async with toolgate.open(root, CONFIG, "memory") as gate:
         for old, new in drawn(dice, commits(root)):
             seen[await patches.pair(gate, root, old, new, *dice.choice(OPTIONS), most=MOST)] += 1
-            if seen[IDENTICAL] == 25:
+            if seen[IDENTICAL] == fewer(25, 8):
                 break
     assert not {"refused: not_allowed", "refused: invalid_args"} & set(seen), seen
 
@@ -88,10 +89,10 @@ async def test_a_damaged_diff_does_on_disk_what_git_apply_does_or_leaves_the_tre
                 check_out(folder, old)
             for _ in range(8):
                 seen[await mutant(gate, root, twin, damaged(dice, diff))] += 1
-            if seen.total() >= 80:
+            if seen.total() >= fewer(80, 40):
                 break
-    assert seen["both"] > 10, seen
-    assert seen["neither"] > 20, seen
+    assert seen["both"] > fewer(10, 5), seen
+    assert seen["neither"] > fewer(20, 10), seen
 
 
 async def mutant(gate: toolgate.Gate, root: Path, twin: Path, diff: bytes) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
-from toolgate.core.events.base import Event, Json
+from toolgate.core.events.base import Event, Json, event
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Denied(Event):
     """Policy refused the call."""
 
@@ -23,7 +23,7 @@ class Denied(Event):
     findings: list[Json] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Rejected(Event):
     """The call was malformed: unknown tool, wrong arguments, a path out of its mount."""
 
@@ -33,7 +33,7 @@ class Rejected(Event):
     trail: Json = field(default_factory=dict)
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Limited(Event):
     """A limit refused the call."""
 
@@ -43,7 +43,7 @@ class Limited(Event):
     trail: Json = field(default_factory=dict)
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Flood(Event):
     """Refusals that came too fast to be stored one by one, counted."""
 
@@ -53,7 +53,7 @@ class Flood(Event):
     until: int
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Started(Event):
     """From here on the effect may have happened."""
 
@@ -96,7 +96,7 @@ class Started(Event):
         return out
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Committed(Event):
     """It happened."""
 
@@ -140,7 +140,7 @@ class Committed(Event):
         return out
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Failed(Event):
     """It did not happen, or the tool says it failed."""
 
@@ -151,7 +151,7 @@ class Failed(Event):
     reconciled: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Unknown(Event):
     """Whether it happened cannot be proven; it is never run again by itself."""
 
@@ -162,7 +162,7 @@ class Unknown(Event):
     reconciled: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Resolved(Event):
     """Somebody who knows said how an unknown call ended."""
 
@@ -174,7 +174,7 @@ class Resolved(Event):
     digest: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Undone(Event):
     """The effect of an earlier event was taken back."""
 
@@ -183,7 +183,7 @@ class Undone(Event):
     by: str
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Requested(Event):
     """A program in the sandbox asked for something on the network, and was let through or not."""
 
@@ -201,9 +201,10 @@ class Requested(Event):
     """Names of the secrets that were put in on the way."""
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Elicited(Event):
-    """A server asked the human something during a call: what, and whether it was told. Never what it was told."""
+    """A server asked the human something, or wanted a model outside any call: what, and whether it was told. Never
+    what it was told."""
 
     kind: ClassVar[str] = "elicited"
     server: str

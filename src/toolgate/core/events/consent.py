@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
-from toolgate.core.events.base import Event, Json
+from toolgate.core.events.base import Event, Json, event
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Asked(Event):
     """A question to a human was opened."""
 
@@ -41,7 +41,7 @@ class Asked(Event):
     """With long arguments: the digest without the Change, by which the same request is known again."""
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Approved(Event):
     """A human approved exactly one digest, once."""
 
@@ -53,7 +53,7 @@ class Approved(Event):
     reason: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Refused(Event):
     """A human refused."""
 
@@ -64,7 +64,7 @@ class Refused(Event):
     reason: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Expired(Event):
     """A question, an unused approval or a grant ran out of time."""
 
@@ -72,7 +72,7 @@ class Expired(Event):
     what: str
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Granted(Event):
     """A human gave a scoped, expiring answer to calls of one kind."""
 
@@ -92,7 +92,7 @@ class Granted(Event):
     """The arguments of the call it was given for: those that `args` and `paths` do not limit may be anything."""
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Revoked(Event):
     """A grant was taken back."""
 

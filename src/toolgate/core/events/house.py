@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
-from toolgate.core.events.base import Event, Json
+from toolgate.core.events.base import Event, Json, event
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Noted(Event):
     """An annotation by a tool (`events.log`). It can never pose as a gate event."""
 
@@ -27,7 +27,7 @@ class Noted(Event):
     data: Json = field(default_factory=dict)
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Paused(Event):
     """Everything a persona does (or everybody) stops at once."""
 
@@ -36,7 +36,7 @@ class Paused(Event):
     reason: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Resumed(Event):
     """A pause was lifted."""
 
@@ -44,7 +44,7 @@ class Resumed(Event):
     by: str
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Configured(Event):
     """The first call started under a policy that the journal had not seen last."""
 
@@ -53,7 +53,7 @@ class Configured(Event):
     by: str
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Rotated(Event):
     """Rows after this one are sealed with another key version."""
 
@@ -62,7 +62,7 @@ class Rotated(Event):
     by: str
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Archived(Event):
     """The oldest rows were moved into a file, in the transaction that wrote this. The journal goes on after `last`."""
 
@@ -77,7 +77,7 @@ class Archived(Event):
     by: str
 
 
-@dataclass(slots=True, kw_only=True)
+@event
 class Vaulted(Event):
     """A human put a secret into the vault or took one out. Its name, never its value."""
 

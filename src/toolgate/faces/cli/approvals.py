@@ -6,70 +6,67 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from toolgate import app as composition
-from toolgate.consent import offers
-from toolgate.consent.desk import Desk
-from toolgate.consent.works import Scope, covered
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import InvalidArgs, NotFound
-from toolgate.core.ports import Question
-from toolgate.faces import diffs, words
-from toolgate.faces.cli import arguments, complete, idents, options, project, speech
-from toolgate.faces.cli import question as questions
-from toolgate.workspace.images import Images
+from toolgate.kits import words
+from toolgate.kits.terminal import arguments, complete, idents, options, project, speech
+from toolgate.kits.terminal import question as questions
+from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.project import opening
 
-app = options.family()
+if TYPE_CHECKING:
+    from toolgate.consent.desk import Desk
+    from toolgate.consent.works import Scope
+    from toolgate.core.question import Question
 
 
-@app.command(epilog="Example: toolgate approvals q_01a2b3 approve --grant 3600 --path 'docs/**'")
+@command(epilog="Example: toolgate approvals q_01a2b3 approve --grant 3600 --path 'docs/**'")
 def approvals(
     ident: Annotated[
-        str, typer.Argument(metavar="ID", help="Show this question.", autocompletion=complete.questions)
+        str, Argument(metavar="ID", help="Show this question.", complete=complete.questions)
     ] = "",
-    answer: Annotated[str, typer.Argument(metavar="approve|refuse", help="Answer it.")] = "",
+    answer: Annotated[str, Argument(metavar="approve|refuse", help="Answer it.")] = "",
     reason: options.Reason = "",
-    grant: Annotated[float, typer.Option("--grant", help="Also allow such calls for so many seconds.")] = 0,
+    grant: Annotated[float, Option("--grant", help="Also allow such calls for so many seconds.")] = 0,
     path: Annotated[
         list[str] | None,
-        typer.Option("--path", help="The grant covers paths that match; may be said several times."),
+        Option("--path", help="The grant covers paths that match; may be said several times."),
     ] = None,
-    arg: Annotated[list[str] | None, typer.Option("--arg", "-a", help="The grant needs name=value.")] = None,
+    arg: Annotated[list[str] | None, Option("--arg", "-a", help="The grant needs name=value.")] = None,
     same: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--same",
             help="The grant needs this argument as it is here: code by its hash, network as at most these hosts; `all` for all.",
         ),
     ] = None,
-    uses: Annotated[int, typer.Option("--uses", help="The grant ends after so many uses.", min=0)] = 0,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Keep showing questions as they open and close.")
-    ] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Show all of a question, however long.")] = False,
-    only: Annotated[
-        str, typer.Option("--args", metavar="NAME", help="Show only this argument, all of it.")
-    ] = "",
+    uses: Annotated[int, Option("--uses", help="The grant ends after so many uses.", min=0)] = 0,
+    watch: Annotated[bool, Option("--watch", help="Keep showing questions as they open and close.")] = False,
+    everything: Annotated[bool, Option("--all", help="Show all of a question, however long.")] = False,
+    only: Annotated[str, Option("--args", metavar="NAME", help="Show only this argument, all of it.")] = "",
     file: Annotated[
-        str, typer.Option("--file", metavar="PATH", help="Write what this binary file would hold to stdout.")
+        str, Option("--file", metavar="PATH", help="Write what this binary file would hold to stdout.")
     ] = "",
-    limit: Annotated[int, typer.Option("--limit", help="List at most so many.", min=1, max=1000)] = 50,
-    after: Annotated[int, typer.Option("--after", help="List those asked after this event.", min=0)] = 0,
+    limit: Annotated[int, Option("--limit", help="List at most so many.", min=1, max=1000)] = 50,
+    after: Annotated[int, Option("--after", help="List those asked after this event.", min=0)] = 0,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
     """List open questions, show one in full, or answer it."""
     if answer:
-        project.run(_answer(ident, _word(answer), reason, _scope(grant, path, arg, uses, same), same, root))
+        project.control(
+            _answer(ident, _word(answer), reason, _scope(grant, path, arg, uses, same), same, root)
+        )
     elif ident and file:
         project.run(_file(ident, root, file))
     elif ident:
-        project.run(_show(ident, root, everything, only))
+        project.control(_show(ident, root, everything, only))
+    elif watch:
+        project.run(_watch(root, limit))
     else:
-        project.run(_watch(root, limit) if watch else _list(root, limit, after))
+        project.control(_list(root, limit, after))
 
 
 def _word(answer: str) -> Literal["approve", "deny"]:
@@ -87,6 +84,8 @@ def _scope(
         if paths or named or uses or same:
             raise InvalidArgs("--path, --arg, --same and --uses describe a grant", "add --grant SECONDS")
         return None
+    from toolgate.consent.works import Scope
+
     return Scope(arguments.read("", named or ()).fit(), tuple(paths or ()), seconds=seconds, uses=uses)
 
 
@@ -100,7 +99,7 @@ async def _answer(
 ) -> None:
     # under a broken policy a call can be refused, and not approved
     setup = project.trusted(root) if answer == "approve" else project.recorded(root)
-    async with composition.open_desk(setup) as desk:
+    async with opening.open_desk(setup) as desk:
         ident = await _whole(desk, ident)
         asked = await desk.question(ident) if scope is not None else None
         if scope is not None and asked is not None:
@@ -111,6 +110,8 @@ async def _answer(
     if not speech.finish({"id": ident, "outcome": outcome}):
         speech.say(f"{ident} is {outcome}" + ("; `toolgate grants` shows the grant" if scope else ""))
         if scope is not None and asked is not None and outcome == "approved":
+            from toolgate.consent.works import covered
+
             until = questions.now() + round(scope.seconds * SECOND)
             speech.say(words.grant_in_words(asked.persona, asked.tool, covered(scope, asked.args), until))
         if outcome == "approved":
@@ -118,6 +119,8 @@ async def _answer(
 
 
 def _kept(asked: Question, same: Sequence[str]) -> dict[str, Any]:
+    from toolgate.consent import offers
+
     names = [limit.name for limit in offers.limits(asked)] if "all" in same else same
     return offers.same(asked, names)
 
@@ -148,8 +151,11 @@ async def _show(ident: str, root: Path | None, whole: bool, only: str) -> None:
 
 async def _file(ident: str, root: Path | None, path: str) -> None:
     """Bytes that no question shows line by line, to be looked at with other programs."""
+    from toolgate.kits import diffs
+    from toolgate.workspace.images import Images
+
     setup = project.recorded(root)
-    async with composition.open_desk(setup) as desk:
+    async with opening.open_desk(setup) as desk:
         question = await desk.question(await _whole(desk, ident))
     binary = {
         each.path: each.digest for each in diffs.parse(question.preview if question else "") if each.digest
@@ -203,10 +209,9 @@ def _print(found: list[Question]) -> None:
         ]
         for question in found
     ]
-    console = speech.out()
-    console.print(speech.table(["question|whole", "age", "persona", "tool", "expires"], rows))
+    speech.put(speech.table(["question|whole", "age", "persona", "tool", "expires"], rows))
     for question in found:
-        console.print(speech.safe(f"{question.id[-6:]}  {questions.sentence(question)}", "dim"))
+        speech.put(speech.safe(f"{question.id[-6:]}  {questions.sentence(question)}", "dim"))
 
 
 def _plain(question: Question) -> dict[str, Any]:

@@ -10,19 +10,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Console
 
-from toolgate.faces.cli import options, project
 from toolgate.faces.cli.tour import tour
+from toolgate.kits.terminal import project
+from toolgate.kits.terminal.command import Option, command
 
-app = options.family()
 
-
-@app.command(epilog="Example: toolgate demo --fast")
+@command(epilog="Example: toolgate demo --fast")
 def demo(
-    fast: Annotated[bool, typer.Option("--fast", help="Do not pause between the steps.")] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", help="Plain text.")] = False,
+    fast: Annotated[bool, Option("--fast", help="Do not pause between the steps.")] = False,
+    no_color: Annotated[bool, Option("--no-color", help="Plain text.")] = False,
 ) -> None:
     """A tour in one minute: an allowed call, a denied one, one that asks, a proven ledger, a forgery caught."""
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, no_color=no_color or None)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolgate.faces.cli import options, project, speech
-from toolgate.faces.cli.checks import CHECKS, Finding, Patient
+from toolgate.faces.cli.checks import CHECKS
+from toolgate.feature import everything, load
+from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal.checkup import Check, Diagnosis, Patient
+from toolgate.kits.terminal.command import command
 
-app = options.family()
 _MARKS = {"ok": ("✓", "green"), "warn": ("!", "bold yellow"), "bad": ("✗", "bold red")}
 
 
-@app.command(epilog="Example: toolgate doctor --root ~/code/shop")
+@command(epilog="Example: toolgate doctor --root ~/code/shop")
 def doctor(root: options.Root = None, json: options.Json = False) -> None:
     """Check everything and say how to fix it; exit 1 if something is broken."""
     project.run(_doctor(root))
@@ -20,7 +22,7 @@ def doctor(root: options.Root = None, json: options.Json = False) -> None:
 async def _doctor(root: Any) -> int:
     patient = Patient(project.locate(root))
     try:
-        findings = [finding for check in CHECKS for finding in await _examine(check, patient)]
+        findings = [finding for check in _checks() for finding in await _examine(check, patient)]
     finally:
         await patient.close()
     broken = any(finding.state == "bad" for finding in findings)
@@ -29,20 +31,26 @@ async def _doctor(root: Any) -> int:
     return 1 if broken else 0
 
 
-async def _examine(check: Any, patient: Patient) -> list[Finding]:
+def _checks() -> list[Check]:
+    """Those of the kernel first: they open the project."""
+    brought = [check for feature in everything() if feature.checks for check in load(feature.checks)]
+    return [*CHECKS, *brought]
+
+
+async def _examine(check: Any, patient: Patient) -> list[Diagnosis]:
     """A check that breaks is a finding, not the end of the examination."""
     try:
         return [finding async for finding in check(patient)]
     except Exception as error:
         fix = getattr(error, "fix", "") or "run `toolgate --debug doctor`"
-        return [Finding("bad", check.__name__.replace("_", " "), str(error), fix)]
+        return [Diagnosis("bad", check.__name__.replace("_", " "), str(error), fix)]
 
 
-def _print(findings: list[Finding]) -> None:
+def _print(findings: list[Diagnosis]) -> None:
     made = speech.table([" |whole", "check|whole", "finding"], [])
     for finding in findings:
         text = speech.safe(finding.found)
         if finding.fix and finding.state != "ok":
-            text.append("\nfix: ", "bold").append_text(speech.safe(finding.fix))
+            text = text.append("\nfix: ", "bold") + speech.safe(finding.fix)
         made.add_row(speech.safe(*_MARKS[finding.state]), speech.safe(finding.what), text)
-    speech.out().print(made)
+    speech.put(made)

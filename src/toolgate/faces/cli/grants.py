@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
-from toolgate.faces.cli import idents, options, project, speech
-from toolgate.faces.words import grant_in_words
-from toolgate.ledger.state import Grant
+from toolgate.kits.terminal import idents, options, project, speech
+from toolgate.kits.terminal.command import Argument, command
+from toolgate.kits.words import grant_in_words
 
-app = options.family()
+if TYPE_CHECKING:
+    from toolgate.ledger.state import Grant
 
 
-@app.command(epilog="Example: toolgate grants revoke g_01a2b3 --reason 'the migration is done'")
+@command(epilog="Example: toolgate grants revoke g_01a2b3 --reason 'the migration is done'")
 def grants(
-    action: Annotated[str, typer.Argument(metavar="revoke", help="revoke")] = "",
-    ident: Annotated[str, typer.Argument(metavar="ID", help="The grant to revoke.")] = "",
+    action: Annotated[str, Argument(metavar="revoke", help="revoke")] = "",
+    ident: Annotated[str, Argument(metavar="ID", help="The grant to revoke.")] = "",
     reason: options.Reason = "",
     root: options.Root = None,
     json: options.Json = False,
@@ -28,7 +27,7 @@ def grants(
         raise InvalidArgs(
             f"{action!r} is not what grants can do", "write `toolgate grants` or `toolgate grants revoke ID`"
         )
-    project.run(_revoke(ident, reason, root) if action else _list(root))
+    project.control(_revoke(ident, reason, root) if action else _list(root))
 
 
 async def _list(root: Any) -> None:

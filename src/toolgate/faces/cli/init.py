@@ -7,22 +7,18 @@ import stat
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from toolgate.core.errors import SetupError
-from toolgate.faces.cli import options, project, speech
+from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.project import config, trust
 
-app = options.family()
 IGNORED = f"{config.STATE}/"
 
 
-@app.command(epilog="Example: toolgate init ~/code/shop")
+@command(epilog="Example: toolgate init ~/code/shop")
 def init(
-    root: Annotated[
-        Path, typer.Argument(metavar="ROOT", help="The project; default: this directory.")
-    ] = Path("."),
-    at: Annotated[Path | None, typer.Option("--root", help="The same, as an option.")] = None,
+    root: Annotated[Path, Argument(metavar="ROOT", help="The project; default: this directory.")] = Path("."),
+    at: Annotated[Path | None, Option("--root", help="The same, as an option.")] = None,
     json: options.Json = False,
 ) -> None:
     """Set up a project: toolgate.yaml, .gitignore, key, trust. Never overwrites; can be repeated.

@@ -6,72 +6,72 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from toolgate.core.errors import InvalidArgs
-from toolgate.faces.cli import idents, ledger_pages, options, project, proof, speech
-from toolgate.faces.cli.policy import moment
+from toolgate.faces.cli import ledger_pages
+from toolgate.kits.terminal import idents, options, project, speech
+from toolgate.kits.terminal.command import Argument, CommandGroup, Option
 from toolgate.storage.port import Filter
 
-app = options.family("Read, verify and export the ledger.")
+app = CommandGroup("Read, verify and export the ledger.")
 
 
 @app.command(epilog="Example: toolgate ledger tail -n 50 --persona builder --kind denied --follow")
 def tail(
-    count: Annotated[int, typer.Option("-n", "--lines", help="How many.", min=1, max=100_000)] = 20,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as events are recorded.")] = False,
+    count: Annotated[int, Option("-n", "--lines", help="How many.", min=1, max=100_000)] = 20,
+    follow: Annotated[bool, Option("--follow", "-f", help="Go on as events are recorded.")] = False,
     persona: options.Persona = "",
-    tool: Annotated[str, typer.Option("--tool", help="Only this tool.")] = "",
-    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only these kinds. Repeatable.")] = None,
-    conversation: Annotated[str, typer.Option("--conversation", help="Only this conversation.")] = "",
-    since: Annotated[
-        str, typer.Option("--since", help="Only from then on: 10m, 2h, or an ISO 8601 time.")
-    ] = "",
+    tool: Annotated[str, Option("--tool", help="Only this tool.")] = "",
+    kind: Annotated[list[str] | None, Option("--kind", help="Only these kinds. Repeatable.")] = None,
+    conversation: Annotated[str, Option("--conversation", help="Only this conversation.")] = "",
+    since: Annotated[str, Option("--since", help="Only from then on: 10m, 2h, or an ISO 8601 time.")] = "",
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
     """Show the newest events, oldest first. With --json and --follow: one event a line."""
     wanted = Filter(
-        persona=persona, tool=tool, kinds=tuple(kind or ()), conversation=conversation, since=moment(since),
+        persona=persona, tool=tool, kinds=tuple(kind or ()), conversation=conversation, since=options.moment(since),
         newest_first=True, limit=count,
     )  # fmt: skip
-    project.run(ledger_pages.tail(wanted, follow, root))
+    run = project.run if follow else project.control
+    run(ledger_pages.tail(wanted, follow, root))
 
 
 @app.command(epilog="Example: toolgate ledger show 42")
 def show(
     ident: Annotated[
-        str, typer.Argument(metavar="EVENT_OR_CALL", help="An event's number, a call's or a question's id.")
+        str, Argument(metavar="EVENT_OR_CALL", help="An event's number, a call's or a question's id.")
     ],
     whole: Annotated[
-        bool, typer.Option("--whole", help="Also what is kept beside the journal of long events.")
+        bool, Option("--whole", help="Also what is kept beside the journal of long events.")
     ] = False,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
     """Show the life of a call: every row, decision, who approved, hashes, links."""
-    project.run(ledger_pages.show(ident, root, whole))
+    project.control(ledger_pages.show(ident, root, whole))
 
 
 @app.command(epilog="Example: toolgate ledger verify --checkpoint kept-elsewhere.json")
 def verify(
     checkpoint: Annotated[
-        list[Path] | None, typer.Option("--checkpoint", help="A checkpoint kept elsewhere.")
+        list[Path] | None, Option("--checkpoint", help="A checkpoint kept elsewhere.")
     ] = None,
     public_key: Annotated[
-        str, typer.Option("--public-key", help="Who must have signed the checkpoints (hex).")
+        str, Option("--public-key", help="Who must have signed the checkpoints (hex).")
     ] = "",
     export: Annotated[
-        Path | None, typer.Option("--export", help="Verify this export instead; needs no key.")
+        Path | None, Option("--export", help="Verify this export instead; needs no key.")
     ] = None,
     archive: Annotated[
         list[Path] | None,
-        typer.Option("--archive", help="An archive that comes before; oldest first. Repeatable."),
+        Option("--archive", help="An archive that comes before; oldest first. Repeatable."),
     ] = None,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
     """Check every event, every seal and every projection. Exit 1 naming the first bad event."""
+    from toolgate.faces.cli import proof
+
     files = checkpoint or []
     project.run(
         proof.verify_file(export, files, public_key, archive or [])
@@ -82,8 +82,8 @@ def verify(
 
 @app.command(epilog="Example: toolgate ledger archive ~/backup/shop --keep 90")
 def archive(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the file goes.", file_okay=False)],
-    keep: Annotated[int, typer.Option("--keep", help="Days whose events stay in the ledger.", min=3)] = 30,
+    directory: Annotated[Path, Argument(metavar="DIR", help="Where the file goes.", path="directory")],
+    keep: Annotated[int, Option("--keep", help="Days whose events stay in the ledger.", min=3)] = 30,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
@@ -117,18 +117,20 @@ async def _export(root: Path | None) -> None:
 
 @app.command(epilog="Example: toolgate ledger checkpoint --out ~/backup/shop.checkpoint.json")
 def checkpoint(
-    out: Annotated[Path | None, typer.Option("--out", help="Write it to this file.", dir_okay=False)] = None,
+    out: Annotated[Path | None, Option("--out", help="Write it to this file.", path="file")] = None,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
     """Sign where the ledger ends. Keep it elsewhere: it shows a cut or restored ledger for what it is."""
+    from toolgate.faces.cli import proof
+
     project.run(proof.checkpoint(out, root))
 
 
 @app.command(epilog="Example: toolgate ledger resolve 42 happened --reason 'the mail arrived'")
 def resolve(
-    ident: Annotated[str, typer.Argument(metavar="CALL_OR_EVENT", help="The unknown call.")],
-    outcome: Annotated[str, typer.Argument(metavar="happened|not", help="What you found out.")],
+    ident: Annotated[str, Argument(metavar="CALL_OR_EVENT", help="The unknown call.")],
+    outcome: Annotated[str, Argument(metavar="happened|not", help="What you found out.")],
     reason: options.Reason = "",
     root: options.Root = None,
     json: options.Json = False,

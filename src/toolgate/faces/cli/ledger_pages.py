@@ -6,18 +6,19 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.event import BY_KIND
-from toolgate.faces.cli import idents, project, speech
-from toolgate.faces.cli.columns import Columns
-from toolgate.faces.words import by_whom, cut_in_words
-from toolgate.project.record import Record
-from toolgate.storage.port import Filter, Row
+from toolgate.kits.terminal import idents, project, speech
+from toolgate.kits.terminal.speech import StyledText
+from toolgate.kits.words import by_whom, cut_in_words
+
+if TYPE_CHECKING:
+    from toolgate.kits.terminal.columns import Columns
+    from toolgate.project.record import Record
+    from toolgate.storage.port import Filter, Row
 
 STYLES = {
     "committed": "green", "approved": "green", "granted": "green", "resolved": "green", "asked": "yellow",
@@ -35,7 +36,7 @@ async def tail(wanted: Filter, follow: bool, root: Path | None) -> None:
         rows = (await record.events(wanted))[::-1]
         if not follow:
             if not speech.finish([plain(row) for row in rows]):
-                speech.out().print(events_table(rows))
+                speech.put(events_table(rows))
             return
         _print_lines(rows)
         await _follow(record, wanted, rows[-1].seq if rows else (await record.head()).seq)
@@ -69,13 +70,13 @@ def events_table(rows: list[Row]) -> Columns:
     return speech.table(COLUMNS, drawn, title=f"{days.pop()} (UTC)" if same else "")
 
 
-def kind(row: Row) -> Text:
-    return Text(row.kind, STYLES.get(row.kind, ""))
+def kind(row: Row) -> StyledText:
+    return StyledText(row.kind, STYLES.get(row.kind, ""))
 
 
-def line(row: Row) -> Text:
+def line(row: Row) -> StyledText:
     text = speech.safe(f"{row.seq:>6}  {iso(row.at)}  ", "dim")
-    return text.append_text(kind(row)).append_text(speech.safe(f"  {row.persona}  {row.tool}  {gist(row)}"))
+    return text + kind(row) + speech.safe(f"  {row.persona}  {row.tool}  {gist(row)}")
 
 
 def body_of(row: Row) -> dict[str, Any]:
@@ -141,12 +142,12 @@ async def show(ident: str, root: Path | None, whole: bool = False) -> None:
         return
     speech.say(life_line(rows))
     for row in rows:
-        speech.out().print()
-        speech.out().print(speech.safe(f"event {row.seq}  ", "bold") + kind(row))
-        speech.out().print(speech.pairs(_facts(row)))
+        speech.put()
+        speech.put(speech.safe(f"event {row.seq}  ", "bold") + kind(row))
+        speech.put(speech.pairs(_facts(row)))
 
 
-def life_line(rows: list[Row]) -> Text:
+def life_line(rows: list[Row]) -> StyledText:
     """asked 3 → approved 4 → started 5 → committed 6"""
     text = speech.safe(f"{rows[0].persona}: {rows[0].tool}  ".lstrip(": "), "bold")
     for index, row in enumerate(rows):

@@ -35,14 +35,20 @@ def _run(given: list[str]) -> int:
             asked is not None
         ):  # a client waits for the first answer: without the help, colours and checks of others
             return command.run(asked)
-    from toolgate.faces.cli import failures, root
+    if asked_for := os.environ.get("_TOOLGATE_COMPLETE"):
+        from toolgate.faces.cli import completion
+
+        return completion.answer(asked_for)
+    from toolgate.faces.cli import root
 
     try:
-        root.command().main(given, prog_name="toolgate")
+        root.run(given)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BrokenPipeError:
         raise
     except Exception as error:
+        from toolgate.kits.terminal import failures
+
         return failures.report(error)
     return 0

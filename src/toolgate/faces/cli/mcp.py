@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from toolgate.faces.cli import options
-from toolgate.faces.mcp import command
-
-app = options.family()
+from toolgate.faces.mcp import command as serving
+from toolgate.kits.terminal import options
+from toolgate.kits.terminal.command import Argument, Option, command
 
 
-@app.command(epilog="Example: toolgate mcp . --persona reviewer")
+@command(epilog="Example: toolgate mcp . --persona reviewer")
 def mcp(
-    directory: Annotated[str, typer.Argument(metavar="ROOT", help="The project.")] = "",
+    directory: Annotated[str, Argument(metavar="ROOT", help="The project.")] = "",
     persona: options.Persona = "",
     root: options.Root = None,
-    profile: Annotated[str, typer.Option("--profile", help="What is listed: minimal, code or full.")] = "",
+    profile: Annotated[str, Option("--profile", help="What is listed: minimal, code or full.")] = "",
 ) -> None:
     """Serve the tools to an MCP client on stdio.
 
     The client starts this itself; `.mcp.json` names the command. Calls that ask are answered in the client, or with
     `toolgate approvals`.
     """
-    code = command.run(command.Asked(directory or str(root or ""), persona, profile))
+    code = serving.run(serving.McpArguments(directory or str(root or ""), persona, profile))
     if code:
-        raise typer.Exit(code)
+        raise SystemExit(code)

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from toolgate import app
-from toolgate.app import Setup
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.names import PERSONA
-from toolgate.faces.cli import complete, options, project, speech
-from toolgate.project.config import check_persona
+from toolgate.kits.terminal import complete, options, project, speech
+from toolgate.kits.terminal.command import Argument, command
+from toolgate.project import opening
+from toolgate.project.checked import check_persona
 
-pause_app = options.family()
-resume_app = options.family()
-Who = Annotated[
-    str, typer.Argument(help="One persona; without it, everybody.", autocompletion=complete.personas)
-]
+if TYPE_CHECKING:
+    from toolgate.project.opening import Setup
+
+Who = Annotated[str, Argument(help="One persona; without it, everybody.", complete=complete.personas)]
 
 
-@pause_app.command(epilog="Example: toolgate pause builder --reason 'it edits the wrong files'")
+@command(epilog="Example: toolgate pause builder --reason 'it edits the wrong files'")
 def pause(
     persona: Who = "", reason: options.Reason = "", root: options.Root = None, json: options.Json = False
 ) -> None:
     """Stop a persona, or everything, at once. Calls that already run are not interrupted."""
-    project.run(_pause(persona, reason, root))
+    project.control(_pause(persona, reason, root))
 
 
 async def _pause(persona: str, reason: str, root: options.Root) -> None:
     setup = project.recorded(root)
     if persona:
         _check(persona, setup)
-    async with app.open_desk(setup) as desk:
+    async with opening.open_desk(setup) as desk:
         await desk.pause(persona, reason=reason)
     if not speech.finish({"persona": persona, "paused": True}):
         speech.say(
@@ -42,17 +39,17 @@ async def _pause(persona: str, reason: str, root: options.Root) -> None:
 
 def _check(persona: str, setup: Setup) -> None:
     if setup.problem is None:
-        check_persona(persona, setup.config)
+        check_persona(persona, setup.says)
     elif not PERSONA.fullmatch(persona):
         raise InvalidArgs(f"{persona[:80]!r} is not a persona's name", "use letters, digits, - and _")
     else:
         speech.note(f"whether there is a persona {persona} cannot be checked", "yellow")
 
 
-@resume_app.command(epilog="Example: toolgate resume builder")
+@command(epilog="Example: toolgate resume builder")
 def resume(persona: Who = "", root: options.Root = None, json: options.Json = False) -> None:
     """Lift a pause."""
-    project.run(_resume(persona, root))
+    project.control(_resume(persona, root))
 
 
 async def _resume(persona: str, root: options.Root) -> None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from toolgate.core.clock import SECOND, span_of
 from toolgate.core.decision import Verdict
-from toolgate.core.errors import InvalidArgs, NotFound, UnknownTool
+from toolgate.core.errors import NotFound, UnknownTool
 from toolgate.facade import Gate
-from toolgate.faces.cli import arguments, failures, idents, options, project, speech
+from toolgate.kits.terminal import arguments, failures, idents, options, project, speech
+from toolgate.kits.terminal.command import Argument, CommandGroup, Option
 from toolgate.policy.examples import run_examples
-from toolgate.policy.facts import facts_from
 from toolgate.policy.globs import tool_glob
 from toolgate.policy.policy import Policy
 from toolgate.policy.render import render_examples, render_explanation, render_replay
@@ -25,7 +20,7 @@ from toolgate.project import config as configuration
 from toolgate.project.config import Config
 from toolgate.storage.port import Filter
 
-app = options.family("Check, test, explain and replay the policy.")
+app = CommandGroup("Check, test, explain and replay the policy.")
 _FIRST = ("asked", "denied", "started")
 _BATCH = 5000
 
@@ -58,7 +53,7 @@ async def _check(root: Path | None) -> int:
 
 def idle_globs(gate: Gate) -> Iterator[tuple[str, str]]:
     """Globs about tools that do not exist: a misspelling, or a tool that is not installed."""
-    names = [tool.name for tool in gate.services.registry]
+    names = gate.tool_names()
     for where, globs in _tool_globs(gate.policy):
         for glob in globs:
             if not any(map(tool_glob(glob).matches, names)):
@@ -82,10 +77,10 @@ def run_tests(root: options.Root = None, json: options.Json = False) -> None:
 
 async def _test(root: Path | None) -> int:
     async with project.any_gate(root) as gate:
-        outcomes = run_examples(gate.policy, facts_from(gate.services.registry))
+        outcomes = run_examples(gate.policy, gate.facts_alone())
     failed = [outcome.where for outcome in outcomes if not outcome.passed]
     if not speech.finish({"passed": len(outcomes) - len(failed), "failed": failed}, ok=not failed):
-        speech.out().print(speech.safe(render_examples(outcomes), lines=True), end="", soft_wrap=True)
+        speech.put(speech.safe(render_examples(outcomes), lines=True), end="", whole=True)
     return 1 if failed else 0
 
 
@@ -94,8 +89,8 @@ async def _test(root: Path | None) -> int:
 )
 def explain(
     tool: options.ToolName,
-    args: Annotated[str, typer.Argument(metavar="JSON", help="Arguments: JSON, @file, or - for stdin.")] = "",
-    arg: Annotated[list[str] | None, typer.Option("--arg", "-a", help="One argument: name=value.")] = None,
+    args: Annotated[str, Argument(metavar="JSON", help="Arguments: JSON, @file, or - for stdin.")] = "",
+    arg: Annotated[list[str] | None, Option("--arg", "-a", help="One argument: name=value.")] = None,
     persona: options.Persona = "",
     root: options.Root = None,
     json: options.Json = False,
@@ -117,9 +112,9 @@ async def _made(gate: Gate, ident: str) -> tuple[str, dict[str, Any], str]:
     raise NotFound(f"no call {ident} is recorded", "give the tool and its arguments as they were")
 
 
-async def _explain(tool: str, given: arguments.Given, persona: str, root: Path | None) -> None:
+async def _explain(tool: str, given: arguments.GivenArguments, persona: str, root: Path | None) -> None:
     async with project.any_gate(root) as gate:
-        args = given.fit(await arguments.known(gate, tool, ask=bool(given.written)))
+        args = given.fit(await gate.find_tool(tool, ask_servers=bool(given.written)))
         if not args and (tool.startswith("c_") or tool.isdigit()):
             tool, args, persona = await _made(gate, tool)
         try:
@@ -141,28 +136,26 @@ async def _explain(tool: str, given: arguments.Given, persona: str, root: Path |
         for line in explanation.lines
     ]  # fmt: skip
     if not speech.finish(data | {"lines": lines}):
-        speech.out().print(speech.safe(render_explanation(explanation), lines=True), end="", soft_wrap=True)
+        speech.put(speech.safe(render_explanation(explanation), lines=True), end="", whole=True)
 
 
 @app.command("replay", epilog="Example: toolgate policy replay stricter.yaml --since 2026-01-31")
 def replay_command(
-    new: Annotated[
-        Path, typer.Argument(metavar="NEW.yaml", help="The policy to try.", exists=True, dir_okay=False)
-    ],
+    new: Annotated[Path, Argument(metavar="NEW.yaml", help="The policy to try.", path="existing")],
     since: Annotated[
-        str, typer.Option("--since", help="Only calls since then: 10m, 2h, or an ISO 8601 time.")
+        str, Option("--since", help="Only calls since then: 10m, 2h, or an ISO 8601 time.")
     ] = "",
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
     """Run recorded calls against another policy and show what would be decided otherwise."""
-    project.run(_replay(configuration.read(new), moment(since), root))
+    project.run(_replay(configuration.read(new), options.moment(since), root))
 
 
 async def _replay(new: Config, since: int, root: Path | None) -> None:
     async with project.gate(root) as gate:
         calls = [call async for call in _recorded(gate, since)]
-        found = replay(calls, new.policy(True), facts_from(gate.services.registry))
+        found = replay(calls, new.policy(True), gate.facts_alone())
     differences = [
         {"event_id": item.call.seq, "kind": item.kind, "persona": item.call.persona, "tool": item.call.tool,
          "was": item.call.verdict, "now": item.decision.verdict if item.decision else None,
@@ -170,7 +163,7 @@ async def _replay(new: Config, since: int, root: Path | None) -> None:
         for item in found.differences
     ]  # fmt: skip
     if not speech.finish({"totals": dict(found.totals), "differences": differences}):
-        speech.out().print(speech.safe(render_replay(found), lines=True), end="", soft_wrap=True)
+        speech.put(speech.safe(render_replay(found), lines=True), end="", whole=True)
 
 
 async def _recorded(gate: Gate, since: int) -> Any:
@@ -195,17 +188,3 @@ async def _recorded(gate: Gate, since: int) -> Any:
                 row.seq, row.at, row.persona, row.tool, body["args"], Verdict(verdict), body["rule"], found
             )
         after = rows[-1].seq
-
-
-def moment(text: str) -> int:
-    if not text:
-        return 0
-    if (span := span_of(text)) is not None:
-        return max(time.time_ns() // 1000 - span, 0)
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidArgs(
-            f"{text!r} is not a time", "write `10m`, `2h`, or a time such as 2026-01-31T12:00:00Z"
-        ) from None
-    return round(found.timestamp() * SECOND)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
 from toolgate.core.errors import InvalidArgs, LedgerBroken
-from toolgate.faces.cli import project, speech
+from toolgate.kits.terminal import project, speech
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger.archive import sha256_of
 from toolgate.ledger.checkpoint import Checkpoint
@@ -103,7 +102,7 @@ async def checkpoint(out: Path | None, root: Path | None) -> None:
                       "public_key": signed.public_key, "signature": signed.signature, "format": signed.format}):  # fmt: skip
         return
     if out is None:
-        speech.out().print(text, end="", soft_wrap=True)
+        speech.put(text, end="", whole=True)
     speech.note(
         f"event {signed.seq} is signed by {signed.public_key}; later `ledger verify` runs check it", "dim"
     )
@@ -147,10 +146,12 @@ def _read(file: Path, signer: str) -> Checkpoint:
 
 @contextmanager
 def _bar() -> Iterator[Told | None]:
-    console = speech.err()
-    if speech.mode.json or not console.is_terminal:
+    if speech.mode.json or not sys.stderr.isatty():
         yield None
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = speech.err()
     columns = (TextColumn("verifying"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("verifying", total=None)
@@ -183,6 +184,6 @@ def _tell(report: Report) -> int:
                 speech.say(line)
         else:
             where = f"event {report.bad_event} is bad: " if report.bad_event is not None else ""
-            speech.err().print(speech.safe("✗ ", "bold red") + speech.safe(where + report.fault))
-            speech.err().print(speech.safe("fix: ", "bold") + speech.safe(report.fix))
+            speech.put_err(speech.safe("✗ ", "bold red") + speech.safe(where + report.fault))
+            speech.put_err(speech.safe("fix: ", "bold") + speech.safe(report.fix))
     return 0 if report.ok else 1

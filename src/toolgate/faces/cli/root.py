@@ -1,120 +1,130 @@
-"""The root command: which command lives where.
+"""Root command: which command lives where.
 
-Commands are loaded when they are used. Help and completion read the table below, so they stay quick.
+A command is loaded when it runs. The overview reads the tables alone, so it loads nothing else.
 """
 
 from __future__ import annotations
 
 import sys
-from importlib import import_module
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
-import typer
-import typer.main
-from typer.core import TyperCommand, TyperGroup
-
+from toolgate.feature import Command, everything
+from toolgate.feature import load as load_place
 from toolgate.version import VERSION
 
-DAILY, HUMANS, RECORD, PROJECT = "Calls", "Humans decide", "The record", "The project"
-
-
-class Entry(NamedTuple):
-    module: str
-    help: str
-    panel: str
-
-
-COMMANDS = {
-    "up": Entry("up", "Start the console, the HTTP API and MCP.", DAILY),
-    "call": Entry("call", "Call a tool through the gate.", DAILY),
-    "tools": Entry("tools", "List the tools, or describe one.", DAILY),
-    "mcp": Entry("mcp", "Serve the tools to an MCP client on stdio.", DAILY),
-    "demo": Entry("demo", "A guided tour that leaves nothing behind.", DAILY),
-    "approvals": Entry("approvals", "See and answer open questions.", HUMANS),
-    "grants": Entry("grants", "See and revoke grants.", HUMANS),
-    "pause": Entry("pause", "Stop a persona, or everything, at once.", HUMANS),
-    "resume": Entry("pause", "Lift a pause.", HUMANS),
-    "jobs": Entry("jobs", "Long work and schedules: list, submit, cancel, run.", HUMANS),
-    "token": Entry("token", "Print or replace a token.", HUMANS),
-    "secrets": Entry("secrets", "Keep secrets that are masked everywhere.", HUMANS),
-    "undo": Entry("undo", "Take back what calls did.", HUMANS),
-    "scan": Entry("scan", "Look for secrets and payloads in files.", RECORD),
-    "ledger": Entry("ledger", "Read, verify and export the ledger.", RECORD),
-    "artifacts": Entry("artifacts", "List the files that calls changed.", RECORD),
-    "stats": Entry("stats", "Calls per persona and period; programs with --code.", RECORD),
-    "failures": Entry("programs", "The last programs that failed, with code and error.", RECORD),
-    "policy": Entry("policy", "Check, test, explain and replay the policy.", PROJECT),
-    "init": Entry("init", "Set up a project; asks nothing.", PROJECT),
-    "trust": Entry("trust", "Vouch for a project's toolgate.yaml.", PROJECT),
-    "import": Entry("importing", "Put an MCP client's servers behind the gate.", PROJECT),
-    "servers": Entry("servers", "MCP servers behind the gate: health, held tools, approval.", PROJECT),
-    "doctor": Entry("doctor", "Check everything and say how to fix it.", PROJECT),
-    "schema": Entry("schema", "JSON Schema of toolgate.yaml.", PROJECT),
-}
-
-
-def load(name: str) -> Any:
-    """The real command, with everything it imports."""
-    module = import_module(f"toolgate.faces.cli.{COMMANDS[name].module}")
-    found = typer.main.get_command(getattr(module, f"{name}_app", None) or module.app)
-    found.name = name
-    for each in (found, *getattr(found, "commands", {}).values()):
-        _without_types_of_flags(each)
-    return found
-
-
-def _without_types_of_flags(command: Any) -> None:
-    """A flag takes no value: `--yes <bool>`, as newer versions of Typer say, would ask for one."""
-    for option in command.get_params(typer.Context(command, help_option_names=["-h", "--help"])):
-        if getattr(option, "is_flag", False):
-            option.metavar = ""
-
-
-class Lazy(TyperGroup):
-    """Shows commands from the table and loads only the one that runs."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        entry = COMMANDS.get(cmd_name)
-        return entry and TyperCommand(cmd_name, help=entry.help, rich_help_panel=entry.panel)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, _, rest = super().resolve_command(ctx, args)
-        return name, load(name or ""), rest
-
-
-app = typer.Typer(
-    cls=Lazy,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Example: toolgate init && toolgate call system.ping",
+PROGRAM = "toolgate"
+ABOUT = "The gate between an AI agent and everything it can touch."
+EXAMPLE = "Example: toolgate init && toolgate call system.ping"
+PANELS = DAILY, HUMANS, RECORD, PROJECT = "Calls", "Humans decide", "The record", "The project"
+_HERE = "toolgate.faces.cli"
+OWN = (
+    Command("up", f"{_HERE}.up:up", "Start the console, the HTTP API and MCP.", DAILY),
+    Command("call", f"{_HERE}.call:call", "Call a tool through the gate.", DAILY),
+    Command("tools", f"{_HERE}.tools:tools", "List the tools, or describe one.", DAILY),
+    Command("mcp", f"{_HERE}.mcp:mcp", "Serve the tools to an MCP client on stdio.", DAILY),
+    Command("demo", f"{_HERE}.demo:demo", "A guided tour that leaves nothing behind.", DAILY),
+    Command("approvals", f"{_HERE}.approvals:approvals", "See and answer open questions.", HUMANS),
+    Command("grants", f"{_HERE}.grants:grants", "See and revoke grants.", HUMANS),
+    Command("pause", f"{_HERE}.pause:pause", "Stop a persona, or everything, at once.", HUMANS),
+    Command("resume", f"{_HERE}.pause:resume", "Lift a pause.", HUMANS),
+    Command("token", f"{_HERE}.token:token", "Print or replace a token.", HUMANS),
+    Command("secrets", f"{_HERE}.secrets:app", "Keep secrets that are masked everywhere.", HUMANS),
+    Command("scan", f"{_HERE}.scan:scan", "Look for secrets and payloads in files.", RECORD),
+    Command("ledger", f"{_HERE}.ledger:app", "Read, verify and export the ledger.", RECORD),
+    Command("stats", f"{_HERE}.stats:stats", "Calls per persona and period; programs with --code.", RECORD),
+    Command("policy", f"{_HERE}.policy:app", "Check, test, explain and replay the policy.", PROJECT),
+    Command("init", f"{_HERE}.init:init", "Set up a project; asks nothing.", PROJECT),
+    Command("trust", f"{_HERE}.trust:trust", "Vouch for a project's toolgate.yaml.", PROJECT),
+    Command("doctor", f"{_HERE}.doctor:doctor", "Check everything and say how to fix it.", PROJECT),
+    Command("schema", f"{_HERE}.schema:schema", "JSON Schema of toolgate.yaml.", PROJECT),
+)
+OPTIONS = (
+    ("    --version", "Show the version."),
+    ("-v, --verbose", "Say more on stderr."),
+    ("    --debug", "Show tracebacks."),
+    ("    --install-completion", "Install completion for the current shell."),
+    ("    --show-completion", "Show completion for the current shell, to copy it."),
+    ("-h, --help", "Show this message and exit."),
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        sys.stdout.write(f"toolgate {VERSION}\n")
-        raise typer.Exit
+def commands() -> dict[str, Command]:
+    """By name. `diary add` and `diary list` are commands of a group, which has the first word for its name."""
+    brought = (each for feature in everything() for each in feature.commands)
+    return {each.name: each for each in (*brought, *OWN)}
 
 
-@app.callback(help="The gate between an AI agent and everything it can touch.")
-def root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
-    ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
-) -> None:
-    from toolgate.faces.cli import logging, speech
+def names() -> list[str]:
+    """What may be the first word."""
+    return list(dict.fromkeys(name.partition(" ")[0] for name in commands()))
+
+
+def load(name: str) -> Any:
+    """The real command, or group of them, with everything it imports."""
+    from toolgate.kits.terminal.command import CommandGroup, TypedCommand
+
+    table = commands()
+    alone: Any = load_place(table[name].runs) if name in table else None
+    members = {each: entry for each, entry in table.items() if each.startswith(f"{name} ")}
+    if not members:
+        return alone if isinstance(alone, TypedCommand | CommandGroup) else TypedCommand(alone, name)
+    group = CommandGroup(table[name].help if name in table else f"Commands about {name}.")
+    group.alone = alone
+    for each, entry in members.items():
+        word, found = each.partition(" ")[2], load_place(entry.runs)
+        group.commands[word] = found if isinstance(found, TypedCommand) else TypedCommand(found, word)
+    return group
+
+
+def run(words: list[str]) -> None:
+    """Read the options before the command, and run it."""
+    verbose = debug = False
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        match rest.pop(0):
+            case "--version":
+                sys.stdout.write(f"{PROGRAM} {VERSION}\n")
+                return
+            case "-v" | "--verbose":
+                verbose = True
+            case "--debug":
+                debug = True
+            case "-h" | "--help":
+                overview()
+                return
+            case "--install-completion" | "--show-completion" as asked:
+                from toolgate.faces.cli import completion
+
+                completion.install() if asked == "--install-completion" else completion.show()
+                return
+            case word:
+                raise _unknown("option", word)
+    if not rest:
+        overview()
+        raise SystemExit(2)
+    if rest[0] not in names():
+        raise _unknown("command", rest[0])
+    from toolgate.faces.cli import logging
+    from toolgate.kits.terminal import speech
 
     speech.mode.reset(verbose=verbose, debug=debug)
     logging.setup(verbose, debug)
+    load(rest[0]).run(rest[1:], f"{PROGRAM} {rest[0]}")
 
 
-def command() -> Any:
-    found = typer.main.get_command(app)
-    _without_types_of_flags(found)
-    return found
+def overview() -> None:
+    from toolgate.kits.terminal import help_pages
+
+    known = commands().values()
+    panels = dict.fromkeys((*PANELS, *(each.panel for each in known)))
+    sections = [
+        (panel, [(each.name, each.help) for each in known if each.panel == panel]) for panel in panels
+    ]
+    help_pages.show(help_pages.of_root(PROGRAM, ABOUT, [("Options", OPTIONS), *sections], EXAMPLE))
+
+
+def _unknown(what: str, given: str) -> Exception:
+    from toolgate.kits.terminal.command import unknown
+
+    known = names() if what == "command" else [name.split()[-1] for name, _ in OPTIONS]
+    return unknown(what, given, known, PROGRAM)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from toolgate.core.result import Result
 from toolgate.facade import Gate
-from toolgate.faces.cli import project, speech
+from toolgate.kits.terminal import project, speech
 from toolgate.project import config, trust
 from toolgate.storage.port import Filter
 

@@ -8,27 +8,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from toolgate.core.errors import CallError, NotFound
 from toolgate.core.finding import Finding
 from toolgate.core.paths import MountPath
-from toolgate.faces.cli import options, project, speech
-from toolgate.faces.cli.ticker import Ticker
+from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal.command import Argument, command
+from toolgate.kits.terminal.ticker import Ticker
 from toolgate.secrets.scan import ContentScanner
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.tree import walk_tree
 
-app = options.family()
 
-
-@app.command(epilog="Example: toolgate scan src docs/setup.md")
+@command(epilog="Example: toolgate scan src docs/setup.md")
 def scan(
     paths: Annotated[
         list[str],
-        typer.Argument(
-            metavar="PATH", help="Files and directories, from here; in another mount: mount:path."
-        ),
+        Argument(metavar="PATH", help="Files and directories, from here; in another mount: mount:path."),
     ],
     root: options.Root = None,
     json: options.Json = False,
@@ -53,8 +48,8 @@ async def _scan(paths: list[str], root: Path | None) -> int:
     look = Look()
     async with project.gate(root) as gate:
         scanner = ContentScanner(gate.vault)
-        files = gate.services.files
-        assert isinstance(files, WorkspaceFiles)
+        files = gate.files
+        assert files is not None
         with Ticker() as ticker:
             for given in paths:
                 path = MountPath.parse(given if root else _from_here(given, gate.root))
@@ -114,5 +109,5 @@ def _tell(look: Look) -> None:
         speech.say(f"nothing found {where}")
         return
     rows = [[one.kind, one.rule, one.where, one.excerpt] for one in look.findings]
-    speech.out().print(speech.table(["kind", "rule", "where", "excerpt"], rows))
+    speech.put(speech.table(["kind", "rule", "where", "excerpt"], rows))
     speech.say(f"{len(rows):,} finding{'s' * (len(rows) != 1)} {where}")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json as codec
 import sys
 
-from toolgate.faces.cli import options, speech
+from toolgate.kits.terminal import options, speech
+from toolgate.kits.terminal.command import command
 from toolgate.project import config
 
-app = options.family()
 
-
-@app.command(epilog="Example: toolgate schema > toolgate.schema.json")
+@command(epilog="Example: toolgate schema > toolgate.schema.json")
 def schema(json: options.Json = False) -> None:
     """Print the JSON Schema of toolgate.yaml."""
     if not speech.finish(config.schema()):

@@ -5,45 +5,41 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Any
 
-import typer
-
 from toolgate.core.errors import Failed, InvalidArgs
-from toolgate.faces.cli import complete, options, project, speech
-from toolgate.faces.cli.keyboard import unseen
+from toolgate.kits.terminal import complete, options, project, speech
+from toolgate.kits.terminal.command import Argument, CommandGroup, Option
+from toolgate.kits.terminal.keyboard import unseen
 from toolgate.project.vault_api import vault_of
 from toolgate.secrets.secret import LONGEST, Secret, check_name
 from toolgate.secrets.spelled import shown_forms
 
-app = options.family("Keep secrets by name; their values are masked everywhere.")
+app = CommandGroup("Keep secrets by name; their values are masked everywhere.")
 Name = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="Capital letters, digits and _.", autocompletion=complete.secrets),
+    Argument(metavar="NAME", help="Capital letters, digits and _.", complete=complete.secrets),
 ]
 
 
 @app.command(
     "set",
     epilog="Example: toolgate secrets set GITHUB_TOKEN --host api.github.com < token.txt",
-    context_settings={"allow_extra_args": True},
 )
 def set_(
-    context: typer.Context,
     name: Name,
     host: Annotated[
         list[str] | None,
-        typer.Option(
-            "--host", help="Where the egress proxy may send it: a name, *.name, name:port. Repeatable."
-        ),
+        Option("--host", help="Where the egress proxy may send it: a name, *.name, name:port. Repeatable."),
     ] = None,
     reveal: Annotated[
-        bool, typer.Option("--reveal", help="Let programs hold the value itself, not a placeholder.")
+        bool, Option("--reveal", help="Let programs hold the value itself, not a placeholder.")
     ] = False,
     root: options.Root = None,
     json: options.Json = False,
+    extra: Annotated[list[str] | None, Argument(hidden=True)] = None,
 ) -> None:
     """Keep a secret, or replace it. The value is read from stdin, or typed unseen at a terminal."""
     check_name(name)
-    if context.args:  # not said again: it may be the value
+    if extra:  # not said again: it may be the value
         raise InvalidArgs(
             "a value on the command line can be read by every process, and stays in the shell's history",
             f"leave it out and type it unseen, or `toolgate secrets set {name} < FILE`",
@@ -90,7 +86,7 @@ async def _list(root: Any) -> None:
         [speech.safe(name, "bold"), ", ".join(secret.hosts) or "nowhere", "yes" if secret.reveal else "no"]
         for name, secret in found.items()
     ]
-    speech.out().print(speech.table(["secret|whole", "may be sent to", "programs may hold it"], rows))
+    speech.put(speech.table(["secret|whole", "may be sent to", "programs may hold it"], rows))
 
 
 @app.command(epilog="Example: toolgate secrets remove GITHUB_TOKEN")
@@ -116,7 +112,7 @@ async def _test(name: str, root: Any) -> None:
     async with project.gate(root) as gate:
         vault = vault_of(gate)
         secret, kind = vault.need(name), vault.kind
-        shown, count = shown_forms(secret.value, gate.services.redactor.redact)
+        shown, count = shown_forms(secret.value, gate.redact)
     if shown:
         raise Failed(f"{name} is not masked when it is written as: {', '.join(shown)}", "report this")
     found = {**_plain(name, secret), "kept_in": kind, "length": _length(secret), "forms_masked": count}

@@ -4,49 +4,28 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
-from toolgate.faces.cli import options, project, speech
-from toolgate.ledger.traces import days_of
-
-app = options.family()
+from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal.command import Option, command
 
 
-@app.command(epilog="Example: toolgate stats --period 1week --persona builder")
+@command(epilog="Example: toolgate stats --period 1week --persona builder")
 def stats(
     period: Annotated[
         str,
-        typer.Option("--period", help="1hour, 1day, 1week, 1month or all; with --code any, such as 7days."),
+        Option("--period", help="1hour, 1day, 1week, 1month or all; with --code any, such as 7days."),
     ] = "",
-    code: Annotated[
-        bool, typer.Option("--code", help="The programs that were run, and how they failed.")
-    ] = False,
+    code: Annotated[bool, Option("--code", help="The programs that were run, and how they failed.")] = False,
     persona: options.Persona = "",
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
     """Calls, success, time, tools and errors per persona."""
-    project.run(_code(period or "7days", persona, root) if code else _stats(period or "1day", persona, root))
+    if code:
+        from toolgate.features.programs.commands import summary
 
-
-async def _code(period: str, persona: str, root: Any) -> None:
-    days = days_of(period)
-    async with project.record(root) as record:
-        found = {"period": period} | await record.traces.summary(days, persona)
-    if speech.finish(found):
-        return
-    speech.say(f"{period} since {found['since']}", "dim")
-    if not found["total"]:
-        speech.say("no program was run")
-        return
-    speech.say(
-        f"{found['total']} programs: {found['successful']} succeeded ({found['success_rate']:.1%}), "
-        f"{found['failed']} failed, {found['avg_ms']:.1f} ms on average"
-    )
-    for kind in found["errors"]:
-        speech.say(speech.safe(f"  {kind['count']} × {kind['category']}", "yellow"))
-        for example in kind["examples"]:
-            speech.say(speech.safe(f"      {example['error'] or '(nothing on stderr)'}", "dim"))
+        project.control(summary(period or "7days", persona, root))
+    else:
+        project.control(_stats(period or "1day", persona, root))
 
 
 async def _stats(period: str, persona: str, root: Any) -> None:
@@ -71,14 +50,13 @@ async def _stats(period: str, persona: str, root: Any) -> None:
 
 
 def _show(one: dict[str, Any]) -> None:
-    console = speech.out()
     rate = (
         ""
         if one["success_rate"] is None
         else f", {one['success_rate']:.1%} worked, {one['avg_ms']:.1f} ms on average"
     )
-    console.print()
-    console.print(
+    speech.put()
+    speech.put(
         speech.safe(one["persona"] or "(nobody)", "bold")
         + speech.safe(f": {one['calls']} calls{rate}; {one['refused']} refused; ≈{one['tokens']} tokens")
     )
@@ -96,9 +74,9 @@ def _show(one: dict[str, Any]) -> None:
             "refused|right",
             "tokens|right",
         ]
-        console.print(speech.table(names, [["  " + str(row[0]), *row[1:]] for row in rows]))
+        speech.put(speech.table(names, [["  " + str(row[0]), *row[1:]] for row in rows]))
     for entry in one["errors"]:
-        console.print(
+        speech.put(
             speech.safe(
                 f"  {entry['count']} × {entry['tool'] or '(unknown tool)'}: {entry['error']}", "yellow"
             )

@@ -5,26 +5,21 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
-from toolgate import app as composition
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.names import HUMAN
-from toolgate.faces.cli import complete, options, project, speech
-from toolgate.faces.tokens import Tokens, path_for
+from toolgate.kits.terminal import complete, options, project, speech
+from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.kits.web.tokens import Tokens, path_for
 from toolgate.project import config, trust
+from toolgate.project.opening import Setup
 
-app = options.family()
 
-
-@app.command(epilog="Example: toolgate token builder")
+@command(epilog="Example: toolgate token builder")
 def token(
     persona: Annotated[
-        str, typer.Argument(help="Whose; default: the human's.", autocompletion=complete.personas)
+        str, Argument(help="Whose; default: the human's.", complete=complete.personas)
     ] = HUMAN,
-    new: Annotated[
-        bool, typer.Option("--new", help="Replace it: the old one stops working at once.")
-    ] = False,
+    new: Annotated[bool, Option("--new", help="Replace it: the old one stops working at once.")] = False,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
@@ -39,5 +34,5 @@ def token(
         sys.stdout.write(found + "\n")
 
 
-def of_project(setup: composition.Setup) -> Tokens:
+def of_project(setup: Setup) -> Tokens:
     return Tokens(path_for(config.state_dir(), trust.make_project_id(setup.root)))

@@ -5,22 +5,20 @@ from __future__ import annotations
 import json as jsonlib
 from typing import Annotated, Any
 
-import typer
-
 from toolgate.core.errors import Code
 from toolgate.core.result import Result
-from toolgate.faces.cli import complete, options, project, speech
-from toolgate.faces.cli.call import show
+from toolgate.kits.terminal import complete, options, project, speech
+from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.kits.terminal.results import show
 
-app = options.family()
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
 
 
-@app.command(epilog="Example: toolgate tools system.ping --persona builder")
+@command(epilog="Example: toolgate tools system.ping --persona builder")
 def tools(
-    name: Annotated[str, typer.Argument(help="Describe this one.", autocompletion=complete.tools)] = "",
+    name: Annotated[str, Argument(help="Describe this one.", complete=complete.tools)] = "",
     persona: options.Persona = "",
-    everything: Annotated[bool, typer.Option("--all", help="Also those that policy refuses.")] = False,
+    everything: Annotated[bool, Option("--all", help="Also those that policy refuses.")] = False,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
@@ -32,7 +30,7 @@ def tools(
 async def _ask(tool: str, args: dict[str, Any], persona: str, root: Any) -> int:
     async with project.any_gate(root) as gate:
         result = await gate.call(tool, args, persona=persona or None)
-        trusted, there = gate.policy.trusted, len(list(gate.services.registry))
+        trusted, there = gate.policy.trusted, len(gate.tool_names())
     if not trusted and result.error and result.error.code is Code.UNKNOWN_TOOL:
         raise project.unknown(gate.root, args["name"])
     if speech.mode.json or not result.ok:
@@ -56,16 +54,15 @@ def _list(result: Result) -> None:
         ]
         for row in result.data
     ]
-    speech.out().print(speech.table(["tool|whole", "decision", "writes", "what it does"], rows))
+    speech.put(speech.table(["tool|whole", "decision", "writes", "what it does"], rows))
 
 
 def _describe(result: Result) -> None:
     data = result.data
-    console = speech.out()
-    console.print(speech.safe(data["name"], "bold"))
-    console.print(speech.safe(data["description"], lines=True))
-    console.print()
-    console.print(
+    speech.put(speech.safe(data["name"], "bold"))
+    speech.put(speech.safe(data["description"], lines=True))
+    speech.put()
+    speech.put(
         speech.pairs(
             [
                 (
@@ -79,8 +76,8 @@ def _describe(result: Result) -> None:
             ]
         )
     )
-    console.print()
-    console.print(
+    speech.put()
+    speech.put(
         speech.table(["argument|whole", "type", "default", "meaning"], _arguments(data["input_schema"]))
     )
 

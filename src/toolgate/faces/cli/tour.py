@@ -20,8 +20,9 @@ from toolgate import app
 from toolgate.core.ports import Question
 from toolgate.core.result import Result
 from toolgate.facade import Gate
-from toolgate.faces.cli import demo_tools, forgery, ledger_pages, speech
-from toolgate.faces.cli import question as questions
+from toolgate.faces.cli import demo_tools, forgery, ledger_pages
+from toolgate.kits.terminal import question as questions
+from toolgate.kits.terminal import speech
 from toolgate.policy.render import render_explanation
 from toolgate.project import config, trust
 from toolgate.storage.port import Filter
@@ -138,7 +139,7 @@ async def _denied(stage: Stage, gate: Gate) -> None:
     stage.say("`toolgate policy explain` shows every line that was considered:")
     explanation = await gate.explain("notes.append", LINE, "reader")
     kept = [line for line in render_explanation(explanation).splitlines()[2:] if line]
-    lines = [speech.safe(line, "dim") for line in kept]
+    lines = [speech.safe(line, "dim").__rich__() for line in kept]
     for line in lines:
         line.truncate(stage.console.width - 2, overflow="ellipsis")
     stage.show(Text("\n").join(lines))
@@ -191,7 +192,7 @@ async def _tampered(stage: Stage) -> None:
         lines.append(
             speech.safe("✗ ", "red") + speech.safe(f"{name} at {event} ", "bold") + speech.safe(f"→ {found}")
         )
-    stage.show(Text("\n").join(lines))
+    stage.show(Text("\n").join(line.__rich__() for line in lines))
 
 
 async def _where_next(stage: Stage) -> None:

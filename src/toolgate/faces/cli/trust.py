@@ -7,28 +7,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from toolgate.faces.cli import failures, options, project, speech
-from toolgate.faces.cli.keyboard import forget_typed
 from toolgate.features.servers.config import ServerSpec
+from toolgate.kits.terminal import failures, options, project, speech
+from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.kits.terminal.keyboard import forget_typed
 from toolgate.project import config as configuration
 from toolgate.project import known_ledgers as places
 from toolgate.project import trust as trusted
 from toolgate.project.config import Config
 
-app = options.family()
 POWERS = ("contribute", "collaborate")
 
 
-@app.command(epilog="Example: toolgate trust ~/code/from-a-stranger")
+@command(epilog="Example: toolgate trust ~/code/from-a-stranger")
 def trust(
     root: Annotated[
-        Path | None, typer.Argument(metavar="ROOT", help="The project; default: the nearest one.")
+        Path | None, Argument(metavar="ROOT", help="The project; default: the nearest one.")
     ] = None,
-    at: Annotated[Path | None, typer.Option("--root", help="The same, as an option.")] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the trust back.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask at a terminal.")] = False,
+    at: Annotated[Path | None, Option("--root", help="The same, as an option.")] = None,
+    remove: Annotated[bool, Option("--remove", help="Take the trust back.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask at a terminal.")] = False,
     json: options.Json = False,
 ) -> None:
     """Show what a project would start, then record that you trust it. Nothing of it is run."""
@@ -42,10 +40,10 @@ def trust(
     found = dict(powers(place, loaded))
     if not speech.mode.json:
         speech.say(f"toolgate.yaml of {place} says:", "bold")
-        speech.out().print(speech.pairs((name, ", ".join(items) or "none") for name, items in found.items()))
+        speech.put(speech.pairs((name, ", ".join(items) or "none") for name, items in found.items()))
         if not yes and options.channel() == "terminal" and not _confirmed():
             speech.say(f"\n{place} is not trusted; nothing was recorded")
-            raise typer.Exit(failures.REFUSED)
+            raise SystemExit(failures.REFUSED)
     before = places.another(place, configuration.state_dir(), trusted.project_id(place))
     if before:
         speech.note(f"{before}; what it recorded is not in this one", "yellow")

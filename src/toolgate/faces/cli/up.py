@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
-import typer
-
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.names import HUMAN
 from toolgate.facade import Gate
-from toolgate.faces.cli import options, project, sample, speech
+from toolgate.faces.cli import sample
 from toolgate.faces.cli.token import of_project
-from toolgate.faces.tokens import Tokens
+from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.kits.web.tokens import Tokens
 from toolgate.project import config
 
-app = options.family()
 SUMS_EVERY = 60.0
 
 
@@ -38,24 +37,22 @@ class Asked:
     console: bool
 
 
-@app.command(epilog="Example: toolgate up ~/code/shop --port 9000")
+@command(epilog="Example: toolgate up ~/code/shop --port 9000")
 def up(
-    root: Annotated[Path | None, typer.Argument(metavar="ROOT", help="The project.")] = None,
+    root: Annotated[Path | None, Argument(metavar="ROOT", help="The project.")] = None,
     port: Annotated[
-        int | None, typer.Option("--port", help="Default: 8721, or any free one.", min=0, max=65535)
+        int | None, Option("--port", help="Default: 8721, or any free one.", min=0, max=65535)
     ] = None,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, Option("--host", help="The address to listen on.")] = "127.0.0.1",
     allow_host: Annotated[
-        list[str] | None, typer.Option("--allow-host", help="A name by which browsers reach it. Repeatable.")
+        list[str] | None, Option("--allow-host", help="A name by which browsers reach it. Repeatable.")
     ] = None,
-    proxy: Annotated[
-        str, typer.Option("--proxy", help="Believe X-Forwarded-* headers from this address.")
-    ] = "",
+    proxy: Annotated[str, Option("--proxy", help="Believe X-Forwarded-* headers from this address.")] = "",
     persona: options.Persona = "",
-    no_console: Annotated[bool, typer.Option("--no-console", help="Only the API and MCP.")] = False,
+    no_console: Annotated[bool, Option("--no-console", help="Only the API and MCP.")] = False,
     sample_in: Annotated[
         Path | None,
-        typer.Option("--sample", help="Make a sample project there, with a first call to approve."),
+        Option("--sample", help="Make a sample project there, with a first call to approve."),
     ] = None,
     at: options.Root = None,
     json: options.Json = False,
@@ -111,7 +108,7 @@ async def _serve(asked: Asked, guide: Guided | None) -> None:
 
     from toolgate.faces.http.app import create_app
     from toolgate.faces.http.serve import listen, serve
-    from toolgate.faces.http.site import Site
+    from toolgate.faces.http.site import ServerSite
 
     setup = project.trusted(asked.root)
     tokens = of_project(setup)
@@ -120,7 +117,7 @@ async def _serve(asked: Asked, guide: Guided | None) -> None:
     with sock:
         async with project.gate(asked.root) as gate:
             where = _address(asked, sock.getsockname()[1])
-            site = Site(gate, tokens, asked.hosts, f"{where}/" if asked.console else "")
+            site = ServerSite(gate, tokens, asked.hosts, f"{where}/" if asked.console else "")
             application = create_app(gate, tokens, console=asked.console, site=site)
             mcp = any(getattr(route, "path", "") == "/mcp" for route in application.routes)
             guiding: list[asyncio.Task[None]] = [asyncio.create_task(_keep_sums(gate))]

@@ -1,4 +1,4 @@
-"""The life of a call: asked, decided, approved by whom, started, settled; with what it did and how it is proven."""
+"""Timeline of a call: asked, decided, approved by whom, started, settled; with what it did and how it is proven."""
 
 from __future__ import annotations
 
@@ -10,27 +10,14 @@ from markupsafe import Markup
 
 from toolgate.core.apart import apart
 from toolgate.core.clock import iso
-from toolgate.core.errors import NotFound, ToolgateError
+from toolgate.core.errors import NotFound
 from toolgate.facade import Gate
-from toolgate.faces import diffs, pieces
-from toolgate.faces.console.artifacts import Artifact, artifact
 from toolgate.faces.console.calls import OUTCOMES, body_of, calls
-from toolgate.faces.console.colours import Painter
-from toolgate.faces.console.marks import draw
-from toolgate.faces.console.question import (
-    AT_ONCE,
-    MARKUP,
-    MOST_CHARS,
-    MOST_LINES,
-    ROOM,
-    FileView,
-    drawn,
-    first,
-)
-from toolgate.faces.words import by_whom, cut_in_words
-from toolgate.gate.redact import shown_diff
-from toolgate.ledger.chain import fault_of
-from toolgate.project.record import Record
+from toolgate.faces.console.diff_view import MARKUP, ROOM, FileView, Painter, drawn, first
+from toolgate.faces.console.markup import draw
+from toolgate.faces.console.question import AT_ONCE, MOST_CHARS, MOST_LINES
+from toolgate.kits import diffs, pieces
+from toolgate.kits.words import by_whom, cut_in_words
 from toolgate.storage.port import Filter, Row
 
 FACT = 4000
@@ -39,8 +26,21 @@ _SHOWN = frozenset({"args", "preview", "result", "result_json", "change", "artif
 """Parts of a body that the page shows in a place of their own."""
 
 
+_NO_FILE = "nothing"
+_DEEDS = {"create": "created", "modify": "changed", "delete": "deleted"}
+
+
+@dataclass(frozen=True)
+class ArtifactLine:
+    path: str
+    deed: str
+    before: str
+    after: str
+    facts: list[tuple[str, str]]
+
+
 @dataclass
-class Step:
+class TimelineStep:
     row: Row
     word: str
     meaning: str
@@ -70,14 +70,14 @@ class Life:
     tool: str
     conversation: str
     call: str
-    steps: list[Step]
+    steps: list[TimelineStep]
     args: Shown
     result: Shown
     rationale: str
     files: list[FileView]
     plain: list[Markup]
     cut: int
-    artifacts: list[Artifact]
+    artifacts: list[ArtifactLine]
     findings: list[Mapping[str, Any]]
     undoable: bool
     undone_by: int
@@ -87,7 +87,7 @@ class Life:
     related: list[Any] = field(default_factory=list)
 
     @property
-    def last(self) -> Step:
+    def last(self) -> TimelineStep:
         return self.steps[-1]
 
     @property
@@ -96,15 +96,13 @@ class Life:
 
 
 async def rows_of(gate: Gate, ident: str) -> list[Row]:
-    ledger = gate.services.ledger
     if not ident.isascii() or len(ident) > 80:
         raise NotFound("nothing in the ledger has such a name", "open Activity to find it")
-    record = Record(ledger.backend, ledger.keys, None, "")
-    rows = await record.life(ident)
+    rows = await gate.life(ident)
     found = {row.seq: row for row in rows}
     # a question's own rows end where a call used its approval; that call, perhaps a repeated one, goes on
     for call in {row.call for row in rows if row.call}:
-        found |= {row.seq: row for row in await record.life(call)}
+        found |= {row.seq: row for row in await gate.life(call)}
     return sorted(found.values())
 
 
@@ -136,6 +134,23 @@ async def life(gate: Gate, ident: str, painter: Painter, *, whole: bool = False)
         next((row.ref for row in rows if row.kind == "asked"), ""), rows[-1].kind == "asked",
         await _related(gate, rows),
     )  # fmt: skip
+
+
+def artifact(entry: Mapping[str, Any]) -> ArtifactLine:
+    """From an entry of a Change's manifest, whose keys are recorded in the order of the alphabet."""
+    op, size = str(entry.get("op", "")), entry.get("size")
+    facts = [("size", f"{size:,} bytes")] if isinstance(size, int) else []
+    modes = [_mode(entry.get(name)) for name in ("before_mode", "after_mode")]
+    if modes[0] != modes[1]:
+        facts.append(("mode", " → ".join(mode for mode in modes if mode)))
+    return ArtifactLine(
+        str(entry.get("path", "")).removeprefix("project:"), _DEEDS.get(op, op),
+        str(entry.get("before") or _NO_FILE), str(entry.get("after") or _NO_FILE), facts,
+    )  # fmt: skip
+
+
+def _mode(bits: Any) -> str:
+    return f"{bits:o}" if isinstance(bits, int) else ""
 
 
 def _first(rows: Sequence[Row], bodies: Mapping[int, dict[str, Any]], kind: str) -> dict[str, Any] | None:
@@ -171,21 +186,15 @@ def pretty(value: Any, most: int, room: int) -> Shown:
 
 
 def _has_undo(gate: Gate, tool: str) -> bool:
-    return any(one.name == tool and getattr(one, "undo", None) is not None for one in gate.services.registry)
+    found = gate.tool(tool)
+    return found is not None and found.undo is not None
 
 
 async def _diff(gate: Gate, asked: Mapping[str, Any] | None, started: Mapping[str, Any] | None) -> str:
     """As the question showed it; for a call that nobody was asked about, from the kept images."""
     if asked is not None and asked.get("preview"):
         return str(asked["preview"])
-    if started is None or not started.get("change") or gate.services.files is None:
-        return ""
-    try:
-        change = await gate.services.files.load(started["change"])
-        text = shown_diff(gate.services.redactor, change)
-    except (ToolgateError, OSError):
-        return ""  # the images are gone; hashes and sizes are in the artifacts
-    return str(gate.services.redactor.redact(text))
+    return await gate.change_diff(started["change"]) if started is not None and started.get("change") else ""
 
 
 async def _undone_by(gate: Gate, done: Row | None) -> int:
@@ -216,13 +225,13 @@ def _happened(body: Mapping[str, Any]) -> str:
     return "it happened" if not summary or summary[0] in "{[" else summary
 
 
-def _step(gate: Gate, row: Row, body: dict[str, Any], last: bool) -> Step:
+def _step(gate: Gate, row: Row, body: dict[str, Any], last: bool) -> TimelineStep:
     word, meaning = OUTCOMES.get(row.kind, (row.kind, "plain"))
     if not last and row.kind in ("asked", "started"):
         word, meaning = row.kind, "plain"  # it asked, it does not any more
     facts = [(name, _fact(name, value)) for name, value in body.items() if name not in _SHOWN]
-    fault = fault_of(row, row.seq, row.prev, gate.services.ledger.keys)
-    return Step(row, word, meaning or "plain", said(row.kind, body), facts, fault)
+    fault = gate.fault(row)
+    return TimelineStep(row, word, meaning or "plain", said(row.kind, body), facts, fault)
 
 
 def _fact(name: str, value: Any) -> str:

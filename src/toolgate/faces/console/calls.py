@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgate.facade import Gate
-from toolgate.faces import diffs
-from toolgate.faces.words import by_whom
-from toolgate.ledger.ledger import no_question
-from toolgate.ledger.state import State
+from toolgate.kits import diffs
+from toolgate.kits.words import by_whom
 from toolgate.storage.port import Row
 
 # kind of the last row → (word, meaning); the four meanings have a shape, a colour and this word
@@ -107,16 +105,11 @@ def calls(rows: Iterable[Row]) -> list[CallLine]:
 
 async def events(gate: Gate, rows: Iterable[Row]) -> list[tuple[Row, CallLine]]:
     """One line for each row. One that asked, started or was in doubt is marked only as long as that is so."""
-    standing = await gate.services.ledger.look(_standing, no_question)
+    standing = await gate.standing()
     lines = [(row, calls([row])[0]) for row in rows]
     for row, line in lines:
         line.over = row.kind in _PASSING and row.seq not in standing
     return lines
-
-
-def _standing(state: State, now: int) -> set[int]:
-    asked = (one.seq for one in state.questions.values() if one.state == "open" and one.expires > now)
-    return {*asked, *(one.row.seq for one in state.live.values()), *state.doubts.values()}
 
 
 def object_of(body: Mapping[str, Any]) -> str:

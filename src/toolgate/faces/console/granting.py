@@ -14,8 +14,8 @@ from toolgate.core.paths import MountPath
 from toolgate.core.ports import Question
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
-from toolgate.faces import words
 from toolgate.faces.console.calls import body_of
+from toolgate.kits import words
 from toolgate.storage.port import Filter
 
 SPANS = {"15 minutes": 900, "1 hour": 3600, "8 hours": 28_800, "1 day": 86_400, "7 days": 604_800}

@@ -14,10 +14,11 @@ from toolgate.core.apart import apart
 from toolgate.core.errors import CallError, Conflict, InvalidArgs, NotAllowed, NotFound, TooLarge
 from toolgate.core.ports import Question
 from toolgate.faces.console import granting
-from toolgate.faces.console.console import Console, is_part
-from toolgate.faces.console.pages_inbox import MOST, alike, reader, shown, still_open
+from toolgate.faces.console.console import Console
+from toolgate.faces.console.pages_inbox import MOST_TOGETHER, alike, reader, shown, still_open
 from toolgate.faces.console.question import too_large
-from toolgate.faces.http.auth import MAX_FORM, Human, Identity, form
+from toolgate.kits.web.auth import MAX_FORM, Human, Identity, form
+from toolgate.kits.web.pages import is_part
 
 Word = Literal["approve", "deny"]
 
@@ -40,7 +41,7 @@ def add(pages: APIRouter, console: Console) -> None:
         request: Request, who: Human, ident: str, answer: Literal["approve", "refuse", "grant"]
     ) -> Response:
         given = await form(request)
-        asked = await console.gate.services.desk.question(ident)
+        asked = await console.gate.question(ident)
         if asked is not None:
             await _same(console, asked, given.get("digest", ""))
         scope = granting.scope_of(given, asked) if answer == "grant" and asked is not None else None
@@ -88,7 +89,7 @@ async def _answer(
 
 
 async def _showable(console: Console, who: Identity, ident: str) -> None:
-    asked = await console.gate.services.desk.question(ident)
+    asked = await console.gate.question(ident)
     if asked is None or not await apart(too_large, asked):
         return
     if not await apart(console.reading.read, reader(who), asked):
@@ -103,6 +104,6 @@ async def _forms(request: Request) -> dict[str, list[str]]:
     if len(raw) > MAX_FORM:
         raise TooLarge(f"the form has {len(raw):,} bytes, the limit is {MAX_FORM:,}", "send less")
     try:
-        return parse_qs(raw.decode("utf-8", "replace"), max_num_fields=4 * MOST)
+        return parse_qs(raw.decode("utf-8", "replace"), max_num_fields=4 * MOST_TOGETHER)
     except ValueError:
         return {}

@@ -10,18 +10,19 @@ from starlette.responses import Response
 from toolgate.core.apart import apart
 from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable
 from toolgate.core.ports import Question
-from toolgate.faces import pieces
 from toolgate.faces.console import granting
 from toolgate.faces.console.call_timeline import life
 from toolgate.faces.console.calls import calls
-from toolgate.faces.console.console import Console, is_part
+from toolgate.faces.console.console import Console
 from toolgate.faces.console.question import MOST_CHARS, MOST_LINES, too_large, view
 from toolgate.faces.console.reading import leaf
-from toolgate.faces.http.auth import Human, Identity
+from toolgate.kits import pieces
+from toolgate.kits.web.auth import Human, Identity
+from toolgate.kits.web.pages import is_part
 from toolgate.storage.port import Filter
 
 BEFORE = 5
-MOST = 50
+MOST_TOGETHER = 50
 """Questions answered at once, and on one page."""
 After = Annotated[int, Query(ge=0, le=2**62)]
 Whole = Annotated[bool, Query(alias="all")]
@@ -49,7 +50,7 @@ def add(pages: APIRouter, console: Console) -> None:
     async def several(
         request: Request,
         who: Human,
-        chosen: Annotated[list[str] | None, Query(alias="id", max_length=MOST)] = None,
+        chosen: Annotated[list[str] | None, Query(alias="id", max_length=MOST_TOGETHER)] = None,
     ) -> Response:
         """Several of one kind, each shown in full, answered together."""
         asked = alike([await still_open(console, ident) for ident in dict.fromkeys(chosen or ())])
@@ -59,7 +60,7 @@ def add(pages: APIRouter, console: Console) -> None:
         if lines > MOST_LINES or chars > MOST_CHARS:
             raise InvalidArgs("together these are too large for a page", "choose fewer of them")
         views = [await view(question, console.painter, whole=True) for question in asked]
-        return await console.page(request, who, "several.html", views=views)
+        return await console.page(request, who, "several.html", under="/", views=views)
 
     @pages.get("/questions/{ident}")
     async def question(
@@ -69,7 +70,13 @@ def add(pages: APIRouter, console: Console) -> None:
         if is_part(request):
             return await console.part(who, "part_question.html", **data)
         return await console.page(
-            request, who, "inbox.html", **await listed(console, persona, after), selected=ident, **data
+            request,
+            who,
+            "inbox.html",
+            under="/",
+            **await listed(console, persona, after),
+            selected=ident,
+            **data,
         )
 
     @pages.get("/questions/{ident}/pieces")
@@ -80,7 +87,7 @@ def add(pages: APIRouter, console: Console) -> None:
         one = await apart(leaf, asked, start)
         console.reading.took(reader(who), asked.digest, one.start, one.end)
         read = await apart(console.reading.read, reader(who), asked)
-        return await console.page(request, who, "leaf.html", leaf=one, question=asked, read=read)
+        return await console.page(request, who, "leaf.html", under="/", leaf=one, question=asked, read=read)
 
     @pages.get("/questions/{ident}/text")
     async def text(who: Human, ident: str) -> Response:
@@ -110,7 +117,7 @@ def reader(who: Identity) -> str:
 
 async def listed(console: Console, persona: str = "", after: int = 0) -> dict[str, Any]:
     """A page of open questions, oldest first, told in one line each; how many there are, and where the next page begins."""
-    page = await console.gate.services.desk.page(MOST, after, persona=persona)
+    page = await console.gate.questions(MOST_TOGETHER, after, persona=persona)
     console.forget_titles({each.id for each in page.questions})
     items = [
         {
@@ -133,7 +140,7 @@ async def shown(
     who: Identity | None = None,
 ) -> dict[str, Any]:
     """The question while it is open; what became of it afterwards."""
-    asked = await console.gate.services.desk.question(ident)
+    asked = await console.gate.question(ident)
     if asked is None or asked.state != "open" or asked.expires_at <= console.now:
         return {"view": None, "life": await life(console.gate, ident, console.painter), "trouble": trouble}
     if asked.problem and trouble is None:
@@ -143,7 +150,7 @@ async def shown(
     made = await view(asked, console.painter, whole=whole)
     made.read = made.too_large and who is not None and await apart(console.reading.read, reader(who), asked)
     before = await console.gate.events(Filter(persona=asked.persona, newest_first=True, limit=60))
-    tool = next((one for one in console.gate.services.registry if one.name == asked.tool), None)
+    tool = console.gate.tool(asked.tool)
     return {
         "view": made,
         "before": [line for line in await apart(calls, before) if line.call and line.kind != "asked"][:BEFORE],
@@ -153,7 +160,7 @@ async def shown(
 
 
 async def still_open(console: Console, ident: str) -> Question:
-    found = await console.gate.services.desk.question(ident)
+    found = await console.gate.question(ident)
     if found is None or found.state != "open":
         raise NotFound("this question is not open any more", "the inbox lists the open ones")
     return found

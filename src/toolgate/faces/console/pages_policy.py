@@ -2,19 +2,73 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from toolgate.core.errors import CallError, NotFound
+from toolgate.core.decision import Decision
+from toolgate.core.errors import CallError, InvalidArgs, NotFound
 from toolgate.core.names import HUMAN
+from toolgate.core.tool import Tool
+from toolgate.facade import Gate
 from toolgate.faces.console.console import Console
-from toolgate.faces.console.outlook import MEANINGS, explained, families, line
-from toolgate.faces.http.auth import Human, form
-from toolgate.faces.words import grant_in_words
+from toolgate.faces.console.question import touches
+from toolgate.kits.web.auth import Human, form
+from toolgate.kits.words import grant_in_words
+from toolgate.policy.explain import Explanation
 
 Word = Annotated[str, Query(max_length=4000)]
+MEANINGS = {"allow": ("allowed", "allowed"), "ask": ("asks", "asks"), "deny": ("refused", "refused")}
+
+
+@dataclass
+class ToolLine:
+    name: str
+    description: str
+    verdict: str
+    meaning: str
+    reason: str
+    rule: str
+    touches: list[str]
+
+
+@dataclass
+class ToolFamily:
+    name: str
+    tools: list[ToolLine] = field(default_factory=list)
+
+
+def line(tool: Tool, said: Decision) -> ToolLine:
+    word, meaning = MEANINGS[said.verdict.value]
+    summary = tool.description.strip().split("\n", 1)[0]
+    return ToolLine(tool.name, summary, word, meaning, said.reason, said.rule, touches(tool.effects))
+
+
+def families(gate: Gate, persona: str) -> list[ToolFamily]:
+    made: dict[str, ToolFamily] = {}
+    for tool, said in sorted(gate.outlook(persona), key=lambda one: one[0].name):
+        name = tool.name.partition(".")[0]
+        made.setdefault(name, ToolFamily(name)).tools.append(line(tool, said))
+    return list(made.values())
+
+
+def read_args(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError as error:
+        raise InvalidArgs(
+            f"the arguments are not JSON: {error}", 'write them as {"path": "src/a.py"}'
+        ) from None
+    if not isinstance(found, dict):
+        raise InvalidArgs("the arguments are not an object", 'write them as {"path": "src/a.py"}')
+    return found
+
+
+async def explained(gate: Gate, tool: str, args: str, persona: str) -> Explanation:
+    return await gate.explain(tool, read_args(args), persona)
 
 
 def add(pages: APIRouter, console: Console) -> None:
@@ -46,7 +100,7 @@ def add(pages: APIRouter, console: Console) -> None:
 
     @pages.get("/tools/{name}")
     async def tool(request: Request, who: Human, name: str, persona: Word = "", args: Word = "") -> Response:
-        found = next((one for one in gate.services.registry if one.name == name), None)
+        found = gate.tool(name)
         if found is None:
             raise NotFound("there is no such tool", "Tools & policy lists them")
         chosen = _persona(console, persona)
@@ -56,7 +110,7 @@ def add(pages: APIRouter, console: Console) -> None:
                 explanation = await explained(gate, name, args, chosen)
             except CallError as error:
                 trouble = error
-        everybody = [(who_asks, line(gate, who_asks, found)) for who_asks in _personas(console)]
+        everybody = [(each, line(*gate.outlook(each, found)[0])) for each in _personas(console)]
         return await console.page(
             request, who, "tool.html", tool=found, everybody=everybody, chosen=chosen, args=args,
             explanation=explanation, trouble=trouble, meanings=MEANINGS,

@@ -17,26 +17,28 @@ from toolgate.core.apart import apart
 from toolgate.core.display import visible
 from toolgate.core.effects import READS, WRITES, Effects, verb
 from toolgate.core.ports import Question
-from toolgate.faces import diffs, pieces
-from toolgate.faces.console.colours import SECONDS, Painter
-from toolgate.faces.console.marks import Block, Colours, Span, blocks, draw
-from toolgate.faces.console.remarks import Remark, remarks
-from toolgate.faces.console.text import plural
-from toolgate.faces.diffs import FileDiff
-from toolgate.faces.words import lookalikes
+from toolgate.faces.console.diff_view import (
+    COLOURING_S,
+    LONG,
+    MARKUP,
+    ROOM,
+    FileView,
+    Painter,
+    drawn,
+    first,
+    weight,
+)
+from toolgate.faces.console.markup import Span, draw, plural
+from toolgate.kits import diffs, pieces
+from toolgate.kits.diffs import FileDiff
+from toolgate.kits.words import lookalikes
 
 AT_ONCE = 600
 """Lines shown before "show all"; whoever has not seen all cannot approve."""
 MOST_LINES = 20_000
 MOST_CHARS = 1_000_000
-ROOM = 100_000
-"""Characters of HTML for the arguments, and as many for the change, before "show all": a page is read in a moment."""
-LONG = 2000
-"""Characters of a line of a change that are shown before "show all"."""
 MOST_ODD = 20_000
 """Characters that cannot be seen, which take ninety others to be shown."""
-MARKUP = 120
-"""What stands around a line."""
 CODE = 64 << 10
 """Characters of a program that are coloured."""
 SHORT = 4000
@@ -45,19 +47,6 @@ _SPELLED = len("⟨U+XXXX⟩") - 1
 _WORDS = {"create": "create", "delete": "delete", "modify": "change", "rename": "rename"}
 """More than this no page shows, and nobody reads: it is answered where it can be looked at with other tools."""
 _PROGRAMS = {"exec.python": "x.py", "exec.javascript": "x.js", "exec.shell": "x.sh"}
-
-
-@dataclass
-class FileView:
-    path: str
-    op: str
-    kind: str
-    added: int
-    removed: int
-    remarks: list[Remark]
-    hunks: list[tuple[str, list[Block]]]
-    bytes: list[str]
-    """Of a binary file, in hexadecimal."""
 
 
 @dataclass
@@ -119,7 +108,7 @@ async def view(question: Question, painter: Painter, *, whole: bool = False) -> 
     parsed = await apart(diffs.parse, question.preview) if question.preview else []
     plain = question.preview.split("\n") if question.preview and not parsed else []
     arguments = await _arguments(
-        question, painter, bool(parsed), Room(AT_ONCE, ROOM) if not whole else Room()
+        question, painter, bool(parsed), ArgumentRoom(AT_ONCE, ROOM) if not whole else ArgumentRoom()
     )
     total = sum(file.size for file in parsed) + len(plain)
     shown = parsed if whole else first(parsed, AT_ONCE, ROOM)
@@ -150,69 +139,11 @@ def _beginning(plain: Sequence[str]) -> list[str]:
     """Of a text that is no diff."""
     kept, room = [], ROOM
     for line in plain[:AT_ONCE]:
-        room -= _weight(line)
+        room -= weight(line)
         if room < 0 or len(line) > LONG:
             break
         kept.append(line)
     return kept
-
-
-def _weight(line: str) -> int:
-    """About what a line takes as HTML."""
-    plain = line.isascii() and line.isprintable()
-    return MARKUP + (
-        len(line) if plain else len(line) + 12 * (len(visible(line, keep_lines=True)) - len(line))
-    )
-
-
-def _shown(lines: Sequence[diffs.Line], most: int, room: int) -> tuple[list[diffs.Line], int]:
-    """Those that fit, and the room that is left: none where one did not."""
-    kept: list[diffs.Line] = []
-    for line in lines[:most]:
-        room -= _weight(line.text)
-        if room < 0 or len(line.text) > LONG:
-            return kept, 0
-        kept.append(line)
-    return kept, room
-
-
-def first(files: Sequence[FileDiff], most: int, room: int = ROOM) -> list[FileDiff]:
-    """Whole files, as many as fit; then one cut at the limit."""
-    kept: list[FileDiff] = []
-    for file in files:
-        if most <= 0 or room <= 0:
-            break
-        fits, left = _shown(list(file.lines), most, room - MARKUP * (1 + len(file.hunks)))
-        if file.size <= most and left > 0:
-            kept.append(file)
-            most, room = most - file.size, left
-            continue
-        notes = file.notes[:most]
-        part = FileDiff(file.path, file.op, file.kind, file.modes, notes, old_path=file.old_path)
-        most -= 1 + len(notes)
-        for hunk in file.hunks:
-            if most > 1 and room > 0:
-                fits, room = _shown(hunk.lines, most - 1, room)
-                part.hunks.append(diffs.Hunk(hunk.head, fits))
-                most -= 1 + len(fits)
-        kept.append(part)
-        break
-    return kept
-
-
-async def drawn(files: Sequence[FileDiff], painter: Painter) -> list[FileView]:
-    colours = await painter.files(files)
-    return await asyncio.to_thread(_drawn, files, colours)  # a long one must not hold up the calls of others
-
-
-def _drawn(files: Sequence[FileDiff], colours: Sequence[Colours]) -> list[FileView]:
-    return [
-        FileView(
-            file.path, file.op, file.kind, file.added, file.removed, remarks(file),
-            [(hunk.head, blocks(hunk, colour)) for hunk in file.hunks], file.bytes,
-        )
-        for file, colour in zip(files, colours, strict=True)
-    ]  # fmt: skip
 
 
 def deed(tool: str, files: Sequence[FileDiff]) -> str:
@@ -227,9 +158,10 @@ def deed(tool: str, files: Sequence[FileDiff]) -> str:
     if len(real) == 1:
         return f"{word} {real[0].path}" + ("/" if real[0].kind == "directory" else "")
     shared = _shared([file.path for file in real])
-    if len(real) == 2 and not shared:
-        return f"{word} {real[0].path} and {real[1].path}"
-    return f"{word} {plural(len(real), 'file')}" + (f" in {shared}/" if shared else "")
+    if shared:
+        return f"{word} {plural(len(real), 'file')} in {shared}/"
+    rest = f", {real[1].path} and {len(real) - 2} more" if len(real) > 2 else f" and {real[1].path}"
+    return f"{word} {real[0].path}{rest}"
 
 
 def _shared(paths: Sequence[str]) -> str:
@@ -256,7 +188,7 @@ def _mounts(question: Question, files: Sequence[FileDiff]) -> list[str]:
 
 
 @dataclass
-class Room:
+class ArgumentRoom:
     """What is left for arguments, line by line and in characters of HTML; without bounds for "show all"."""
 
     lines: float = math.inf
@@ -268,7 +200,9 @@ class Room:
         return self.lines >= 0 and self.chars >= 0
 
 
-async def _arguments(question: Question, painter: Painter, has_diff: bool, room: Room) -> list[Argument]:
+async def _arguments(
+    question: Question, painter: Painter, has_diff: bool, room: ArgumentRoom
+) -> list[Argument]:
     """The short ones first get their room: a long one must not hide them."""
     given = question.args
     order = sorted(given, key=lambda name: pieces.extent(given[name]).chars)
@@ -277,7 +211,7 @@ async def _arguments(question: Question, painter: Painter, has_diff: bool, room:
 
 
 async def _argument(
-    question: Question, name: str, value: Any, painter: Painter, has_diff: bool, room: Room
+    question: Question, name: str, value: Any, painter: Painter, has_diff: bool, room: ArgumentRoom
 ) -> Argument:
     if isinstance(value, str) and has_diff and name in question.repeats and pieces.is_long(value):
         return Argument(name, told=f"{len(value):,} characters, shown as the change")
@@ -289,7 +223,7 @@ async def _argument(
     return await apart(_plain_argument, name, value, room)
 
 
-def _plain_argument(name: str, value: Any, room: Room) -> Argument:
+def _plain_argument(name: str, value: Any, room: ArgumentRoom) -> Argument:
     """Cut by lines and by characters: a line of a megabyte counts for what it is."""
     if pieces.extent(value).chars <= SHORT and not isinstance(value, Mapping):
         if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
@@ -311,7 +245,7 @@ def _plain_argument(name: str, value: Any, room: Room) -> Argument:
 
 async def code(name: str, text: str, painter: Painter) -> list[Markup]:
     spans: dict[int, list[Span]] = {}
-    for at, span in await painter.text(name, text, time.monotonic() + SECONDS) if name else ():
+    for at, span in await painter.text(name, text, time.monotonic() + COLOURING_S) if name else ():
         spans.setdefault(at, []).append(span)
     return [draw(line, spans.get(at, ())) for at, line in enumerate(text.split("\n"))]
 

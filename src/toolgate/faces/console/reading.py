@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from toolgate.core.ports import Question
-from toolgate.faces import pieces
-from toolgate.faces.console.marks import draw
+from toolgate.faces.console.markup import draw
+from toolgate.kits import pieces
 
-PIECES = 2000
-ROOM = 200_000
+LEAF_PIECES = 2000
+LEAF_ROOM = 200_000
 """Characters of HTML on one page, and pieces of lines."""
 _REMEMBERED = 256
 
@@ -28,7 +28,7 @@ class Leaf:
     total: int
 
 
-class Reading:
+class ReadingProgress:
     """How far each session has read each question, from its beginning on without a gap."""
 
     def __init__(self) -> None:
@@ -49,8 +49,8 @@ class Reading:
 
 def leaf(question: Question, start: int) -> Leaf:
     parts: list[tuple[str, list[tuple[int, Markup]]]] = []
-    room, end = ROOM, start
-    for piece in pieces.some_of(pieces.all_of(question), start, PIECES):
+    room, end = LEAF_ROOM, start
+    for piece in pieces.some_of(pieces.all_of(question), start, LEAF_PIECES):
         line = draw(piece.text, ())
         room -= len(line) + 60
         if room < 0 and end > start:

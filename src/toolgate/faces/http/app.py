@@ -1,4 +1,4 @@
-"""The application: which routes there are, and what stands before all of them."""
+"""The ASGI application: which routes there are, and what stands before all of them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from toolgate.core.errors import SetupError
 from toolgate.facade import Gate
 from toolgate.faces.http import login, problems
-from toolgate.faces.http.api import calls, consent, control, health, jobs, record, stream
-from toolgate.faces.http.auth import anyone, human, persona_by_token
+from toolgate.faces.http.api import calls, consent, control, health, record, stream
 from toolgate.faces.http.guard import Guard
-from toolgate.faces.http.problems import Json
-from toolgate.faces.http.site import Site
-from toolgate.faces.tokens import Tokens
+from toolgate.faces.http.site import ServerSite
+from toolgate.feature import Feature, load
+from toolgate.kits.web.answers import Json
+from toolgate.kits.web.auth import Routes, anyone, human, persona_by_token
+from toolgate.kits.web.tokens import Tokens
 from toolgate.version import VERSION
 
 NO_TELEMETRY: TelemetryConfig = {"auto_configure": False, "tracing": False, "metrics": False, "logs": False}
@@ -29,15 +31,15 @@ NO_TELEMETRY: TelemetryConfig = {"auto_configure": False, "tracing": False, "met
 
 
 def create_app(
-    gate: Gate, tokens: Tokens, *, hosts: Iterable[str] = (), console: bool = True, site: Site | None = None
+    gate: Gate, tokens: Tokens, *, hosts: Iterable[str] = (), console: bool = True, site: ServerSite | None = None
 ) -> FastAPI:  # fmt: skip
     """`hosts` are names, besides those of loopback, by which this server may be reached; a `site` brings its own."""
-    site = site or Site(gate, tokens, tuple(hosts))
+    site = site or ServerSite(gate, tokens, tuple(hosts))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        site.pulse.close()
+        site.notifier.close()
         site.counts.close()
 
     app = FastAPI(
@@ -48,49 +50,61 @@ def create_app(
     app.state.site = site
     problems.install(app)
     app.include_router(health.public, prefix="/api/v1")
-    app.include_router(api(), prefix="/api/v1")
+    routes = api(_features(gate))
+    app.include_router(routes, prefix="/api/v1")
     if console:
-        _include_console(app, site)
+        _include_console(app, site, routes)
     _mount_mcp(app, site)
     app.add_middleware(calls.Direct, site=site)
     app.add_middleware(Guard, site=site)  # the last one is the first that a request comes to
     return app
 
 
-def api() -> APIRouter:
+OWN: Routes = (
+    (calls.router, anyone), (record.router, anyone), (stream.router, anyone), (health.router, anyone),
+    (consent.router, human), (control.router, human),
+)  # fmt: skip
+
+
+def _features(gate: Gate) -> list[Feature]:
+    return [context.feature for context in gate.features.values()]
+
+
+def api(features: Iterable[Feature]) -> APIRouter:
+    """The API's own routes and those of features. None is there without a question of who asks."""
     made = APIRouter()
-    made.include_router(calls.router, dependencies=[Depends(anyone)])
-    made.include_router(record.router, dependencies=[Depends(anyone)])
-    made.include_router(stream.router, dependencies=[Depends(anyone)])
-    made.include_router(health.router, dependencies=[Depends(anyone)])
-    made.include_router(jobs.router, dependencies=[Depends(anyone)])
-    made.include_router(jobs.human_router, dependencies=[Depends(human)])
-    made.include_router(consent.router, dependencies=[Depends(human)])
-    made.include_router(control.router, dependencies=[Depends(human)])
+    brought = (each for feature in features if feature.routes for each in load(feature.routes)())
+    for router, who in (*OWN, *brought):
+        if who not in (anyone, human):
+            raise SetupError("a router of a feature does not say who may use it", "say `anyone` or `human`")
+        made.include_router(router, dependencies=[Depends(who)])
     return made
 
 
-def _include_console(app: FastAPI, site: Site) -> None:
+def _include_console(app: FastAPI, site: ServerSite, routes: APIRouter) -> None:
     """Below its secret path the API is there once more, for the cookie that is sent nowhere else."""
     from toolgate.faces.console import assets
-    from toolgate.faces.console.router import router
+    from toolgate.faces.console.console import Console
+    from toolgate.faces.console.router import no_such_page, router
 
     guarded = [Depends(human)]
     app.include_router(login.router)
     app.include_router(assets.router)
     app.include_router(login.inside, prefix=site.base, dependencies=guarded)
-    app.include_router(router(site), prefix=site.base, dependencies=guarded, include_in_schema=False)
-    app.include_router(api(), prefix=f"{site.base}/api/v1", dependencies=guarded, include_in_schema=False)
+    console = Console(site, _features(site.gate))
+    app.include_router(router(console), prefix=site.base, dependencies=guarded, include_in_schema=False)
+    app.include_router(routes, prefix=f"{site.base}/api/v1", dependencies=guarded, include_in_schema=False)
+    app.include_router(no_such_page(console), prefix=site.base, dependencies=guarded, include_in_schema=False)
 
 
-def _mount_mcp(app: FastAPI, site: Site) -> None:
+def _mount_mcp(app: FastAPI, site: ServerSite) -> None:
     """The MCP server is a face of its own; it is here if it is installed."""
     application = mcp_application(site)
     if application is not None:
         app.router.routes.append(Route("/mcp", _Asgi(application)))  # a mount would answer below /mcp/ only
 
 
-def mcp_application(site: Site) -> ASGIApp | None:
+def mcp_application(site: ServerSite) -> ASGIApp | None:
     try:
         if find_spec("toolgate.faces.mcp.http") is None:
             return None

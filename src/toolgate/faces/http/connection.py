@@ -15,7 +15,7 @@ from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from toolgate.faces.http.places import NOBODY, Places
+from toolgate.faces.http.places import NOBODY, ConnectionPlaces
 
 KEY = "toolgate.connection"
 """Where a request's scope has its connection."""
@@ -27,10 +27,10 @@ _LATE = (
 )
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     def __init__(
         self, config: Config, server_state: ServerState, app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None, *, places: Places,
+        _loop: asyncio.AbstractEventLoop | None = None, *, places: ConnectionPlaces,
     ) -> None:  # fmt: skip
         super().__init__(config, server_state, app_state, _loop)
         self._places = places

@@ -5,22 +5,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 from toolgate.core.event import SETTLED
-from toolgate.ledger.ledger import Ledger
+from toolgate.facade import Gate
 from toolgate.storage.port import Row
 
 BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
 Labels = tuple[tuple[str, str], ...]
 
 
-class Counts:
+class MetricCounts:
     """Told of every committed row, from the thread that committed it."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, gate: Gate) -> None:
         self.events: Counter[tuple[str, str, str]] = Counter()
         """(kind, persona, tool)"""
         self.spent: Counter[str] = Counter()
@@ -28,11 +26,7 @@ class Counts:
         self.within: Counter[tuple[str, float]] = Counter()
         self.answers: Counter[int] = Counter()
         """HTTP answers by status."""
-        ledger.committed.append(self._hear)
-
-    def close(self) -> None:
-        with suppress(ValueError):
-            self._ledger.committed.remove(self._hear)
+        self.close = gate.on_commit(self._hear)
 
     def _hear(self, rows: Sequence[Row]) -> None:
         for row in rows:

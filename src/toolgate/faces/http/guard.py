@@ -7,23 +7,20 @@ DNS points at us is not), and an Origin, where there is one, must be our own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from fastapi import Request
-from fastapi.routing import APIRoute
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolgate.core import wire
 from toolgate.core.errors import CallError, Code
-from toolgate.faces.http.auth import SAFE, shown_by
-from toolgate.faces.http.connection import KEY, RATE, Connection
-from toolgate.faces.http.problems import of, problem
-from toolgate.faces.http.site import Site
+from toolgate.faces.http.connection import KEY, RATE, HttpConnection
+from toolgate.faces.http.site import ServerSite
+from toolgate.kits.web.answers import SAFE, problem, problem_of
+from toolgate.kits.web.auth import shown_by
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 NOBODYS_BODY = 64 << 10
@@ -46,7 +43,7 @@ HEADERS = {
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, site: Site) -> None:
+    def __init__(self, app: ASGIApp, site: ServerSite) -> None:
         self.app = app
         self.site = site
         self.hosts = frozenset(host.lower() for host in (*LOOPBACK, *site.hosts))
@@ -71,12 +68,12 @@ class Guard:
 
     def _no_place(self, scope: Scope, who: str) -> Response | None:
         connection = scope.get(KEY)
-        if not who or not isinstance(connection, Connection):
+        if not who or not isinstance(connection, HttpConnection):
             return None
         try:
             connection.belongs_to(who)
         except CallError as error:
-            full = of(error)
+            full = problem_of(error)
             full.headers.update(CLOSE)
             return full
         return None
@@ -183,7 +180,7 @@ class _Body:
 class _Answer:
     """Sends, with the headers that every answer has."""
 
-    def __init__(self, send: Send, site: Site) -> None:
+    def __init__(self, send: Send, site: ServerSite) -> None:
         self._send, self._site = send, site
         self.started = False
 
@@ -195,17 +192,3 @@ class _Answer:
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
         await self._send(message)
-
-
-class Measured(APIRoute):
-    """A route whose body is JSON: refused before it is parsed where parsing it would hold everybody up."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def handled(request: Request) -> Response:
-            if request.method not in SAFE:
-                wire.check_size(await request.body())
-            return await handle(request)
-
-        return handled

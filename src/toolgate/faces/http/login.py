@@ -9,11 +9,11 @@ from starlette.responses import RedirectResponse, Response
 
 from toolgate.core.errors import NotAllowed
 from toolgate.core.names import HUMAN
-from toolgate.faces.console.pages import login_page
-from toolgate.faces.http.auth import Human, by_token, form
-from toolgate.faces.http.problems import Unauthenticated
-from toolgate.faces.http.sessions import COOKIE, LIFETIME
-from toolgate.faces.http.site import Here, Site
+from toolgate.faces.console.templates import login_page
+from toolgate.kits.web.answers import Unauthenticated
+from toolgate.kits.web.auth import Human, by_token, form
+from toolgate.kits.web.sessions import COOKIE, LIFETIME
+from toolgate.kits.web.site import Here, Site
 
 router = APIRouter(include_in_schema=False)
 inside = APIRouter(include_in_schema=False)

@@ -29,7 +29,7 @@ FILES = 256
 RETRY_S = 5.0
 
 
-class Place(Protocol):
+class ConnectionPlace(Protocol):
     """A connection, as far as it is known here."""
 
     address: str
@@ -43,12 +43,12 @@ class Place(Protocol):
     def drop(self) -> None: ...
 
 
-class Places:
+class ConnectionPlaces:
     def __init__(self, limits: HttpSpec) -> None:
         self.limits = limits
         self.streams: Counter[str] = Counter()
-        self._owned: dict[str, dict[Place, None]] = {}
-        self._nobodys: dict[str, dict[Place, None]] = {}
+        self._owned: dict[str, dict[ConnectionPlace, None]] = {}
+        self._nobodys: dict[str, dict[ConnectionPlace, None]] = {}
         """By address, the oldest first."""
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class Places:
     def _personas(self) -> int:
         return sum(len(held) for name, held in self._owned.items() if name != HUMAN)
 
-    def arrived(self, place: Place) -> None:
+    def arrived(self, place: ConnectionPlace) -> None:
         mine = self._nobodys.setdefault(place.address, {})
         mine[place] = None
         if len(mine) > self.limits.address_connections:
@@ -70,14 +70,14 @@ class Places:
         while self.nobodys > self.limits.reserved + max(0, self.limits.connections - self._personas):
             self._drop_nobodys()  # more than one where the limits have become smaller
 
-    def left(self, place: Place) -> None:
+    def left(self, place: ConnectionPlace) -> None:
         for held, key in ((self._nobodys, place.address), (self._owned, place.owner)):
             if key in held:
                 held[key].pop(place, None)
                 if not held[key]:
                     del held[key]
 
-    def known(self, place: Place, name: str) -> None:
+    def known(self, place: ConnectionPlace, name: str) -> None:
         """Its token says whose it is. Raises where they have no place left; one that rests gives way first."""
         if place.owner == name:
             return
@@ -119,7 +119,7 @@ class Places:
             if not self.streams[name]:
                 del self.streams[name]
 
-    def each(self) -> list[Place]:
+    def each(self) -> list[ConnectionPlace]:
         groups = (*self._nobodys.values(), *self._owned.values())
         return [place for group in groups for place in group]
 
@@ -143,13 +143,13 @@ class Places:
             most = max(self._nobodys, key=lambda address: len(self._nobodys[address]))
             self._drop(next(iter(self._nobodys[most])))
 
-    def _drop_resting(self, held: dict[Place, None]) -> bool:
+    def _drop_resting(self, held: dict[ConnectionPlace, None]) -> bool:
         resting = next((place for place in held if not place.busy), None)
         if resting is not None:
             self._drop(resting)
         return resting is not None
 
-    def _drop(self, place: Place) -> None:
+    def _drop(self, place: ConnectionPlace) -> None:
         self.left(place)
         place.drop()
 

@@ -1,93 +1,19 @@
-"""Every error as {code, message, fix}, and which HTTP status goes with which code."""
+"""Errors of whole requests, as the one JSON shape or, for a person in a browser, as a page."""
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Mapping
-from typing import Any
 
-import orjson
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from toolgate.core.errors import CallError, Code, NotAllowed, ToolgateError
-from toolgate.core.result import Result
-from toolgate.faces.console.pages import login_page, lost_page
+from toolgate.core.errors import Code, ToolgateError
+from toolgate.faces.console.templates import login_page, lost_page
+from toolgate.kits.web.answers import Unauthenticated, problem, problem_of
 
 log = logging.getLogger("toolgate.http")
-
-STATUS: dict[Code, int] = {
-    Code.PENDING: 202,
-    Code.INVALID_ARGS: 400,
-    Code.NOT_ALLOWED: 403,
-    Code.DENIED: 403,
-    Code.OUTSIDE_MOUNT: 403,
-    Code.BLOCKED_PATH: 403,
-    Code.BLOCKED_CONTENT: 403,
-    Code.UNKNOWN_TOOL: 404,
-    Code.NOT_FOUND: 404,
-    Code.CONFLICT: 409,
-    Code.CANCELLED: 409,
-    Code.EXPIRED: 410,
-    Code.TOO_LARGE: 413,
-    Code.NOT_TEXT: 415,
-    Code.RATE_LIMITED: 429,
-    Code.FAILED: 500,
-    Code.UNKNOWN_OUTCOME: 500,
-    Code.UNAVAILABLE: 503,
-    Code.TIMEOUT: 504,
-}
-"""The status is a hint for programs that know nothing of toolgate; the code says it exactly."""
-
-
-class Unauthenticated(NotAllowed):
-    """Nobody we know: not refused by policy, but not let in."""
-
-    status = 401
-
-
-class Json(Response):
-    """JSON of anything a tool may give: very large integers and broken characters must not become a 500."""
-
-    media_type = "application/json"
-
-    def render(self, content: Any) -> bytes:
-        try:
-            return orjson.dumps(content)
-        except TypeError:
-            return json.dumps(content, default=str).encode()
-
-
-def result(made: Result) -> Json:
-    """A Result, in the shape it has everywhere, with the status of its code."""
-    status = 200 if made.error is None else STATUS[made.error.code]
-    return Json(made.as_dict(), status, _retry(made.data))
-
-
-def problem(
-    code: Code, message: str, fix: str, data: Mapping[str, Any] | None = None, status: int = 0
-) -> Json:
-    body: dict[str, Any] = {"code": code.value, "message": message, "fix": fix}
-    if data:
-        body["data"] = dict(data)
-    headers = _retry(data)
-    if status == 401:
-        headers["WWW-Authenticate"] = 'Bearer realm="toolgate"'
-    return Json(body, status or STATUS[code], headers)
-
-
-def of(error: ToolgateError) -> Json:
-    if isinstance(error, CallError):
-        return problem(error.code, error.message, error.fix, error.data, getattr(error, "status", 0))
-    return problem(Code.UNAVAILABLE, error.message, error.fix)
-
-
-def _retry(data: Any) -> dict[str, str]:
-    wait = data.get("retry_after_s") if isinstance(data, Mapping) else None
-    return {"Retry-After": str(max(1, round(wait + 0.5)))} if isinstance(wait, int | float) else {}
 
 
 def install(app: FastAPI) -> None:
@@ -97,7 +23,7 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, ToolgateError)
         if isinstance(error, Unauthenticated) and "text/html" in request.headers.get("accept", ""):
             return login_page(error.message, 401)  # a person in a browser, not a program
-        return of(error)
+        return problem_of(error)
 
     async def malformed(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -129,7 +55,7 @@ def _malformed(request: Request, error: RequestValidationError) -> Response:
     first = found[0] if found else {"where": "body", "problem": "it cannot be read"}
     message = f"{first['where']}: {first['problem']}"
     if _for_people(request):
-        return lost_page(request, _base(request), Code.INVALID_ARGS, message, 400)
+        return lost_page(request, Code.INVALID_ARGS, message, 400)
     fix = "/api/openapi.json describes what this address takes"
     return problem(Code.INVALID_ARGS, message, fix, {"problems": found})
 
@@ -144,7 +70,7 @@ def _http(request: Request, error: HTTPException) -> Response:
     words = {404: f"there is nothing at {where}", 405: f"{where} cannot be done"}
     message = words.get(error.status_code, str(error.detail)[:200])
     if _for_people(request):
-        return lost_page(request, _base(request), code, message, error.status_code)
+        return lost_page(request, code, message, error.status_code)
     return problem(code, message, "/api/openapi.json lists what there is", status=error.status_code)
 
 

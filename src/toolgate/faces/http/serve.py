@@ -14,9 +14,9 @@ from typing import Any
 import uvicorn
 
 from toolgate.core.errors import SetupError
-from toolgate.faces.http.connection import Connection
-from toolgate.faces.http.places import BATCH, Places
-from toolgate.faces.http.site import Site
+from toolgate.faces.http.connection import HttpConnection
+from toolgate.faces.http.places import BATCH, ConnectionPlaces
+from toolgate.faces.http.site import ServerSite
 
 log = logging.getLogger("toolgate.http")
 PORT = 8721
@@ -56,10 +56,10 @@ def _bound(host: str, port: int) -> socket.socket:
     return made
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """Signals are ours: uvicorn would raise them again after its end, and we want to end with 0."""
 
-    def __init__(self, config: uvicorn.Config, places: Places, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, places: ConnectionPlaces, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._places, self._ready = places, ready
 
@@ -77,19 +77,24 @@ class Server(uvicorn.Server):
         if counter % TICKS == 0:
             now = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
-                assert isinstance(connection, Connection)
+                assert isinstance(connection, HttpConnection)
                 connection.look(now)
         return await super().on_tick(counter)
 
 
 async def serve(
-    app: Any, site: Site, sock: socket.socket, *, proxy: str = "", ready: Callable[[], None] = lambda: None
+    app: Any,
+    site: ServerSite,
+    sock: socket.socket,
+    *,
+    proxy: str = "",
+    ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Until SIGTERM, SIGINT or `site.closing`. Forwarded headers are believed only from `proxy`."""
     places = site.places
     places.fit()
-    protocol: Any = partial(Connection, places=places)
-    server = Server(
+    protocol: Any = partial(HttpConnection, places=places)
+    server = HttpServer(
         uvicorn.Config(
             app, http=protocol, log_config=None, access_log=False, lifespan="on", ws="none", server_header=False,
             timeout_graceful_shutdown=GRACE, h11_max_incomplete_event_size=places.limits.header_bytes, backlog=BATCH,
@@ -108,7 +113,7 @@ async def serve(
             ending.cancel()
 
 
-async def _end(server: Server, site: Site) -> None:
+async def _end(server: HttpServer, site: ServerSite) -> None:
     await site.closing.wait()
     server.should_exit = True
     for close in site.closers:
@@ -118,7 +123,7 @@ async def _end(server: Server, site: Site) -> None:
             log.exception("a face could not be closed")
 
 
-async def _settled(server: Server) -> None:
+async def _settled(server: HttpServer) -> None:
     """Calls that were cancelled still write down what became of them; the ledger is open until they have."""
     late = [task for task in server.server_state.tasks if not task.done()]
     if late:
@@ -126,7 +131,7 @@ async def _settled(server: Server) -> None:
 
 
 @contextlib.contextmanager
-def _descriptors(places: Places) -> Iterator[None]:
+def _descriptors(places: ConnectionPlaces) -> Iterator[None]:
     """Where there are no descriptors left, asyncio stops accepting for a second, and says so for each that it did not
     accept. It is enough to say it once, and to let go of some."""
     loop = asyncio.get_running_loop()

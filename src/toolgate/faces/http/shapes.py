@@ -8,11 +8,11 @@ from typing import Any
 
 from toolgate.core.clock import iso
 from toolgate.core.ports import Question
-from toolgate.faces import pieces
-from toolgate.faces.words import grant_in_words
+from toolgate.facade import Gate
 from toolgate.gate.shape import cut
-from toolgate.ledger.chain import fault_of, row_text
-from toolgate.ledger.keys import Keys
+from toolgate.kits import pieces
+from toolgate.kits.words import grant_in_words
+from toolgate.ledger.chain import row_text
 from toolgate.ledger.state import Grant
 from toolgate.storage.port import Row
 
@@ -60,10 +60,10 @@ def grant(item: Grant) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def proof(row: Row, keys: Keys | None) -> dict[str, Any]:
-    """What anybody can recompute, and with the key whether the seal is right."""
-    fault = fault_of(row, row.seq, row.prev, keys)
+def proof(gate: Gate, row: Row, *, sealed: bool) -> dict[str, Any]:
+    """What anybody can recompute, and with `sealed` whether the seal is right."""
+    fault = gate.fault(row, sealed=sealed)
     return {
         "text": row_text(row), "hash": row.hash, "prev": row.prev, "key": row.key,
-        "seal_checked": keys is not None, "ok": not fault, "fault": fault,
+        "seal_checked": sealed, "ok": not fault, "fault": fault,
     }  # fmt: skip

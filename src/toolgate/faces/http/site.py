@@ -1,73 +1,89 @@
-"""What every request of one server shares."""
+"""ServerSite: the Site of a running server, with its connections, its counters and its end."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Request
 
-from toolgate.core.display import visible
-from toolgate.core.event import Rejected
+from toolgate.core.errors import CallError
 from toolgate.facade import Gate
-from toolgate.faces.http.counts import Counts
-from toolgate.faces.http.journal_notifier import Pulse
-from toolgate.faces.http.places import Places
-from toolgate.faces.http.sessions import Sessions
-from toolgate.faces.http.throttle import Throttle
-from toolgate.faces.tokens import Tokens
+from toolgate.faces.http.counts import MetricCounts
+from toolgate.faces.http.places import ConnectionPlaces
+from toolgate.kits.web.site import Site
+from toolgate.storage.port import Row
 
-log = logging.getLogger("toolgate.http")
+OTHERS_PATIENCE_S = 30.0
 
 
-def secret_path() -> str:
-    """Where the console lives. Browsers send cookies to every port of a host, so a page that an agent serves on
-    another port of 127.0.0.1 would be given the session's cookie; a path it cannot guess keeps it from that."""
-    return f"/c/{secrets.token_urlsafe(16)}"
+class JournalNotifier:
+    """Wakes whoever follows the journal: after each commit of this process, and soon after those of others."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._loop = asyncio.get_running_loop()
+        self._news = asyncio.Event()
+        self._others: asyncio.Task[None] | None = None
+        self.followers = 0
+        self.close = gate.on_commit(self._hear)
+
+    @property
+    def news(self) -> asyncio.Event:
+        """Take it before reading, wait for it after: then nothing is missed in between."""
+        return self._news
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Other processes are watched only while somebody follows."""
+        self.followers += 1
+        if self._others is None:
+            self._others = self._loop.create_task(self._watch())
+        try:
+            yield
+        finally:
+            self.followers -= 1
+            if not self.followers:
+                self._others.cancel()
+                self._others = None
+
+    def _hear(self, rows: Sequence[Row]) -> None:
+        if self.followers:
+            self._loop.call_soon_threadsafe(self._beat)
+
+    def _beat(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                await self._gate.changed(OTHERS_PATIENCE_S)
+            except CallError:  # the database is away for a moment; whoever follows is told when it reads
+                await asyncio.sleep(1)
+            self._beat()
 
 
 @dataclass
-class Site:
-    gate: Gate
-    tokens: Tokens
-    hosts: tuple[str, ...] = ()
-    """Names, besides those of loopback, by which it may be reached."""
-    address: str = ""
-    """Where a human opens the console, without a token."""
-    base: str = field(default_factory=secret_path)
-    sessions: Sessions = field(default_factory=Sessions)
-    throttle: Throttle = field(default_factory=Throttle)
+class ServerSite(Site):
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is to end: streams and waiting calls let go."""
     closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     """What faces that are mounted here do at the end, so that their connections do not hold it up."""
 
     def __post_init__(self) -> None:
-        ledger = self.gate.services.ledger
-        self.pulse = Pulse(ledger)
-        self.counts = Counts(ledger)
-        self.places = Places(self.gate.config.http)
-
-    def shown(self, path: str) -> str:
-        """A path as it may be logged: without the secret part of the console's, and harmless to read."""
-        return visible(path.replace(self.base, "(console)")[:200])
-
-    async def refused(self, what: str, persona: str = "") -> None:
-        """Somebody tried what is not theirs. The ledger keeps it, floods counted."""
-        log.warning("%s", what, extra={"persona": persona})
-        await self.gate.pipeline.refusals.keep(
-            persona, lambda: Rejected(persona=persona, code="not_allowed", error=what[:500])
-        )
+        self.notifier = JournalNotifier(self.gate)
+        self.counts = MetricCounts(self.gate)
+        self.places = ConnectionPlaces(self.gate.config.http)
 
 
-def site_of(request: Request) -> Site:
+def server_of(request: Request) -> ServerSite:
     found = request.app.state.site
-    assert isinstance(found, Site)
+    assert isinstance(found, ServerSite)
     return found
 
 
-Here = Annotated[Site, Depends(site_of)]
+HereServer = Annotated[ServerSite, Depends(server_of)]

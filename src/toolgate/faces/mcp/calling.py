@@ -1,4 +1,7 @@
-"""`tools/call`: one call through the gate, with progress, cancellation and consent; the result in MCP's shape."""
+"""`tools/call`: one call through the gate, with progress, cancellation and consent; the result in MCP's shape.
+
+The text of a result is how a model reads it: plain lines, with long texts as they are instead of as JSON.
+"""
 
 from __future__ import annotations
 
@@ -6,42 +9,40 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from toolgate.core.errors import CallError
 from toolgate.core.result import Result
-from toolgate.faces.mcp import suspended_calls as parking
-from toolgate.faces.mcp import upstream_resources as behind
+from toolgate.faces.mcp import resources, suspended_calls
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, MISSING_CAPABILITY, Message, RpcError
 from toolgate.faces.mcp.protocol import Exchange
-from toolgate.faces.mcp.text import readable
 
 if TYPE_CHECKING:
-    from toolgate.faces.mcp.server import Server
+    from toolgate.faces.mcp.server import McpServer
 
 
-async def call(server: Server, exchange: Exchange) -> Message:
+async def call(server: McpServer, exchange: Exchange) -> Message:
     name, args = _read(exchange.params)
     if server.gate.upstream is None:
         return _made(server, await server.consent.carry(exchange, name, args, _progress(exchange)))
-    if not exchange.modern or not behind.is_theirs(server.gate, name):
+    if not exchange.modern or not resources.is_theirs(server.gate, name):
         return await _of_a_server(server, exchange, name, args)
     state = exchange.params.get("requestState")
-    if not isinstance(state, str) or not state.startswith(parking.MARK):
-        server.parking.ready(exchange, name, args)
-        return await server.parking.begin(exchange, _of_a_server(server, exchange, name, args))
+    if not isinstance(state, str) or not state.startswith(suspended_calls.MARK):
+        server.suspended.ready(exchange, name, args)
+        return await server.suspended.begin(exchange, _of_a_server(server, exchange, name, args))
     try:
-        return await server.parking.go_on(exchange, name, args)
+        return await server.suspended.go_on(exchange, name, args)
     except CallError as error:
-        return _made(server, await server.consent.refuse(exchange, name, args, error))
+        return _made(server, await server.gate.refuse(name, args, exchange.persona, error))
 
 
-async def _of_a_server(server: Server, exchange: Exchange, name: str, args: Message) -> Message:
+async def _of_a_server(server: McpServer, exchange: Exchange, name: str, args: Message) -> Message:
     """A call whose server may want something of the client before it answers."""
     from toolgate.faces.mcp import client_relay as relaying  # needed only where there are servers
-    from toolgate.features.servers.elicitation import calling_as
 
     caller = relaying.caller(server.consent, exchange)
-    with calling_as(caller):
-        outcome = await server.consent.carry(exchange, name, args, _progress(exchange))
+    outcome = await server.consent.carry(exchange, name, args, _progress(exchange), caller)
     if exchange.modern and caller.lacked and isinstance(outcome, Result) and not outcome.ok:
         needed: Message = {"requiredCapabilities": {capability: {} for capability in sorted(caller.lacked)}}
         told = f"Missing required client capability: {', '.join(sorted(caller.lacked))}"
@@ -49,7 +50,7 @@ async def _of_a_server(server: Server, exchange: Exchange, name: str, args: Mess
     return _made(server, outcome)
 
 
-def _made(server: Server, outcome: Result | Message) -> Message:
+def _made(server: McpServer, outcome: Result | Message) -> Message:
     return as_mcp(outcome, _blocks(server, outcome)) if isinstance(outcome, Result) else outcome
 
 
@@ -64,12 +65,12 @@ def _read(params: Message) -> tuple[str, Message]:
     return name, args
 
 
-def _blocks(server: Server, result: Result) -> list[Message] | None:
+def _blocks(server: McpServer, result: Result) -> list[Message] | None:
     """What another MCP server answered, as it answered: its images and resources stay what they are."""
-    registry, data = server.gate.services.registry, result.data
+    data = result.data
     if not result.ok or not isinstance(data, dict) or data.get("untrusted") is not True:
         return None
-    if result.tool not in registry or registry.resolve(result.tool).origin != "imported":
+    if not resources.is_theirs(server.gate, result.tool):
         return None
     content = data.get("content")
     whole = isinstance(content, list) and all(
@@ -116,3 +117,48 @@ def _token(exchange: Exchange) -> str | int | None:
     """Of the request as it is now: one that waited for its client is answered under another id."""
     token = exchange.meta.get("progressToken")
     return token if isinstance(token, str | int) and not isinstance(token, bool) else None
+
+
+def readable(result: Result) -> str:
+    """For clients that show their model only text; the structured content says the same."""
+    if result.error is None:
+        return of_data(result.data)
+    error = result.error
+    lines = [f"{error.code.value}: {error.message}"]
+    if error.fix:
+        lines.append(f"fix: {error.fix}")
+    if result.data:
+        lines.append(of_data(result.data))
+    return "\n".join(lines)
+
+
+def of_data(data: Any) -> str:
+    if isinstance(data, str):
+        return data
+    if isinstance(data, dict):
+        return _object(data)
+    if isinstance(data, list):
+        return "\n".join(_one_line(item) for item in data) or "[]"
+    return _one_line(data)
+
+
+def _object(data: dict[str, Any]) -> str:
+    """Short values first, one a line; texts of many lines and lists below, under their names."""
+    short, long = [], []
+    for name, value in data.items():
+        if isinstance(value, str) and "\n" in value:
+            long.append(f"{name}:\n{value}")
+        elif isinstance(value, list) and len(value) > 1:
+            long.append(f"{name}:\n" + "\n".join(map(_one_line, value)))
+        else:
+            short.append(f"{name}: {_one_line(value)}")
+    return "\n".join(short + long)
+
+
+def _one_line(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # an integer beyond 64 bits
+        return str(value)

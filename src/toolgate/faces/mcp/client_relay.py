@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from toolgate.core.caller import Caller, Elicitation, LogLine, NoModel, Reply, Sampling
 from toolgate.core.result import Result
 from toolgate.faces.mcp.jsonrpc import Message
 from toolgate.faces.mcp.protocol import Exchange, Gone
-from toolgate.features.servers.elicitation import Caller, Elicitation, NoModel, Reply, Sampling
-from toolgate.features.servers.logs import LogLine
 
 if TYPE_CHECKING:
     from toolgate.faces.mcp.consent import Consent
 
-LONGEST = 10_000
+LONGEST_QUESTION = 10_000
 """Characters of a question, and bytes of its form. A longer one could hide what matters, so it is declined."""
 
 
@@ -29,7 +28,11 @@ def caller(consent: Consent, exchange: Exchange) -> Caller:
     """The client of one call, as a server may come back to it."""
 
     async def show(question: Elicitation) -> Reply:
-        if question.url or len(question.message) > LONGEST or len(orjson.dumps(question.schema)) > LONGEST:
+        if (
+            question.url
+            or len(question.message) > LONGEST_QUESTION
+            or len(orjson.dumps(question.schema)) > LONGEST_QUESTION
+        ):
             return Reply("decline", reason="it is not of a kind or size that is shown")
         try:
             return _reply(await exchange.ask("elicitation/create", _form(question)))
@@ -42,9 +45,9 @@ def caller(consent: Consent, exchange: Exchange) -> Caller:
         except Gone as gone:
             raise NoModel(str(gone)) from None
 
-    async def through(tool: str, args: Mapping[str, Any]) -> Result:
+    async def through(tool: str, args: Mapping[str, Any], whom: Caller) -> Result:
         # a task of its own: if its question is put off, that ends this call and no other
-        return await asyncio.create_task(consent.within(exchange, tool, dict(args)))
+        return await asyncio.create_task(consent.within(exchange, tool, dict(args), whom))
 
     def hear(line: LogLine) -> None:
         said = {"level": line.level, "logger": line.logger, "data": line.data}

@@ -1,35 +1,46 @@
-"""`toolgate mcp`: open the project's gate and serve one persona on stdio. Imports late: a client waits for it."""
+"""`toolgate mcp`: serve one persona of a project on stdio.
+
+A client waits for the first answer, so `initialize` is answered before the gate is loaded and opened; whatever else the
+client sends waits for that. If the gate does not open, it is told why, and so is stderr. Imports late.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import os
 import sys
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolgate.faces.mcp.greeting import Greeting
 
 USAGE = 2
+FILE = "toolgate.yaml"
+_WORDS = {"--root": "root", "--persona": "persona", "-p": "persona", "--profile": "profile"}
 
 
-@dataclass
-class Asked:
-    root: str = ""
-    persona: str = ""
-    profile: str = ""
+class McpArguments:
+    """What the command line says."""
+
+    def __init__(self, root: str = "", persona: str = "", profile: str = "") -> None:
+        self.root, self.persona, self.profile = root, persona, profile
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, McpArguments) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
-def parse(words: list[str]) -> Asked | None:
+def parse(words: list[str]) -> McpArguments | None:
     """The plain spellings, read without a parser's cost; None sends the rest to the one with help and messages."""
-    asked = Asked()
+    asked = McpArguments()
     rest = list(words)
     while rest:
         word = rest.pop(0)
         name, equals, value = word.partition("=")
-        if name in ("--root", "--persona", "-p", "--profile"):
+        if name in _WORDS:
             if not equals and not rest:
                 return None
-            setattr(asked, {"-p": "persona"}.get(name, name[2:]), value if equals else rest.pop(0))
+            setattr(asked, _WORDS[name], value if equals else rest.pop(0))
         elif word.startswith("-") or asked.root:
             return None
         else:
@@ -37,42 +48,75 @@ def parse(words: list[str]) -> Asked | None:
     return asked
 
 
-def run(asked: Asked) -> int:
+def run(asked: McpArguments) -> int:
+    from toolgate.faces.mcp.greeting import Greeting
+
+    root = _root(asked.root)
+    greeting = Greeting(0, 1, _may_have_servers(root))
+    if not os.path.isdir(root):
+        return _told(greeting, f"there is no directory {root!r}", "give the directory of a project")
+    greeting.look()
+    return _run(asked, root, greeting)
+
+
+def _run(asked: McpArguments, root: str, greeting: Greeting) -> int:
+    import asyncio
+    import gc
+
     from toolgate.core.errors import ToolgateError
 
     gc.disable()  # nothing that is made while it starts is garbage; looking for some costs a twentieth of the start
     try:
-        asyncio.run(_serve(asked, _root(asked.root)))
+        asyncio.run(_serve(asked, root, greeting))
     except ToolgateError as error:
-        # the client shows stderr to its user, if anything
-        sys.stderr.write(f"toolgate mcp: {error.message}\nfix: {error.fix}\n")
-        return USAGE
+        return _told(greeting, error.message, error.fix)
     finally:
         gc.enable()
     return 0
 
 
-def _root(given: str) -> Path:
-    from toolgate.core.errors import SetupError
-    from toolgate.faces.cli import complete
-
-    root = Path(given).resolve() if given else complete.find_root(Path.cwd())
-    if not root.is_dir():
-        raise SetupError(f"there is no directory {str(root)!r}", "give the directory of a project")
-    return root
+def _told(greeting: Greeting, message: str, fix: str) -> int:
+    greeting.refuse(f"toolgate does not serve this project: {message}; fix: {fix}")
+    # the client shows stderr to its user, if anything
+    sys.stderr.write(f"toolgate mcp: {message}\nfix: {fix}\n")
+    return USAGE
 
 
-async def _serve(asked: Asked, root: Path) -> None:
+def _root(given: str) -> str:
+    """The project: what is given, else the nearest directory upwards that has a toolgate.yaml, else where we are."""
+    here = place = os.path.realpath(given or os.curdir)
+    while not given and not os.path.exists(os.path.join(place, FILE)):
+        above = os.path.dirname(place)
+        if above == place:
+            return here
+        place = above
+    return place
+
+
+def _may_have_servers(root: str) -> bool:
+    """Whether toolgate.yaml could name other servers: what is said of them beforehand holds even if it does not."""
+    try:
+        with open(os.path.join(root, FILE), "rb") as file:
+            return b"servers" in file.read()
+    except OSError:
+        return False
+
+
+async def _serve(asked: McpArguments, root: str, greeting: Greeting) -> None:
+    import gc
+    from pathlib import Path
+
     from toolgate import app
     from toolgate.core.errors import NotAllowed, SetupError
     from toolgate.core.names import HUMAN
     from toolgate.faces.mcp.listing import PROFILES
-    from toolgate.faces.mcp.server import Options, Server
+    from toolgate.faces.mcp.server import McpServer, Options
     from toolgate.faces.mcp.stdio import Stdio
 
+    greeting.look()  # the client may have been slower than we were
     if asked.profile and asked.profile not in PROFILES:
         raise SetupError(f"there is no profile {asked.profile!r}", f"use one of: {', '.join(PROFILES)}")
-    setup = app.prepare(root)
+    setup = app.prepare(Path(root))
     if not setup.trusted:
         raise NotAllowed(
             f"{root} is not trusted by this user, so nothing of it is served",
@@ -84,14 +128,16 @@ async def _serve(asked: Asked, root: Path) -> None:
         known = ", ".join(setup.config.personas) or "none"
         what = f"there is no persona {persona!r} for an agent" if persona else "no persona was named"
         raise SetupError(what, f"use --persona with one of: {known}")
-    async with app.open(root) as gate:
+    greeting.source, greeting.target = _own_pipes()  # before plugins are loaded
+    async with app.open(setup) as gate:
         gc.freeze()
         gc.enable()
-        server = Server(gate, Options(profile=asked.profile or None))  # type: ignore[arg-type]
+        options = Options(profile=asked.profile or None, servers=greeting.answered and greeting.servers)  # type: ignore[arg-type]
+        server = McpServer(gate, options)
         try:
-            await Stdio(server, persona, *_own_pipes()).serve()
+            await Stdio(server, persona, greeting.source, greeting.target, greeting).serve()
         finally:
-            await server.parking.close()
+            await server.suspended.close()
             server.close()
 
 

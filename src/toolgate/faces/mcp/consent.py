@@ -2,7 +2,8 @@
 
 Handshake: the call waits while `elicitation/create` shows the question; console and terminal may be faster.
 Stateless: the call is handed back as `input_required` with sealed state, and answered by its repetition.
-A client that can do neither is told where to approve; the repeated call runs once that has happened.
+A client that can do neither is told where to approve; the repeated call runs once that has happened. What draws a question
+is imported when there is one: most calls of a client ask nothing, and it waits for the first.
 """
 
 from __future__ import annotations
@@ -10,98 +11,115 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from toolgate.consent.desk import whoami
 from toolgate.core.call import new_id
-from toolgate.core.context import NO_TRAIL
 from toolgate.core.display import visible
 from toolgate.core.errors import CallError, Code, Conflict, InvalidArgs, NotAllowed
 from toolgate.core.ports import Question
 from toolgate.core.result import Result
 from toolgate.facade import Gate
-from toolgate.faces.mcp import question as questions
 from toolgate.faces.mcp import request_state as sealing
 from toolgate.faces.mcp.jsonrpc import Message
 from toolgate.faces.mcp.protocol import Exchange, Gone
-from toolgate.gate.flow import Flow
-from toolgate.gate.resolve import resolve
+
+if TYPE_CHECKING:
+    from toolgate.core.caller import Caller
 
 Progress = Callable[[float, str], None] | None
 CHANNEL = "mcp"
 
 
 @dataclass
-class _Asking:
-    """The client whose call is under way in this task, and whether its user put the question off."""
+class ClientChannel:
+    """The channel of one call: asks the user of the client that makes it, and knows whether that was put off."""
 
-    by: Consent
+    consent: Consent
     exchange: Exchange
     progress: Progress
     task: asyncio.Task[object]
     later: bool = False
     over: bool = False
+    name: str = CHANNEL
+    answers: bool = False
+    """It hears of what must be answered elsewhere too, and then does not keep its client waiting."""
 
-    def put_off(self) -> None:
+    async def ask(self, question: Question) -> None:
+        """Called by the desk; cancelled as soon as somebody else has answered."""
+        from toolgate.faces.mcp import question as questions
+
+        if not may_ask(question):
+            self._put_off()
+            return
+        if self.progress is not None:
+            self.progress(0.0, "waiting for approval")
+        try:
+            given = await self.exchange.ask("elicitation/create", questions.form(question))
+        except Gone:
+            given = None
+        said = questions.answer(given)
+        if said is None:
+            self._put_off()
+            return
+        with suppress(Conflict):  # somebody else was first: the desk tells the call
+            await self.consent.answer(question, said, self.exchange)
+
+    def _put_off(self) -> None:
         """Stop waiting. The cancellation is ours, as that of `asyncio.timeout` is: whoever waits takes it back."""
         if not self.later and not self.over:
             self.later = True
             self.task.cancel()
 
 
-_asking: ContextVar[_Asking | None] = ContextVar("toolgate_mcp_asking", default=None)
+def may_ask(question: Question) -> bool:
+    from toolgate.faces.mcp import question as questions
+
+    here = not question.channels or CHANNEL in question.channels
+    return here and questions.fits(question)
 
 
 class Consent:
-    """Also a channel of the desk: a question reaches it in the task of the call that asks."""
-
-    name = CHANNEL
-    answers = False
-    """It hears of what must be answered elsewhere too, and then does not keep its client waiting."""
-
     def __init__(self, gate: Gate, console: str = "") -> None:
         self._gate = gate
         self._console = console
-        gate.services.desk.channels.append(self)
 
     async def carry(
-        self, exchange: Exchange, tool: str, args: Message, progress: Progress
+        self, exchange: Exchange, tool: str, args: Message, progress: Progress, caller: Caller | None = None
     ) -> Result | Message:
         """The call's result, or in the stateless era the question that comes before it."""
         willing = exchange.can_elicit and self._gate.config.consent.mcp
         if exchange.modern:
-            return await self._stateless(exchange, tool, args, progress, willing)
+            return await self._stateless(exchange, tool, args, progress, willing, caller)
         key = None
         if willing:
             # what leads to another call is done when that one is put off, and must not be done again
             key = new_id("m") if self._leads_on(tool) else None
-            result = await self._waiting(exchange, tool, args, progress, key)
+            result = await self._waiting(exchange, tool, args, progress, caller, key)
             if result is not None:
                 return result
-        return self._where(await self._call(exchange, tool, args, progress, wait=False, key=key))
+        return self._where(await self._call(exchange, tool, args, progress, caller, wait=False, key=key))
 
-    async def within(self, exchange: Exchange, tool: str, args: Message) -> Result:
+    async def within(self, exchange: Exchange, tool: str, args: Message, caller: Caller) -> Result:
         """A call that comes of another one of this client's, which goes on meanwhile: so it waits for an answer, in
-        the client or elsewhere. In a task of its own: what that other call asks is not asked here."""
-        _asking.set(None)
+        the client or elsewhere. In a task of its own: putting it off ends no other."""
         if exchange.can_elicit and exchange.can_be_asked and self._gate.config.consent.mcp:
-            result = await self._waiting(exchange, tool, args, None, None)
+            result = await self._waiting(exchange, tool, args, None, caller, None)
             if result is not None:
                 return result
-        return await self._call(exchange, tool, args, None, wait=True)
+        return await self._call(exchange, tool, args, None, caller, wait=True)
 
     def _leads_on(self, tool: str) -> bool:
-        try:
-            return self._gate.services.registry.resolve(tool).follow is not None
-        except CallError:
-            return False
+        found = self._gate.tool(tool)
+        return found is not None and found.follow is not None
 
     async def _call(
-        self, exchange: Exchange, tool: str, args: Message, progress: Progress, *, wait: bool, key: str | None = None
+        self, exchange: Exchange, tool: str, args: Message, progress: Progress, caller: Caller | None, *,
+        wait: bool, key: str | None = None,
     ) -> Result:  # fmt: skip
         return await self._gate.call(
-            tool, args, persona=exchange.persona, wait=wait, progress=progress, key=key
+            tool, args, persona=exchange.persona, wait=wait, progress=progress, key=key, caller=caller
         )
 
     def _where(self, result: Result) -> Result:
@@ -114,52 +132,30 @@ class Consent:
     # --- the handshake era --------------------------------------------------------------------------------
 
     async def _waiting(
-        self, exchange: Exchange, tool: str, args: Message, progress: Progress, key: str | None
-    ) -> Result | None:
+        self, exchange: Exchange, tool: str, args: Message, progress: Progress, caller: Caller | None,
+        key: str | None,
+    ) -> Result | None:  # fmt: skip
         """None if the user put it off: then its question stays open."""
+        from toolgate.core.caller import Caller
+
         task = asyncio.current_task()
         assert task is not None
-        asking = _Asking(self, exchange, progress, task)
-        token, before = _asking.set(asking), task.cancelling()
+        asking, before = ClientChannel(self, exchange, progress, task), task.cancelling()
+        caller = caller or Caller()
+        caller.channel = asking
         try:
-            result = await self._call(exchange, tool, args, progress, wait=True, key=key)
+            result = await self._call(exchange, tool, args, progress, caller, wait=True, key=key)
         except asyncio.CancelledError:
             if not asking.later or task.uncancel() > before:
                 raise  # the client has cancelled it, or gone
             return None
         finally:
             asking.over = True
-            _asking.reset(token)
         if asking.later:
             task.uncancel()
         return result
 
-    async def ask(self, question: Question) -> None:
-        """Called by the desk; cancelled as soon as somebody else has answered."""
-        asking = _asking.get()
-        if asking is None or asking.by is not self:
-            return  # not a call of one of our clients
-        if not self._may_ask(question):
-            asking.put_off()
-            return
-        if asking.progress is not None:
-            asking.progress(0.0, "waiting for approval")
-        try:
-            given = await asking.exchange.ask("elicitation/create", questions.form(question))
-        except Gone:
-            given = None
-        said = questions.answer(given)
-        if said is None:
-            asking.put_off()
-            return
-        with suppress(Conflict):  # somebody else was first: the desk tells the call
-            await self._answer(question, said, asking.exchange)
-
-    def _may_ask(self, question: Question) -> bool:
-        here = not question.channels or CHANNEL in question.channels
-        return here and questions.fits(question)
-
-    async def _answer(self, question: Question, said: tuple[bool, str], exchange: Exchange) -> None:
+    async def answer(self, question: Question, said: tuple[bool, str], exchange: Exchange) -> None:
         approve, reason = said
         client = visible(exchange.client) or "an MCP client"
         await self._gate.answer(
@@ -169,21 +165,24 @@ class Consent:
     # --- the stateless era --------------------------------------------------------------------------------
 
     async def _stateless(
-        self, exchange: Exchange, tool: str, args: Message, progress: Progress, willing: bool
-    ) -> Result | Message:
+        self, exchange: Exchange, tool: str, args: Message, progress: Progress, willing: bool,
+        caller: Caller | None,
+    ) -> Result | Message:  # fmt: skip
         params = exchange.params
         answered = params.get("requestState") is not None or params.get("inputResponses") is not None
         if answered:
             try:
                 await self._take(exchange, tool, args)
             except CallError as error:
-                return await self.refuse(exchange, tool, args, error)
-        result = await self._call(exchange, tool, args, progress, wait=False)
+                return await self._gate.refuse(tool, args, exchange.persona, error)
+        result = await self._call(exchange, tool, args, progress, caller, wait=False)
         if result.error is None or result.error.code is not Code.PENDING:
             return result
-        question = await self._gate.services.desk.question(result.data["question"])
-        if not willing or answered or question is None or not self._may_ask(question):
+        question = await self._gate.question(result.data["question"])
+        if not willing or answered or question is None or not may_ask(question):
             return self._where(result)
+        from toolgate.faces.mcp import question as questions
+
         request = sealing.request_hash(tool, args)
         return {
             "resultType": "input_required",
@@ -192,21 +191,20 @@ class Consent:
                     "method": "elicitation/create", "params": {"mode": "form", **questions.form(question)},
                 }
             },
-            "requestState": sealing.seal(self._gate.services.ledger.keys, question, exchange.persona, request),
+            "requestState": sealing.seal(self._gate, question, exchange.persona, request),
         }  # fmt: skip
 
     async def _take(self, exchange: Exchange, tool: str, args: Message) -> None:
         """The user's answer to the question that the state names. Only what we sealed for this call counts, once."""
+        from toolgate.faces.mcp import question as questions
+
         if not self._gate.config.consent.mcp:
             raise NotAllowed(
                 "this gate takes no answers from MCP clients", "answer with `toolgate approvals`"
             )
-        ledger = self._gate.services.ledger
         request = sealing.request_hash(tool, args)
-        claim = sealing.unseal(
-            ledger.keys, exchange.params.get("requestState"), exchange.persona, request, ledger.clock.now()
-        )
-        question = await self._gate.services.desk.question(claim.question)
+        claim = sealing.unseal(self._gate, exchange.params.get("requestState"), exchange.persona, request)
+        question = await self._gate.question(claim.question)
         if question is None or question.digest != claim.digest or question.persona != exchange.persona:
             raise Conflict(
                 f"the question {claim.question} was answered and used, or has expired", "make the call again"
@@ -217,13 +215,4 @@ class Consent:
         said = questions.answer((responses or {}).get(questions.ANSWER))
         if said is not None and question.state == "open":
             with suppress(Conflict):  # somebody else was first: the gate knows what they said
-                await self._answer(question, said, exchange)
-
-    async def refuse(self, exchange: Exchange, tool: str, args: Message, error: CallError) -> Result:
-        """Nothing runs, and the attempt is in the ledger."""
-        flow = Flow(tool, args, exchange.persona, None, NO_TRAIL, False, new_id("c"))
-        with suppress(CallError):
-            late = resolve(self._gate.services, flow)
-            if late is not None:
-                late.close()  # for an attempt no server is asked whether it knows that tool
-        return flow.refused(error, await self._gate.pipeline.refusals.record(flow, error))
+                await self.answer(question, said, exchange)

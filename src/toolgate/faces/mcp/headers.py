@@ -7,8 +7,9 @@ import binascii
 import re
 from collections.abc import Iterable
 
-from toolgate.faces.mcp.jsonrpc import HEADER_MISMATCH, INVALID_REQUEST, Message, Request, RpcError
-from toolgate.faces.mcp.protocol import MODERN, VERSION_KEY, envelope, unsupported
+from toolgate.faces.mcp.greeting import VERSION_KEY
+from toolgate.faces.mcp.jsonrpc import HEADER_MISMATCH, INVALID_REQUEST, Message, RpcError, RpcRequest
+from toolgate.faces.mcp.protocol import MODERN, envelope, unsupported
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -84,7 +85,7 @@ def check_version(found: Headers) -> None:
         raise HttpError(400, unsupported(version).as_message(None))
 
 
-def check_routing(found: Headers, request: Request) -> None:
+def check_routing(found: Headers, request: RpcRequest) -> None:
     """What an intermediary read in the headers must be what we read in the body."""
     for name in _ROUTING:
         if found.twice(name):

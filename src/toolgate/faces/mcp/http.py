@@ -15,12 +15,22 @@ from toolgate.core.errors import CallError
 from toolgate.core.names import HUMAN
 from toolgate.facade import Gate
 from toolgate.faces.mcp import headers, jsonrpc
+from toolgate.faces.mcp.greeting import HANDSHAKE, VERSION_KEY
 from toolgate.faces.mcp.headers import Headers, HttpError, refusal
-from toolgate.faces.mcp.jsonrpc import Message, Notification, Request, RpcError, classify, id_of
-from toolgate.faces.mcp.protocol import HANDSHAKE, VERSION_KEY, Connection
-from toolgate.faces.mcp.server import Options, Server
-from toolgate.faces.mcp.sessions import MOST_EACH, RETRY, Session, Sessions
-from toolgate.faces.mcp.streaming import Outbox, Receive, SendEvent, plain, stream
+from toolgate.faces.mcp.jsonrpc import Message, RpcError, RpcNotification, RpcRequest, classify, id_of
+from toolgate.faces.mcp.protocol import ClientConnection
+from toolgate.faces.mcp.server import McpServer, Options
+from toolgate.faces.mcp.sessions import (
+    MOST_OF_PERSONA,
+    RETRY,
+    ClientSession,
+    ClientSessions,
+    Outbox,
+    Receive,
+    SendEvent,
+    plain,
+    stream,
+)
 
 Scope = MutableMapping[str, Any]
 Refused = Callable[[str], Awaitable[None]]
@@ -33,10 +43,10 @@ Authenticate = Callable[[Scope], "str | Awaitable[str | None] | None"]
 def application(
     gate: Gate, authenticate: Authenticate, *, console: str = "", hosts: Iterable[str] = (),
     origins: Iterable[str] = (), refused: Refused | None = None, streams: Streams | None = None,
-    sessions: int = MOST_EACH,
+    sessions: int = MOST_OF_PERSONA,
 ) -> McpApp:  # fmt: skip
     """For a site that mounts it at /mcp; `console` is where a human can answer in a browser."""
-    server = Server(gate, Options(console=console))
+    server = McpServer(gate, Options(console=console))
     made = McpApp(server, authenticate, hosts=hosts, origins=origins, refused=refused, streams=streams)
     made.sessions.most_each = sessions
     return made
@@ -46,17 +56,17 @@ class McpApp:
     """`hosts` and `origins` are allowed besides loopback and the application's own."""
 
     def __init__(
-        self, server: Server, authenticate: Authenticate, *, hosts: Iterable[str] = (), origins: Iterable[str] = (),
+        self, server: McpServer, authenticate: Authenticate, *, hosts: Iterable[str] = (), origins: Iterable[str] = (),
         max_bytes: int = jsonrpc.MAX_BYTES, refused: Refused | None = None, streams: Streams | None = None,
     ) -> None:  # fmt: skip
         self.server = server
         self._refused = refused
         self._streams: Streams = streams or (lambda persona: nullcontext())
-        self.sessions = Sessions(server)
+        self.sessions = ClientSessions(server)
         self._authenticate = authenticate
         self._hosts, self._origins = frozenset(hosts), frozenset(origins)
         self._max_bytes = max_bytes
-        self._alone: set[Connection] = set()
+        self._alone: set[ClientConnection] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendEvent) -> None:
         if scope["type"] != "http":
@@ -77,7 +87,7 @@ class McpApp:
         await self.sessions.close()
         for connection in list(self._alone):
             await connection.close()
-        await self.server.parking.close()
+        await self.server.suspended.close()
 
     async def _persona(self, scope: Scope) -> str:
         said = self._authenticate(scope)
@@ -127,7 +137,7 @@ class McpApp:
 
     # --- the handshake era --------------------------------------------------------------------------------
 
-    def _session(self, persona: str, found: Headers) -> Session:
+    def _session(self, persona: str, found: Headers) -> ClientSession:
         ident = found.get("mcp-session-id")
         if ident is None:
             raise HttpError(400, refusal("the header Mcp-Session-Id is missing; begin with `initialize`"))
@@ -140,12 +150,12 @@ class McpApp:
         self, persona: str, message: Any, found: Headers, receive: Receive, send: SendEvent
     ) -> None:
         taken = _classified(message)
-        opening = isinstance(taken, Request) and taken.method == "initialize"
+        opening = isinstance(taken, RpcRequest) and taken.method == "initialize"
         if opening and found.get("mcp-session-id") is None:
             session = await self.sessions.begin(persona)
         else:
             session = self._session(persona, found)
-        if not isinstance(taken, Request):
+        if not isinstance(taken, RpcRequest):
             session.connection.receive(message)
             await plain(send, 202)
             return
@@ -165,13 +175,13 @@ class McpApp:
         self, persona: str, message: Any, found: Headers, receive: Receive, send: SendEvent
     ) -> None:
         taken = _classified(message)
-        if isinstance(taken, Notification):
+        if isinstance(taken, RpcNotification):
             headers.check_version(found)
             await plain(
                 send, 202
             )  # there is nothing it could be about: closing the stream is how one cancels
             return
-        if not isinstance(taken, Request):
+        if not isinstance(taken, RpcRequest):
             raise HttpError(
                 400, RpcError(jsonrpc.INVALID_REQUEST, "Invalid request: nobody asked").as_message(None)
             )
@@ -179,7 +189,7 @@ class McpApp:
             headers.check_routing(found, taken)
         except RpcError as error:
             raise HttpError(400, error.as_message(taken.id)) from None
-        connection = Connection(self.server, persona, _drop)
+        connection = ClientConnection(self.server, persona, _drop)
         connection.modern = True
         outbox = Outbox(connection, taken.id, found.accepts_stream)
         listens = taken.method == "subscriptions/listen"

@@ -10,6 +10,7 @@ import orjson
 
 from toolgate.core import wire
 from toolgate.core.errors import TooLarge
+from toolgate.faces.mcp.greeting import is_id
 
 Id = str | int
 Message = dict[str, Any]
@@ -30,7 +31,6 @@ DROPPED = frozenset({"notifications/progress", "notifications/message", "notific
 
 MAX_BYTES = wire.MAX_BYTES
 """The largest message taken: no larger than the arguments of a call may be."""
-_LONGEST_ID = 1024
 
 
 class RpcError(Exception):
@@ -48,20 +48,20 @@ class RpcError(Exception):
 
 
 @dataclass(slots=True)
-class Request:
+class RpcRequest:
     id: Id
     method: str
     params: Message
 
 
 @dataclass(slots=True)
-class Notification:
+class RpcNotification:
     method: str
     params: Message
 
 
 @dataclass(slots=True)
-class Reply:
+class RpcReply:
     """What the client answers to a request of ours."""
 
     id: Id
@@ -87,7 +87,7 @@ def too_large() -> RpcError:
     return RpcError(INVALID_REQUEST, f"Invalid request: the message is larger than {MAX_BYTES:,} bytes")
 
 
-def classify(message: Any) -> Request | Notification | Reply:
+def classify(message: Any) -> RpcRequest | RpcNotification | RpcReply:
     """Which of the three a decoded message is; an RpcError carries what is wrong with it."""
     if isinstance(message, list):
         raise RpcError(
@@ -106,23 +106,17 @@ def classify(message: Any) -> Request | Notification | Reply:
     elif not isinstance(params, dict):
         raise RpcError(INVALID_REQUEST, "Invalid request: params is not an object")
     if "id" not in message:
-        return Notification(method, params)
+        return RpcNotification(method, params)
     if not is_id(message["id"]):
         raise RpcError(INVALID_REQUEST, "Invalid request: an id is a text or a whole number")
-    return Request(message["id"], method, params)
+    return RpcRequest(message["id"], method, params)
 
 
-def _reply(message: Message) -> Reply:
+def _reply(message: Message) -> RpcReply:
     ident: Any = message.get("id")
     if not is_id(ident) or ("result" in message) == ("error" in message):
         raise RpcError(INVALID_REQUEST, "Invalid request: neither a request nor an answer")
-    return Reply(ident, message.get("result"), message.get("error"))
-
-
-def is_id(value: Any) -> bool:
-    if isinstance(value, str):
-        return len(value) <= _LONGEST_ID
-    return isinstance(value, int) and not isinstance(value, bool)
+    return RpcReply(ident, message.get("result"), message.get("error"))
 
 
 def id_of(message: Any) -> Id | None:

@@ -1,20 +1,24 @@
-"""The tools of a persona as MCP lists them: schemas, annotations from effects, pages, profiles."""
+"""The list of tools that a persona sees over MCP: schemas, annotations from effects, pages, profiles, and its changes."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from toolgate.core.decision import Verdict
 from toolgate.core.effects import Effects
-from toolgate.core.ports import Facts
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, Message, RpcError
 
 Profile = Literal["minimal", "code", "full"]
 PROFILES: tuple[str, ...] = get_args(Profile)
+LOOK_SECONDS = 1.0
+"""Seconds. A look costs one `stat` and a walk over the names of the tools; nobody waiting costs nothing."""
 PAGE = 100
 _MINIMAL = frozenset(
     {"tools.list", "tools.help", "code.read", "code.search", "code.list", "fs.edit", "fs.write"}
@@ -25,7 +29,7 @@ _ADDS = frozenset({"ledger", "memory", "scratch"})
 """Writes that take nothing away."""
 
 
-class Listing:
+class ToolListing:
     """Listing is not permission: whatever is called, listed or not, the gate decides."""
 
     def __init__(self, gate: Gate, profile: Profile | None = None) -> None:
@@ -41,18 +45,19 @@ class Listing:
         """The cursor holds the last name seen, so a page stays right when tools come and go."""
         after = _decode(cursor) if cursor is not None else ""
         names = [name for name in self.names(persona) if name > after]
-        tools = [self._tool(self._gate.services.registry.resolve(name)) for name in names[:PAGE]]
+        tools = [self._tool(tool) for name in names[:PAGE] if (tool := self._gate.tool(name)) is not None]
         return tools, (_encode(names[PAGE - 1]) if len(names) > PAGE else None)
 
     def names(self, persona: str) -> list[str]:
         """Without schemas: those are worked out for the page that shows them."""
-        profile, policy = self.profile, self._gate.policy
+        profile, gate = self.profile, self._gate
         return [
-            tool.name
-            for tool in self._gate.services.registry
-            if tool.listed
-            and _in_profile(tool.name, profile)
-            and policy.decide(Facts(persona, tool, {}, tool.effects)).verdict is not Verdict.DENY
+            name
+            for name in gate.tool_names()
+            if _in_profile(name, profile)
+            and (tool := gate.tool(name)) is not None
+            and tool.listed
+            and gate.judge(tool, persona=persona).verdict is not Verdict.DENY
         ]
 
     def stamp(self, persona: str) -> tuple[Any, ...]:
@@ -61,7 +66,7 @@ class Listing:
             fingerprint = self._gate.policy.fingerprint
         except Exception:  # a policy that cannot be read just now refuses every call and lists nothing new
             fingerprint = ""
-        return fingerprint, self.profile, tuple(tool.name for tool in self._gate.services.registry)
+        return fingerprint, self.profile, tuple(self._gate.tool_names())
 
     def _tool(self, tool: Tool) -> Message:
         kept = self._made.get(tool.name)
@@ -153,3 +158,53 @@ def _decode(cursor: str) -> str:
         raise RpcError(
             INVALID_PARAMS, "Invalid params: the cursor is none of ours; begin without one"
         ) from None
+
+
+@dataclass(eq=False)
+class _Watcher:
+    persona: str
+    tell: Callable[[], None]
+    seen: tuple[Any, ...]
+    names: list[str] | None = None
+    """Not worked out until something has changed: a start should not wait for it."""
+
+
+class ListChanges:
+    def __init__(self, listing: ToolListing, every: float = LOOK_SECONDS) -> None:
+        self._listing = listing
+        self._every = every
+        self._watchers: set[_Watcher] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def join(self, persona: str, tell: Callable[[], None]) -> Callable[[], None]:
+        """Be told of changes from now on; what comes back ends it."""
+        watcher = _Watcher(persona, tell, self._listing.stamp(persona))
+        self._watchers.add(watcher)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._watch())
+        return lambda: self._watchers.discard(watcher)
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _watch(self) -> None:
+        while self._watchers:
+            await asyncio.sleep(self._every)
+            for watcher in list(self._watchers):
+                self._look(watcher)
+        self._task = None
+
+    def _look(self, watcher: _Watcher) -> None:
+        stamp = self._listing.stamp(watcher.persona)
+        if stamp == watcher.seen:
+            return
+        watcher.seen = stamp
+        try:
+            names = self._listing.names(watcher.persona)
+        except Exception:  # the policy cannot be read just now; the next change will tell
+            return
+        if names != watcher.names:
+            watcher.names = names
+            watcher.tell()

@@ -1,13 +1,16 @@
-"""Prompts for common reviews, each naming the tools it leans on."""
+"""Prompts for common reviews, each naming the tools it leans on; and what could be typed for their arguments."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from toolgate.core.display import visible
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, Message, RpcError
 
-_LONGEST = 1000
+MOST_COMPLETIONS = 100
+"""The protocol's own limit."""
+_LONGEST_ARGUMENT = 1000
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,32 @@ def get(params: Message) -> Message:
     if missing:
         raise RpcError(INVALID_PARAMS, f"Invalid params: {name} needs {', '.join(missing)}")
     values = {
-        argument: visible(given.get(argument) or _DEFAULTS.get(name, ""))[:_LONGEST]
+        argument: visible(given.get(argument) or _DEFAULTS.get(name, ""))[:_LONGEST_ARGUMENT]
         for argument in prompt.arguments
     }
     text = prompt.text.format_map(values)
     return {
         "description": prompt.description,
         "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
+    }
+
+
+def complete(params: Message, tools: Iterable[str]) -> Message:
+    ref, argument = params.get("ref"), params.get("argument")
+    if not isinstance(ref, dict) or ref.get("type") not in ("ref/prompt", "ref/resource"):
+        raise RpcError(INVALID_PARAMS, "Invalid params: ref names neither a prompt nor a resource")
+    if not isinstance(argument, dict) or not isinstance(argument.get("value"), str):
+        raise RpcError(INVALID_PARAMS, "Invalid params: argument has no name and value")
+    wanted = (ref.get("type"), ref.get("name"), argument.get("name")) == (
+        "ref/prompt",
+        "explain_refusal",
+        "tool",
+    )
+    found = [name for name in tools if name.startswith(argument["value"])] if wanted else []
+    return {
+        "completion": {
+            "values": found[:MOST_COMPLETIONS],
+            "total": len(found),
+            "hasMore": len(found) > MOST_COMPLETIONS,
+        }
     }

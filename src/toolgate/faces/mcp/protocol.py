@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from toolgate.faces.mcp.greeting import VERSION_KEY, agreed
 from toolgate.faces.mcp.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -23,22 +24,20 @@ from toolgate.faces.mcp.jsonrpc import (
     UNSUPPORTED_VERSION,
     Id,
     Message,
-    Notification,
-    Reply,
-    Request,
     RpcError,
+    RpcNotification,
+    RpcReply,
+    RpcRequest,
     classify,
     id_of,
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from toolgate.faces.mcp.server import Server
-    from toolgate.faces.mcp.suspended_calls import Parked
+    from toolgate.faces.mcp.server import McpServer
+    from toolgate.faces.mcp.suspended_calls import SuspendedCall
 
 log = logging.getLogger("toolgate.mcp")
-HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = ("2026-07-28",)
-VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 LOG_KEY = "io.modelcontextprotocol/logLevel"
@@ -55,7 +54,7 @@ class Gone(Exception):
 class Exchange:
     """One request under way: who asks, in which era, and the way back to its client."""
 
-    connection: Connection
+    connection: ClientConnection
     id: Id
     method: str
     params: Message
@@ -63,7 +62,7 @@ class Exchange:
     modern: bool
     capabilities: frozenset[str]
     client: str
-    parked: Parked | None = None
+    suspended: SuspendedCall | None = None
     """How a client of the stateless era is asked while its call runs; where that is possible."""
 
     @property
@@ -86,7 +85,7 @@ class Exchange:
 
     @property
     def can_be_asked(self) -> bool:
-        return not self.modern or self.parked is not None
+        return not self.modern or self.suspended is not None
 
     @property
     def log_level(self) -> str:
@@ -99,13 +98,13 @@ class Exchange:
 
     async def ask(self, method: str, params: Message) -> Message:
         """A request of ours to the client, in the stateless era by an unfinished result."""
-        if self.parked is not None:
-            return await self.parked.ask(method, params)
+        if self.suspended is not None:
+            return await self.suspended.ask(method, params)
         return await self.connection.ask(method, params, self.send)
 
 
-class Connection:
-    def __init__(self, server: Server, persona: str, send: Send) -> None:
+class ClientConnection:
+    def __init__(self, server: McpServer, persona: str, send: Send) -> None:
         self.server, self.persona, self.send = server, persona, send
         self.version = ""
         """What the handshake agreed on."""
@@ -129,9 +128,9 @@ class Connection:
         back = send or self.send
         try:
             taken = classify(message)
-            if isinstance(taken, Request):
+            if isinstance(taken, RpcRequest):
                 return self._start(taken, back)
-            if isinstance(taken, Reply):
+            if isinstance(taken, RpcReply):
                 self._heard(taken)
             else:
                 self._told(taken)
@@ -139,7 +138,7 @@ class Connection:
             back(error.as_message(id_of(message)))
         return None
 
-    def _start(self, request: Request, send: Send) -> asyncio.Task[None]:
+    def _start(self, request: RpcRequest, send: Send) -> asyncio.Task[None]:
         if request.id in self.running:
             raise RpcError(INVALID_REQUEST, f"Invalid request: the id {request.id!r} is in use")
         if len(self.running) >= MOST_AT_ONCE:
@@ -152,7 +151,7 @@ class Connection:
         task.add_done_callback(lambda _: self.running.pop(request.id, None))
         return task
 
-    def _told(self, notification: Notification) -> None:
+    def _told(self, notification: RpcNotification) -> None:
         """Only cancellation means anything to us; others, known or not, need no answer."""
         if notification.method == "notifications/cancelled":
             ident = notification.params.get("requestId")
@@ -160,7 +159,7 @@ class Connection:
             if task is not None:
                 task.cancel()
 
-    def _heard(self, reply: Reply) -> None:
+    def _heard(self, reply: RpcReply) -> None:
         waiting = self._asked.pop(reply.id, None)
         if waiting is None or waiting.done():
             return  # nobody asked, or nobody waits any more
@@ -171,7 +170,7 @@ class Connection:
 
     # --- eras ---------------------------------------------------------------------------------------------
 
-    def _open(self, request: Request, send: Send) -> Exchange:
+    def _open(self, request: RpcRequest, send: Send) -> Exchange:
         meta = request.params.get("_meta")
         enveloped = isinstance(meta, dict) and VERSION_KEY in meta
         if request.method == "initialize" and not (
@@ -205,10 +204,10 @@ class Connection:
             raise RpcError(
                 INVALID_PARAMS, "Invalid params: initialize needs protocolVersion and capabilities"
             )
-        self.modern, self.version = False, asked if asked in HANDSHAKE else HANDSHAKE[-1]
+        self.modern, self.version = False, agreed(asked)
         self.capabilities, self.client = _capable(can), _client_name(params.get("clientInfo"))
 
-    def _open_modern(self, request: Request, send: Send) -> Exchange:
+    def _open_modern(self, request: RpcRequest, send: Send) -> Exchange:
         meta = envelope(request.params)
         self.modern = True
         return Exchange(

@@ -9,11 +9,11 @@ from toolgate.core.clock import iso
 from toolgate.core.display import visible
 from toolgate.core.lookalikes import decidable
 from toolgate.core.ports import Question
-from toolgate.faces import pieces
 from toolgate.faces.mcp.jsonrpc import Message
-from toolgate.faces.words import finding_in_words, lookalikes, secrets_in_words
+from toolgate.kits import pieces
+from toolgate.kits.words import finding_in_words, lookalikes, secrets_in_words
 
-LONGEST = 20_000
+LONGEST_TEXT = 20_000
 """Characters. What cannot be shown whole is not asked here: nobody approves what they have not seen."""
 ANSWER = "approval"
 SCHEMA: Message = {
@@ -55,7 +55,7 @@ def text(question: Question) -> str:
 def fits(question: Question) -> bool:
     """Whether a form can show all of it; measured before it is made."""
     lines, chars = pieces.extent_of(question)
-    return lines + chars <= LONGEST and len(text(question)) <= LONGEST
+    return lines + chars <= LONGEST_TEXT and len(text(question)) <= LONGEST_TEXT
 
 
 def _quoted(value: str) -> str:

@@ -1,17 +1,30 @@
-"""Resources: the ledger, what policy allows, and files of mounts. Each is read by a call through the gate."""
+"""Resources: the ledger, what policy allows, files of mounts, and what the servers behind the gate have, prompts too.
+
+Each is read by a recorded call of the persona, and policy decides about it. What a server has stands under the name of
+that server; its list is a recorded call too (`SERVER.resources_list`, …), for which nothing is started and nobody is asked:
+it shows servers that run, where policy allows it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
-from urllib.parse import unquote
+from typing import Any
 
+from toolgate.core.decision import Verdict
 from toolgate.core.errors import Code, by_policy
 from toolgate.core.result import Result
 from toolgate.facade import Gate
-from toolgate.faces.mcp import upstream_resources as behind
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, REFUSED, RESOURCE_NOT_FOUND, Message, RpcError, write
 from toolgate.faces.mcp.protocol import Exchange
 
+log = logging.getLogger("toolgate.mcp")
+PLACE = "toolgate://servers/"
+LIST_SECONDS = 5.0
+"""A slow server does not hold up the list of the others for longer."""
+_OF_SERVER = re.compile(r"toolgate://servers/([A-Za-z0-9_-]{1,64})/(.+)", re.DOTALL)
+_LISTED = ("title", "description", "mimeType", "size")
 JSON, TEXT = "application/json", "text/plain"
 _LEDGER, _POLICY, _FILE = "events.query", "tools.list", "fs.read"
 _EVENT = re.compile(r"toolgate://ledger/event/([1-9][0-9]{0,17})")
@@ -22,7 +35,15 @@ _MISSING = frozenset(
 )
 
 
-def listed(gate: Gate, persona: str) -> list[Message]:
+async def listed(gate: Gate, persona: str) -> list[Message]:
+    return _own(gate, persona) + await _server_resources(gate, persona)
+
+
+def templates(gate: Gate, persona: str) -> list[Message]:
+    return _own_templates(gate, persona) + _server_templates(gate, persona)
+
+
+def _own(gate: Gate, persona: str) -> list[Message]:
     seen = {spec.name for spec in gate.tools(persona)}
     rows = [
         (_POLICY, "toolgate://policy", "policy", "What this persona may do with each tool, and what asks."),
@@ -35,7 +56,7 @@ def listed(gate: Gate, persona: str) -> list[Message]:
     ]
 
 
-def templates(gate: Gate, persona: str) -> list[Message]:
+def _own_templates(gate: Gate, persona: str) -> list[Message]:
     seen = {spec.name for spec in gate.tools(persona)}
     rows = [
         (_LEDGER, "toolgate://ledger/event/{event_id}", "event", "One recorded event.", JSON),
@@ -69,8 +90,8 @@ async def read(gate: Gate, exchange: Exchange) -> Message:
         if code in _MISSING and not by_policy(code, result.data):
             raise missing(exchange, uri, result.error.message)
         raise RpcError(REFUSED, f"{code.value}: {result.error.message}", result.as_dict())
-    theirs = behind.call_for(uri) is not None
-    contents = behind.contents(uri, result) if theirs else [{"uri": uri} | _contents(tool, result)]
+    theirs = server_call(uri) is not None
+    contents = server_contents(uri, result) if theirs else [{"uri": uri} | _contents(tool, result)]
     more = {"ttlMs": 0, "cacheScope": "private"} if exchange.modern else {}
     return {"contents": contents} | more
 
@@ -89,8 +110,10 @@ def call_for(uri: str) -> tuple[str, Message] | None:
     if call := _CALL.fullmatch(uri):
         return _LEDGER, {"call": call[1], "newest_first": False}
     if place := _PLACE.fullmatch(uri):
+        from urllib.parse import unquote
+
         return _FILE, {"path": f"{place[1]}:{unquote(place[2])}"}  # the gate judges the path, as of any call
-    return behind.call_for(uri)
+    return server_call(uri)
 
 
 def _contents(tool: str, result: Result) -> Message:
@@ -102,3 +125,120 @@ def _contents(tool: str, result: Result) -> Message:
 def missing(exchange: Exchange, uri: str, message: str) -> RpcError:
     code = INVALID_PARAMS if exchange.modern else RESOURCE_NOT_FOUND
     return RpcError(code, f"Resource not found: {message}", {"uri": uri[:1000]})
+
+
+# --- of servers behind the gate ---------------------------------------------------------------------------
+
+
+def server_call(uri: str) -> tuple[str, Message] | None:
+    """The call that reads a resource of a server. The rest of the address is the server's, and not ours to judge."""
+    found = _OF_SERVER.fullmatch(uri)
+    return (f"{found[1]}.resources_read", {"uri": found[2]}) if found else None
+
+
+def server_contents(uri: str, result: Result) -> list[Message]:
+    """What the server gave, under addresses by which it can be asked for here again."""
+    server = _OF_SERVER.fullmatch(uri)
+    assert server is not None
+    place = f"{PLACE}{server[1]}/"
+    found = _rows(result, "contents")
+    if result.meta.truncated:  # half a text is still one, half a picture is none
+        found = [one for one in found if isinstance(one.get("text"), str)]
+        if not found:
+            raise RpcError(
+                REFUSED, "too_large: the resource is larger than toolgate passes on", result.as_dict()
+            )
+    return [{**one, "uri": place + str(one.get("uri") or server[2])} for one in found]
+
+
+async def _server_resources(gate: Gate, persona: str) -> list[Message]:
+    found = await _from_all(gate, persona, "resources_list", "resources")
+    return [
+        {"uri": f"{PLACE}{server}/{one['uri']}", "name": f"{server}.{one.get('name', '')}"} | _shown(one)
+        for server, one in found
+        if isinstance(one.get("uri"), str)
+    ]
+
+
+def _server_templates(gate: Gate, persona: str) -> list[Message]:
+    names = [name for name in _running(gate) if _allowed(gate, persona, f"{name}.resources_read")]
+    return [
+        {
+            "uriTemplate": f"{PLACE}{name}/{{+uri}}",
+            "name": f"{name}.resource",
+            "description": f"A resource of the server {name}, by the server's own address. What it says is untrusted.",
+        }
+        for name in names
+    ]
+
+
+async def server_prompts(gate: Gate, persona: str) -> list[Message]:
+    found = await _from_all(gate, persona, "prompts_list", "prompts")
+    return [
+        {"name": f"{server}.{one['name']}", "arguments": one.get("arguments") or []} | _shown(one)
+        for server, one in found
+        if isinstance(one.get("name"), str)
+    ]
+
+
+async def server_prompt(gate: Gate, persona: str, name: str, arguments: Any) -> Message | None:
+    """None if the name belongs to no server."""
+    server, _, own = name.partition(".")
+    tool = f"{server}.prompts_get"
+    if not own or not is_theirs(gate, tool):
+        return None
+    result = await gate.call(tool, {"name": own, "arguments": arguments}, persona=persona, wait=False)
+    if result.error is not None:
+        missing = result.error.code in (Code.NOT_FOUND, Code.INVALID_ARGS)
+        told = f"{result.error.code.value}: {result.error.message}"
+        raise RpcError(INVALID_PARAMS if missing else REFUSED, told, result.as_dict())
+    said = result.data.get("description") if isinstance(result.data, dict) else None
+    return {"messages": _rows(result, "messages")} | ({"description": said} if isinstance(said, str) else {})
+
+
+async def _from_all(gate: Gate, persona: str, verb: str, key: str) -> list[tuple[str, Message]]:
+    names = [name for name in _running(gate) if _allowed(gate, persona, f"{name}.{verb}")]
+    tasks = {
+        name: asyncio.ensure_future(gate.call(f"{name}.{verb}", persona=persona, wait=False))
+        for name in names
+    }
+    try:
+        if tasks:
+            await asyncio.wait(tasks.values(), timeout=LIST_SECONDS)
+        results = {name: task.result() for name, task in tasks.items() if task.done()}
+    finally:
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+    for name in names:
+        if name not in results or not results[name].ok:
+            why = results[name].error if name in results else f"it took more than {LIST_SECONDS:g} s"
+            log.warning("the %s of %s are not listed: %s", key, name, why)
+    return [(name, one) for name, result in results.items() if result.ok for one in _rows(result, key)]
+
+
+def _running(gate: Gate) -> list[str]:
+    return [str(one["name"]) for one in gate.servers() if one["state"] == "ready"]
+
+
+def _allowed(gate: Gate, persona: str, name: str) -> bool:
+    tool = gate.tool(name)
+    if tool is None or tool.origin != "imported":
+        return False
+    return gate.judge(tool, persona=persona).verdict is Verdict.ALLOW
+
+
+def is_theirs(gate: Gate, name: str) -> bool:
+    """Whether a tool of this name is a server's."""
+    found = gate.tool(name)
+    return found is not None and found.origin == "imported"
+
+
+def _rows(result: Result, key: str) -> list[Message]:
+    """What is left of a list: a result that is too large has been cut, and says so in its place."""
+    rows = result.data.get(key) if isinstance(result.data, dict) else None
+    return [one for one in rows if isinstance(one, dict)] if isinstance(rows, list) else []
+
+
+def _shown(one: Message) -> Message:
+    return {key: one[key] for key in _LISTED if one.get(key) is not None}

@@ -19,20 +19,20 @@ from toolgate.faces.mcp.jsonrpc import Message
 from toolgate.faces.mcp.protocol import Exchange, Gone
 
 MARK = "waiting."
-SECONDS = 300.0
+WAIT_SECONDS = 300.0
 """That a client has to come back. The server's own time limit for the call may be shorter."""
-MOST, MOST_EACH = 256, 16
+MOST_SUSPENDED, MOST_OF_PERSONA = 256, 16
 """Calls that wait, and of one persona."""
 
 
-class Parked:
+class SuspendedCall:
     """One call under way, and what its server wants to know."""
 
-    def __init__(self, parking: Parking, exchange: Exchange, request: str) -> None:
+    def __init__(self, calls: SuspendedCalls, exchange: Exchange, request: str) -> None:
         self.exchange, self.request = exchange, request
         self.task: asyncio.Task[Message]
         self.news = asyncio.Event()
-        self._parking = parking
+        self._calls = calls
         self._numbers = itertools.count(1)
         self._open: dict[str, tuple[Message, asyncio.Future[Message]]] = {}
         self._shown: tuple[str, ...] = ()
@@ -47,20 +47,20 @@ class Parked:
     async def ask(self, method: str, params: Message) -> Message:
         if self._left:
             raise Gone("the client did not come back")
-        if not self._open and not self._parking.room(self.exchange.persona):
+        if not self._open and not self._calls.room(self.exchange.persona):
             raise Gone("too many calls wait for an answer")
         key = f"server-{next(self._numbers)}"
         shown = {"mode": "form", **params} if method == "elicitation/create" else params
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._open[key] = {"method": method, "params": shown}, future
-        self._parking.asking.add(self)
+        self._calls.asking.add(self)
         self.news.set()
         try:
             return await future
         finally:
             self._open.pop(key, None)
             if not self._open:
-                self._parking.asking.discard(self)
+                self._calls.asking.discard(self)
 
     def resume(self, exchange: Exchange) -> None:
         """The client is back. What it was shown and does not answer now it will not be asked again; what came up
@@ -87,27 +87,27 @@ class Parked:
                 future.set_exception(Gone("the client did not come back"))
 
 
-class Parking:
+class SuspendedCalls:
     def __init__(self) -> None:
-        self._waiting: dict[str, tuple[Parked, asyncio.TimerHandle]] = {}
-        self.asking: set[Parked] = set()
+        self._waiting: dict[str, tuple[SuspendedCall, asyncio.TimerHandle]] = {}
+        self.asking: set[SuspendedCall] = set()
         """Those with a question that is open."""
         self._left: set[asyncio.Task[Message]] = set()
         """Of clients that did not come back."""
 
     def room(self, persona: str) -> bool:
         of_persona = sum(one.exchange.persona == persona for one in self.asking)
-        return len(self.asking) < MOST and of_persona < MOST_EACH
+        return len(self.asking) < MOST_SUSPENDED and of_persona < MOST_OF_PERSONA
 
     async def begin(self, exchange: Exchange, work: Coroutine[Any, Any, Message]) -> Message:
-        parked = exchange.parked
-        assert parked is not None
-        parked.task = asyncio.create_task(work)
-        return await self._until_news(parked)
+        call = exchange.suspended
+        assert call is not None
+        call.task = asyncio.create_task(work)
+        return await self._until_news(call)
 
     def ready(self, exchange: Exchange, tool: str, args: Message) -> None:
         """From here on the client of this call can be asked."""
-        exchange.parked = Parked(self, exchange, sealing.request_hash(tool, args))
+        exchange.suspended = SuspendedCall(self, exchange, sealing.request_hash(tool, args))
 
     async def go_on(self, exchange: Exchange, tool: str, args: Message) -> Message:
         """Raises NotAllowed for a state that is not the client's, or not for this call, or was used."""
@@ -115,50 +115,50 @@ class Parking:
         found = self._waiting.get(state)
         if found is None:
             raise NotAllowed("no call waits under this requestState", "make the call again without it")
-        parked, timer = found
-        if (parked.exchange.persona, parked.request) != (
+        call, timer = found
+        if (call.exchange.persona, call.request) != (
             exchange.persona,
             sealing.request_hash(tool, args),
         ):
             raise NotAllowed("the requestState belongs to another call", "make the call again without it")
         del self._waiting[state]
         timer.cancel()
-        parked.resume(exchange)
-        return await self._until_news(parked)
+        call.resume(exchange)
+        return await self._until_news(call)
 
-    async def _until_news(self, parked: Parked) -> Message:
+    async def _until_news(self, call: SuspendedCall) -> Message:
         """The call's result, or what its server wants to know first."""
-        news = asyncio.ensure_future(parked.news.wait())
+        news = asyncio.ensure_future(call.news.wait())
         try:
-            await asyncio.wait((parked.task, news), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((call.task, news), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:  # the client has gone, or takes its call back
-            parked.task.cancel()
-            await asyncio.wait((parked.task,))
+            call.task.cancel()
+            await asyncio.wait((call.task,))
             raise
         finally:
             news.cancel()
-        if parked.task.done():
-            return parked.task.result()
+        if call.task.done():
+            return call.task.result()
         self._make_room()
         state = MARK + secrets.token_urlsafe(32)
-        timer = asyncio.get_running_loop().call_later(SECONDS, self._give_up, state)
-        self._waiting[state] = parked, timer
+        timer = asyncio.get_running_loop().call_later(WAIT_SECONDS, self._give_up, state)
+        self._waiting[state] = call, timer
         return {
-            "resultType": "input_required", "inputRequests": parked.show(), "requestState": state,
+            "resultType": "input_required", "inputRequests": call.show(), "requestState": state,
         }  # fmt: skip
 
     def _make_room(self) -> None:
         """Calls may end while their clients are away; their results are kept for a while, but not any number."""
-        if len(self._waiting) >= MOST:
+        if len(self._waiting) >= MOST_SUSPENDED:
             ended = (state for state, (one, _) in self._waiting.items() if one.task.done())
             self._give_up(next(ended, None) or next(iter(self._waiting)))
 
     def _give_up(self, state: str) -> None:
-        parked, timer = self._waiting.pop(state)
+        call, timer = self._waiting.pop(state)
         timer.cancel()
-        parked.give_up()
-        self._left.add(parked.task)
-        parked.task.add_done_callback(self._heard)
+        call.give_up()
+        self._left.add(call.task)
+        call.task.add_done_callback(self._heard)
 
     def _heard(self, task: asyncio.Task[Message]) -> None:
         self._left.discard(task)
@@ -166,7 +166,7 @@ class Parking:
             task.exception()  # the ledger has how it ended; nobody else wants to know
 
     async def close(self) -> None:
-        tasks = {parked.task for parked, _ in self._waiting.values()} | self._left
+        tasks = {call.task for call, _ in self._waiting.values()} | self._left
         for _, timer in self._waiting.values():
             timer.cancel()
         self._waiting.clear()

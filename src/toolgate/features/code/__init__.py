@@ -19,5 +19,6 @@ FEATURE = Feature(
             needs_files=True,
         ),
     ),
+    drawings="toolgate.features.code.drawings:DRAWINGS",
     docs="docs/tools-code.md",
 )

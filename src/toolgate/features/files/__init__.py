@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolgate.feature import Family, Feature
+from toolgate.feature import Command, Family, Feature, Page
 
 FEATURE = Feature(
     name="files",
@@ -20,5 +20,14 @@ FEATURE = Feature(
         Family("toolgate.features.files.tools:artifact_tools", ("events.artifacts",), needs_files=True),
     ),
     human_tools=("ledger.undo",),
+    routes="toolgate.features.files.routes:routes",
+    pages=(Page("/undo", "", "toolgate.features.files.pages:add"),),
+    commands=(
+        Command("undo", "toolgate.features.files.commands:undo", "Take back what calls did.", "Humans decide"),
+        Command(
+            "artifacts", "toolgate.features.files.commands:artifacts", "List the files that calls changed.", "The record"
+        ),
+    ),
+    drawings="toolgate.features.files.drawings:DRAWINGS",
     docs="docs/tools-fs.md",
 )  # fmt: skip

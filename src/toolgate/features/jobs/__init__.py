@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolgate.feature import Family, Feature
+from toolgate.feature import Command, Family, Feature
 
 FEATURE = Feature(
     name="jobs",
@@ -10,6 +10,16 @@ FEATURE = Feature(
     sections={"jobs": "toolgate.features.jobs.config:JobsSpec"},
     families=(Family("toolgate.features.jobs.tools:tools", ("jobs.list", "jobs.status")),),
     opens="toolgate.features.jobs.wiring:open_jobs",
+    routes="toolgate.features.jobs.routes:routes",
     background="toolgate.features.jobs.wiring:run",
+    commands=(
+        Command(
+            "jobs",
+            "toolgate.features.jobs.commands:app",
+            "Long work and schedules: list, submit, cancel, run.",
+            "Humans decide",
+        ),
+    ),
+    checks="toolgate.features.jobs.checks:CHECKS",
     docs="docs/jobs.md",
 )

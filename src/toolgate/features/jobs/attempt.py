@@ -14,7 +14,7 @@ from typing import Any
 from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code
 from toolgate.core.result import Result
-from toolgate.features.jobs.gate_port import Hands
+from toolgate.features.jobs.gate_port import GatePort
 from toolgate.features.jobs.job import Spec
 from toolgate.ledger.claims import Claimed
 
@@ -29,7 +29,7 @@ Tell = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class JobStep:
     """A call of a job, by its number."""
 
     job: str
@@ -66,9 +66,9 @@ class Slots:
         self._free.release()
 
 
-class Attempt:
-    def __init__(self, hands: Hands, step: Step, tell: Tell, slots: Slots) -> None:
-        self._hands, self._step, self._tell, self._slots = hands, step, tell, slots
+class CallAttempt:
+    def __init__(self, gate: GatePort, step: JobStep, tell: Tell, slots: Slots) -> None:
+        self._gate, self._step, self._tell, self._slots = gate, step, tell, slots
         self._news: tuple[float, str] | None = None
 
     async def make(self) -> Outcome:
@@ -100,19 +100,19 @@ class Attempt:
             question = str(result.data["question"])
             await self._tell({"state": "waiting", "question": question})
             try:
-                await self._hands.answered(question)
+                await self._gate.answered(question)
             except CallError as error:
                 return {"ok": False, "call": result.meta.call_id, "error": problem(error)}
 
     async def _earlier(self) -> Claimed | None:
         """What this step did before the process that did it died. It must be dead before that is known."""
         while True:
-            found = await self._hands.claim(self._step.spec.persona, self._step.key)
+            found = await self._gate.claim(self._step.spec.persona, self._step.key)
             if found is None or found.state != "started":
                 return found
             if not found.live:
                 return Claimed(found.call, "unknown", False)
-            await self._hands.reconcile()
+            await self._gate.reconcile()
             await asyncio.sleep(SETTLING_S)
 
     async def _call(self) -> Result:
@@ -121,7 +121,7 @@ class Attempt:
             await self._tell({"state": "running", "question": "", "attempt": step.attempt})
             reporting = asyncio.create_task(self._report())
             try:
-                return await self._hands.call(
+                return await self._gate.call(
                     step.tool, step.args, persona=spec.persona, key=step.key, conversation=spec.conversation,
                     job=step.job, reason=spec.reason, progress=self._progress,
                 )  # fmt: skip
@@ -145,7 +145,7 @@ class Attempt:
                 await self._tell({"progress": min(1.0, max(0.0, float(news[0]))), "message": _line(news[1])})
 
     async def _late(self) -> Outcome:
-        found = await self._hands.claim(self._step.spec.persona, self._step.key)
+        found = await self._gate.claim(self._step.spec.persona, self._step.key)
         if found is not None and found.state in ("unknown", "started"):
             return unknown(found.call)
         if found is not None and found.state in ("committed", "happened"):
@@ -156,7 +156,7 @@ class Attempt:
         }
 
     async def _interrupted(self) -> None:
-        found = await self._hands.claim(self._step.spec.persona, self._step.key)
+        found = await self._gate.claim(self._step.spec.persona, self._step.key)
         if found is not None:
             await self._tell({"call": found.call, "outcome": found.state})
 

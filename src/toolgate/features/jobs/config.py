@@ -20,3 +20,5 @@ class JobsSpec(Strict):
     """Calls at once; jobs that wait for a human do not count."""
     keep_days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
     """How long jobs that have ended can be looked at."""
+    max_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 40, strict=True)] = 256 << 20
+    """Of jobs.db. Where it is full, the oldest jobs that have ended go; if that is not enough, no new one is taken."""

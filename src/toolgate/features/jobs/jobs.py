@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 
 from toolgate.core.call import new_id
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound, Unavailable
-from toolgate.features.jobs.gate_port import Hands
+from toolgate.features.jobs.config import JobsSpec
+from toolgate.features.jobs.gate_port import GatePort
 from toolgate.features.jobs.job import Job, Retry, Schedule, Spec
-from toolgate.features.jobs.kinds import BUILT_IN, Kind
+from toolgate.features.jobs.kinds import BUILT_IN, JobKind
 from toolgate.features.jobs.lock import lock_of, taken
-from toolgate.features.jobs.place import Place, from_engine, need_engine
-from toolgate.features.jobs.store import Store
+from toolgate.features.jobs.place import JobsPlace, from_engine, need_engine
+from toolgate.features.jobs.store import JobStore
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 STAND_BY_S = 1.0
@@ -29,20 +30,19 @@ log = logging.getLogger("toolgate.jobs")
 class Jobs:
     """Costs nothing until it is used: the engine is imported with the first job."""
 
-    def __init__(self, place: Place | None, hands: Hands, concurrency: int = 4, keep_days: int = 30) -> None:
-        self._place, self._hands = place, hands
-        self._concurrency, self._keep_days = concurrency, keep_days
-        self._made: Store | None = None
-        self.kinds: dict[str, Kind] = dict(BUILT_IN)
+    def __init__(self, place: JobsPlace | None, gate: GatePort, spec: JobsSpec | None = None) -> None:
+        self._place, self._gate, self._spec = place, gate, spec or JobsSpec()
+        self._made: JobStore | None = None
+        self.kinds: dict[str, JobKind] = dict(BUILT_IN)
         """What a job can be; a plugin may add its own."""
 
     @property
-    def _store(self) -> Store:
+    def _store(self) -> JobStore:
         if self._place is None:
             raise Unavailable(
                 "jobs outlive a process, and this ledger does not", "open the gate on a database"
             )
-        self._made = self._made or Store(self._place, self._hands.seal)
+        self._made = self._made or JobStore(self._place, self._gate.seal, self._spec.max_bytes)
         return self._made
 
     async def close(self) -> None:
@@ -73,7 +73,7 @@ class Jobs:
                 f"{spec.timeout_s:g} s is no time for a job", "give it more than 0 s and up to a year"
             )
         for tool, args in kind.known(spec.args):
-            await self._hands.check(tool, args, spec.persona)
+            await self._gate.check(tool, args, spec.persona)
         return spec
 
     async def find(self, persona: str = "", limit: int = 50, open_only: bool = False) -> list[Job]:
@@ -97,6 +97,10 @@ class Jobs:
                 return job
             await asyncio.sleep(WATCH_S)
 
+    async def room(self) -> tuple[int, int]:
+        """Bytes of jobs.db in use, and how many there may be; nothing is measured on PostgreSQL."""
+        return await self._in_thread(lambda store: (store.used(), store.max_bytes))
+
     async def cancel(self, ident: str) -> Job:
         """The call under way is cancelled too, within about a second; `outcome` says how the gate settled it."""
         await self._in_thread(lambda store: store.cancel(ident))
@@ -111,7 +115,7 @@ class Jobs:
             )
         root = job.spec.root or job.id
         for number in range(1, 1 + sum(1 for _ in self._known(job.spec))):
-            claim = await self._hands.claim(job.spec.persona, f"{root}:{number}")
+            claim = await self._gate.claim(job.spec.persona, f"{root}:{number}")
             if claim is not None and claim.state in ("unknown", "started"):
                 raise Conflict(
                     f"whether the call {claim.call} of {ident} happened is unknown",
@@ -163,7 +167,7 @@ class Jobs:
             )
         from toolgate.features.jobs.runner import Runner
 
-        runner = Runner(self._store, self._hands, self.kinds, self._concurrency, self._keep_days)
+        runner = Runner(self._store, self._gate, self.kinds, self._spec)
         lost = asyncio.create_task(lock.lost())
         try:
             await runner.start()
@@ -190,12 +194,9 @@ class Jobs:
                 log.exception("jobs cannot be run here; they are tried again")
             await asyncio.sleep(STAND_BY_S)
 
-    async def _in_thread(self, ask: Callable[[Store], T]) -> T:
+    async def _in_thread(self, ask: Callable[[JobStore], T]) -> T:
         store = self._store
         try:
             return await asyncio.to_thread(ask, store)
         except Exception as error:
             raise from_engine(error, store.place) from error
-
-
-__all__ = ["Job", "Jobs", "Kind", "Retry", "Schedule"]

@@ -15,15 +15,15 @@ from toolgate.core.errors import InvalidArgs
 MOST_CALLS = 1000
 
 
-class Calls(Protocol):
+class JobCalls(Protocol):
     async def call(self, tool: str, args: Mapping[str, Any]) -> Any:
         """The data of the call's result. What refuses or fails for good ends the job."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    run: Callable[[Calls, Mapping[str, Any]], Awaitable[Any]]
+class JobKind:
+    run: Callable[[JobCalls, Mapping[str, Any]], Awaitable[Any]]
     known: Callable[[Mapping[str, Any]], Iterable[tuple[str, Mapping[str, Any]]]]
     """The calls that are known beforehand, to be checked when it is submitted; wrong arguments raise."""
 
@@ -46,12 +46,12 @@ def _several(args: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     return [_one(call if isinstance(call, Mapping) else {}) for call in calls]
 
 
-async def _run_one(calls: Calls, args: Mapping[str, Any]) -> Any:
+async def _run_one(calls: JobCalls, args: Mapping[str, Any]) -> Any:
     return await calls.call(*_one(args))
 
 
-async def _run_several(calls: Calls, args: Mapping[str, Any]) -> Any:
+async def _run_several(calls: JobCalls, args: Mapping[str, Any]) -> Any:
     return [await calls.call(*call) for call in _several(args)]
 
 
-BUILT_IN = {"call": Kind(_run_one, lambda args: [_one(args)]), "calls": Kind(_run_several, _several)}
+BUILT_IN = {"call": JobKind(_run_one, lambda args: [_one(args)]), "calls": JobKind(_run_several, _several)}

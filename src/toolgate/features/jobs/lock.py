@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Any, Protocol
 
-from toolgate.features.jobs.place import Place
+from toolgate.features.jobs.place import JobsPlace
 
 NUMBER = int.from_bytes(b"tg-jobs!")
 LOOK_S = 2.0
@@ -34,7 +34,7 @@ class Lock(Protocol):
         ...
 
 
-def lock_of(place: Place) -> Lock:
+def lock_of(place: JobsPlace) -> Lock:
     if place.dsn:
         return SessionLock(place.dsn)
     assert place.directory is not None

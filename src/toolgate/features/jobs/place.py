@@ -6,6 +6,7 @@ The engine's packages are an extra and heavy, so they are imported when the firs
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
 SCHEMA = "toolgate_jobs"
 FILE = "jobs.db"
 BUSY_MS = 30_000
+log = logging.getLogger("toolgate.jobs")
 
 
 def installed() -> bool:
     return find_spec("dbos") is not None
 
 
-def from_engine(error: Exception, place: Place) -> Exception:
+def from_engine(error: Exception, place: JobsPlace) -> Exception:
     """The one seam where errors of the engine and its drivers become ours. By name: they are an extra."""
     if not type(error).__module__.startswith(("dbos", "sqlalchemy", "psycopg", "sqlite3")):
         return error
@@ -45,7 +47,7 @@ def need_engine() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JobsPlace:
     directory: Path | None = None
     """Of the SQLite ledger."""
     dsn: str = ""
@@ -120,3 +122,22 @@ def _as_engine_expects(connection: Any, record: Any) -> None:
     connection.isolation_level = "IMMEDIATE"
     for pragma in (f"busy_timeout={BUSY_MS}", "foreign_keys=ON", "journal_mode=WAL", "synchronous=FULL"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+class EngineLog(logging.Handler):
+    """What DBOS has to say goes where everything else goes, not to the terminal."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        # that it ends what we told it to end is nothing to warn anybody of
+        level = logging.DEBUG if message.startswith("Asyncio task cancelled") else record.levelno
+        log.log(level, "%s", message, exc_info=record.exc_info)
+
+
+def take_over_log() -> None:
+    """Before anything of DBOS is used: it writes to stderr where it finds no handler."""
+    theirs = logging.getLogger("dbos")
+    theirs.setLevel(logging.WARNING)
+    if not any(isinstance(handler, EngineLog) for handler in theirs.handlers):
+        theirs.addHandler(EngineLog())
+    theirs.propagate = False

@@ -13,11 +13,12 @@ from typing import Any
 
 from toolgate.core.errors import SetupError
 from toolgate.features.jobs.attempt import Outcome, Slots
-from toolgate.features.jobs.gate_port import Hands
+from toolgate.features.jobs.config import JobsSpec
+from toolgate.features.jobs.gate_port import GatePort
 from toolgate.features.jobs.job import Spec
-from toolgate.features.jobs.kinds import Kind
+from toolgate.features.jobs.kinds import JobKind
 from toolgate.features.jobs.place import SCHEMA
-from toolgate.features.jobs.store import APP, VERSION, Store
+from toolgate.features.jobs.store import APP, VERSION, JobStore
 
 EXECUTOR = "toolgate-runner"
 """The same for every runner of a project, so that the next one finds what the last one left."""
@@ -35,12 +36,10 @@ log = logging.getLogger("toolgate.jobs")
 
 
 class Runner:
-    def __init__(
-        self, store: Store, hands: Hands, kinds: Mapping[str, Kind], concurrency: int, keep_days: int
-    ) -> None:
-        self._store, self._hands, self._kinds = store, hands, kinds
-        self._keep_days = keep_days
-        self._slots = Slots(concurrency)
+    def __init__(self, store: JobStore, gate: GatePort, kinds: Mapping[str, JobKind], spec: JobsSpec) -> None:
+        self._store, self._gate, self._kinds = store, gate, kinds
+        self._keep_days = spec.keep_days
+        self._slots = Slots(spec.concurrency)
         self._loop = asyncio.get_running_loop()
         self._working: set[asyncio.Task[Any]] = set()
         self._sweeping: asyncio.Task[None] | None = None
@@ -48,7 +47,7 @@ class Runner:
 
     async def start(self) -> None:
         """Take up what a dead runner left, and then what is submitted. The project's lock must be ours."""
-        await self._hands.reconcile()
+        await self._gate.reconcile()
         launching = asyncio.ensure_future(asyncio.to_thread(self._launch))
         try:
             await asyncio.shield(launching)
@@ -110,7 +109,7 @@ class Runner:
 
     async def _carry(self, ident: str, spec: dict[str, Any]) -> dict[str, Any]:
         """On DBOS's loop."""
-        from toolgate.features.jobs.workflow import Course
+        from toolgate.features.jobs.workflow import JobRun
 
         async def tell(news: Mapping[str, Any]) -> None:
             await asyncio.to_thread(self._store.tell, ident, news)
@@ -119,7 +118,7 @@ class Runner:
             log.error("the job %s was not put there by a gate of this project; it is not run", ident)
             return {"state": "failed", "error": FORGED}
         told = Spec.read(spec)
-        course = Course(ident, told, self._hands, tell, self._slots, self._bridge)
+        course = JobRun(ident, told, self._gate, tell, self._slots, self._bridge)
         ended = await course.run(self._kinds.get(told.kind))
         await tell(
             {"end": ended["state"], "call": ended.get("call", "")}

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import hmac
 import re
+import sqlite3
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from toolgate.core.canonical import canonical
-from toolgate.core.errors import Conflict, InvalidArgs, NotFound
-from toolgate.features.jobs.engine_log import take_over
+from toolgate.core.errors import Conflict, InvalidArgs, NotFound, TooLarge
 from toolgate.features.jobs.job import Job, Schedule, Spec, State
-from toolgate.features.jobs.place import SCHEMA, Place, need_engine
+from toolgate.features.jobs.place import SCHEMA, JobsPlace, need_engine, take_over_log
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -30,6 +32,7 @@ VERSION = "toolgate-jobs-1"
 POLL_S = 0.25
 MOST_AT_ONCE = 256
 """Jobs taken from the queue; most of them may be waiting for a human."""
+FORGOTTEN_AT_ONCE = 100
 MILLI = 1000
 _SCHEDULED = re.compile(r"-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+]+$")
 """What DBOS puts behind the name of a schedule."""
@@ -38,9 +41,9 @@ _OPEN = ("ENQUEUED", "DELAYED", "PENDING")
 _DONE = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
 
 
-class Store:
-    def __init__(self, place: Place, seal: Seal) -> None:
-        self.place = place
+class JobStore:
+    def __init__(self, place: JobsPlace, seal: Seal, max_bytes: int) -> None:
+        self.place, self.max_bytes = place, max_bytes
         self._seal = seal
         self._opening = threading.Lock()
         self._engine: sqlalchemy.Engine | None = None
@@ -64,7 +67,7 @@ class Store:
     def make(self) -> DBOSClient:
         """The client; the tables are made if they are not there."""
         need_engine()
-        take_over()
+        take_over_log()
         with self._opening:
             if not self._ready:
                 self.place.create()
@@ -81,7 +84,7 @@ class Store:
             if not self.place.dsn and not self.place.exists():
                 return None
             need_engine()
-            take_over()
+            take_over_log()
             self._engine = self._engine or self.place.connect()
             if not self.place.exists(self._engine):
                 return None
@@ -109,12 +112,14 @@ class Store:
     # --- jobs ---------------------------------------------------------------------------------------------
 
     def submit(self, ident: str, spec: Spec) -> None:
-        self.make().enqueue(
+        client, sealed = self.make(), self._sealed(ident, spec)
+        self._need_room(sealed)
+        client.enqueue(
             {
                 "workflow_name": JOB, "queue_name": QUEUE, "workflow_id": ident, "app_version": VERSION,
                 "authenticated_user": spec.persona, "workflow_id_reuse_policy": "reject",
             },
-            self._sealed(ident, spec),
+            sealed,
         )  # fmt: skip
 
     def _sealed(self, name: str, spec: Spec) -> dict[str, Any]:
@@ -170,7 +175,43 @@ class Store:
         ) if client is not None else []  # fmt: skip
         if client is not None and old:
             client.delete_workflows([one.workflow_id for one in old])
+        self.make_room()
         return len(old)
+
+    # --- the budget ---------------------------------------------------------------------------------------
+
+    def used(self) -> int:
+        """Bytes of jobs.db that hold something: what is deleted leaves room in the file for what comes. A PostgreSQL
+        is not measured, as its owner gives it its room."""
+        if self.place.dsn or not self.place.exists():
+            return 0
+        with closing(sqlite3.connect(f"file:{quote(str(self.place.file))}?mode=ro", uri=True)) as db:
+            pages, free, size = (
+                db.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("page_count", "freelist_count", "page_size")
+            )
+        return int((pages - free) * size)
+
+    def make_room(self, wanted: int = 0) -> bool:
+        """Forget the oldest jobs that have ended until so many bytes more fit; False where that is not enough."""
+        client = self.look()
+        while client is not None and self.used() + wanted > self.max_bytes:
+            old = client.list_workflows(
+                status=list(_DONE), limit=FORGOTTEN_AT_ONCE, load_input=False, load_output=False
+            )
+            if not old:
+                return False
+            client.delete_workflows([one.workflow_id for one in old])
+        return True
+
+    def _need_room(self, sealed: Mapping[str, Any]) -> None:
+        wanted = len(canonical(sealed))
+        if not self.make_room(wanted):
+            raise TooLarge(
+                f"jobs that have not ended take {self.used():,} bytes, this one {wanted:,}, the limit is {self.max_bytes:,}",
+                "wait for some or cancel some (`toolgate jobs`), or raise `jobs: {max_bytes: …}` in toolgate.yaml",
+                data={"limit": "jobs.max_bytes", "used": self.used()},
+            )
 
     # --- schedules ----------------------------------------------------------------------------------------
 
@@ -186,12 +227,10 @@ class Store:
             raise Conflict(
                 f"there is a schedule {name!r} already", f"`toolgate jobs unschedule {name}` removes it"
             )
+        sealed = self._sealed(name, spec)
+        self._need_room(sealed)
         client.create_schedule(
-            schedule_name=name,
-            workflow_name=TICK,
-            schedule=cron,
-            context=self._sealed(name, spec),
-            queue_name=QUEUE,
+            schedule_name=name, workflow_name=TICK, schedule=cron, context=sealed, queue_name=QUEUE
         )
 
     def schedules(self) -> list[Schedule]:

@@ -14,13 +14,13 @@ from typing import Any
 from dbos import DBOS
 
 from toolgate.core.errors import CallError
-from toolgate.features.jobs.attempt import Attempt, Outcome, Slots, Step, Tell, problem
-from toolgate.features.jobs.gate_port import Hands
+from toolgate.features.jobs.attempt import CallAttempt, JobStep, Outcome, Slots, Tell, problem
+from toolgate.features.jobs.gate_port import GatePort
 from toolgate.features.jobs.job import RETRIED, Spec
-from toolgate.features.jobs.kinds import Kind
+from toolgate.features.jobs.kinds import JobKind
 
 
-class Stopped(Exception):
+class JobStopped(Exception):
     """A call refused or failed for good."""
 
     def __init__(self, outcome: Outcome) -> None:
@@ -32,17 +32,17 @@ Bridge = Callable[[Callable[[], Awaitable[Outcome]]], Awaitable[Outcome]]
 """Runs something on the gate's event loop; cancelled with whoever waits for it."""
 
 
-class Course:
+class JobRun:
     def __init__(
-        self, ident: str, spec: Spec, hands: Hands, tell: Tell, slots: Slots, bridge: Bridge
+        self, ident: str, spec: Spec, gate: GatePort, tell: Tell, slots: Slots, bridge: Bridge
     ) -> None:
         self._ident, self._spec = ident, spec
-        self._hands, self._tell, self._slots, self._bridge = hands, tell, slots, bridge
+        self._gate, self._tell, self._slots, self._bridge = gate, tell, slots, bridge
         self._calls = 0
         self._last = ""
         self._ends: float | None = None
 
-    async def run(self, kind: Kind | None) -> dict[str, Any]:
+    async def run(self, kind: JobKind | None) -> dict[str, Any]:
         if kind is None:
             error = {"code": "failed", "message": f"nobody here knows jobs of the kind {self._spec.kind!r}"}
             return {
@@ -54,7 +54,7 @@ class Course:
         try:
             result = await kind.run(self, self._spec.args)
             return {"state": "done", "result": result, "call": self._last}
-        except Stopped as stop:
+        except JobStopped as stop:
             code = stop.outcome["error"]["code"]
             state = "unknown" if code == "unknown_outcome" else "failed"
             return {"state": state, "error": stop.outcome["error"], "call": stop.outcome.get("call", "")}
@@ -72,10 +72,10 @@ class Course:
             if outcome["ok"]:
                 return outcome["data"]
             if attempt == retry.attempts or not may_retry(outcome):
-                raise Stopped(outcome)
+                raise JobStopped(outcome)
             delay = max(retry.delay(attempt), float(outcome.get("wait_s") or 0))
             if self._ends is not None and time.time() + delay >= self._ends:
-                raise Stopped(outcome)
+                raise JobStopped(outcome)
             await DBOS.sleep_async(delay)
         raise AssertionError("unreachable")
 
@@ -83,8 +83,8 @@ class Course:
         async def make() -> Outcome:
             left = None if self._ends is None else self._ends - time.time()
             deadline = None if left is None else asyncio.get_running_loop().time() + left
-            step = Step(self._ident, self._spec, number, tool, args, attempt, deadline)
-            return await Attempt(self._hands, step, self._tell, self._slots).make()
+            step = JobStep(self._ident, self._spec, number, tool, args, attempt, deadline)
+            return await CallAttempt(self._gate, step, self._tell, self._slots).make()
 
         return await self._bridge(make)
 

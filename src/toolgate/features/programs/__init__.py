@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolgate.feature import Family, Feature
+from toolgate.feature import Command, Family, Feature
 
 FEATURE = Feature(
     name="programs",
@@ -33,5 +33,16 @@ FEATURE = Feature(
         ),
     ),
     opens="toolgate.features.programs.wiring:open_traces",
+    routes="toolgate.features.programs.routes:routes",
+    commands=(
+        Command(
+            "failures",
+            "toolgate.features.programs.commands:failures",
+            "The last programs that failed, with code and error.",
+            "The record",
+        ),
+    ),
+    drawings="toolgate.features.programs.drawings:DRAWINGS",
+    checks="toolgate.features.programs.checks:CHECKS",
     docs="docs/tools-exec.md",
 )

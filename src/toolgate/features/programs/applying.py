@@ -35,7 +35,7 @@ class AppliedFile(TypedDict):
     size: int | None
 
 
-class Applied(TypedDict):
+class ProposalApplied(TypedDict):
     execution: str
     files: list[AppliedFile]
 
@@ -60,9 +60,9 @@ def toolset(files: WorkspaceFiles, kept: Proposals) -> list[Tool]:
         NAME, reads=["project"], writes=["project"], plan=plan, risk="medium", phase="contribute",
         timeout=120.0, summarize=_in_words,
     )  # fmt: skip
-    async def apply(change: Change) -> Applied:
+    async def apply(change: Change) -> ProposalApplied:
         await files.apply(change)
-        return Applied(
+        return ProposalApplied(
             execution=change.report["execution"],
             files=[
                 AppliedFile(path=part.path.shown, op=part.op, before_hash=part.before_hash, after_hash=part.after_hash,

@@ -13,10 +13,10 @@ from toolgate.core import reach
 from toolgate.core.effects import Effects
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath
-from toolgate.features.programs.services import Grant
+from toolgate.features.programs.network_access import NetworkGrant
 from toolgate.sandbox.job import Language
 
-SECONDS = 30.0
+DEFAULT_SECONDS = 30.0
 MOST_SECONDS = 300.0
 """Longer work is for jobs."""
 MARGIN = 5.0
@@ -82,29 +82,29 @@ Texts = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ProgramRequest:
     """One program as it was asked for, in any language."""
 
     language: Language
     code: str = ""
     argv: tuple[str, ...] = ()
     stdin: str = ""
-    seconds: float = SECONDS
-    grant: Grant = field(default_factory=Grant)
+    seconds: float = DEFAULT_SECONDS
+    grant: NetworkGrant = field(default_factory=NetworkGrant)
     project: Literal["none", "read", "overlay"] = "none"
     files: Mapping[str, str] | None = None
     packages: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, language: Language, given: Mapping[str, Any]) -> Wanted:
+    def of(cls, language: Language, given: Mapping[str, Any]) -> ProgramRequest:
         """From validated arguments, whichever of them this tool has."""
         milliseconds = given.get("timeout_ms")
         network = given.get("network") or []
         hosts, methods = (network.hosts, network.methods) if isinstance(network, Network) else (network, ())
         return cls(
             language, given.get("code") or given.get("script") or "", tuple(given.get("argv") or ()),
-            given.get("stdin") or "", given.get("timeout", SECONDS) if milliseconds is None else milliseconds / 1000,
-            Grant(tuple(hosts), tuple(method.upper() for method in methods), tuple(given.get("secrets") or ())),
+            given.get("stdin") or "", given.get("timeout", DEFAULT_SECONDS) if milliseconds is None else milliseconds / 1000,
+            NetworkGrant(tuple(hosts), tuple(method.upper() for method in methods), tuple(given.get("secrets") or ())),
             given.get("project", "none"), given.get("files"), tuple(given.get("packages") or ()),
         )  # fmt: skip
 

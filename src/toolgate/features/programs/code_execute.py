@@ -14,13 +14,13 @@ from toolgate.core.effects import Effects
 from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
-from toolgate.features.programs.arguments import MARGIN, MOST_SECONDS, Code, Wanted
+from toolgate.features.programs.arguments import MARGIN, MOST_SECONDS, Code, ProgramRequest
 from toolgate.features.programs.previews import preview
-from toolgate.features.programs.results import Ran
+from toolgate.features.programs.results import ProgramResult
 from toolgate.features.programs.running import run_program
-from toolgate.features.programs.services import Means
-from toolgate.ledger.ledger import Ledger
+from toolgate.features.programs.services import ProgramServices
 from toolgate.policy.hard import WHOLE_BY_DEFAULT
+from toolgate.secrets.advice import advise
 from toolgate.storage.port import Filter
 
 Script = Annotated[Literal["javascript", "python"], Field(description="What the program is written in.")]
@@ -40,7 +40,7 @@ About = Annotated[str, Field(max_length=64 << 10, description="For `generate`: w
 _STATES = {"started": "running", "committed": "done", "failed": "failed", "unknown": "unknown"}
 
 
-class Answer(TypedDict):
+class CodeAnswer(TypedDict):
     success: bool
     result: Any
     """The last `output(...)`, else what was printed; of a status, the state."""
@@ -51,17 +51,17 @@ class Answer(TypedDict):
 _SHOWN = 32
 
 
-def toolset(means: Means, ledger: Ledger) -> list[Tool]:
+def toolset(services: ProgramServices) -> list[Tool]:
     shown: dict[str, str] = {}
     """Stored scripts as humans were asked about them, by call: they run as they were shown, whatever the file says now."""
 
-    async def wanted_of(given: Mapping[str, Any], call: Context) -> Wanted:
+    async def wanted_of(given: Mapping[str, Any], call: Context) -> ProgramRequest:
         text = given.get("code") or ""
         if given.get("script") is not None:
             kept = shown.pop(call.call_id, None)
-            text = await _stored(means, given["script"]) if kept is None else kept
+            text = await _stored(services, given["script"]) if kept is None else kept
         spelled = {"code": text, "timeout_ms": given["timeout_ms"]}
-        return Wanted.of(given["language"], spelled)
+        return ProgramRequest.of(given["language"], spelled)
 
     async def show(call: Context, **given: Any) -> str:
         if given.get("action", "execute") != "execute":
@@ -72,7 +72,7 @@ def toolset(means: Means, ledger: Ledger) -> list[Tool]:
             shown[call.call_id] = wanted.code
             for old in list(shown)[:-_SHOWN]:  # of questions that nobody answered
                 del shown[old]
-        return preview(wanted, means.advise(wanted.language, wanted.code))
+        return preview(wanted, advise(wanted.language, wanted.code))
 
     async def execute(
         context: Context,
@@ -80,16 +80,16 @@ def toolset(means: Means, ledger: Ledger) -> list[Tool]:
         language: Script = "javascript",
         timeout_ms: Time = 30_000,
         script: Stored = None,
-    ) -> Answer:
+    ) -> CodeAnswer:
         """Run code in the sandbox, without network, secrets or files: an ES module, or Python."""
         given = {"code": code, "language": language, "timeout_ms": timeout_ms, "script": script}
         wanted = await wanted_of(given, context)
-        means.heed(context, language, wanted.code, given)
-        return _answer(await run_program(means, wanted, context), context)
+        services.check_owner_allows(context, language, wanted.code, given)
+        return _answer(await run_program(services, wanted, context), context)
 
-    async def status(context: Context, job_id: Ident) -> Answer:
+    async def status(context: Context, job_id: Ident) -> CodeAnswer:
         """How a run stands, by the `job_id` that it gave."""
-        return await _status(means, ledger, context, job_id)
+        return await _status(services, context, job_id)
 
     async def both(
         call: Context,
@@ -101,7 +101,7 @@ def toolset(means: Means, ledger: Ledger) -> list[Tool]:
         timeout_ms: Time = 30_000,
         script: Stored = None,
         job_id: Ident = "",
-    ) -> Answer:
+    ) -> CodeAnswer:
         """Run code (`execute`), or ask how a run stands (`status`). Writing code (`generate`) is not there yet."""
         if action == "generate":
             raise Unavailable(
@@ -110,7 +110,7 @@ def toolset(means: Means, ledger: Ledger) -> list[Tool]:
                 certain=True,
             )
         if action == "status":
-            return await _status(means, ledger, call, job_id)
+            return await _status(services, call, job_id)
         return await execute(call, code, language, timeout_ms, script)
 
     running: dict[str, Any] = {
@@ -124,8 +124,8 @@ def toolset(means: Means, ledger: Ledger) -> list[Tool]:
     ]
 
 
-async def _stored(means: Means, script: MountPath) -> str:
-    found = await means.files.read(script)
+async def _stored(services: ProgramServices, script: MountPath) -> str:
+    found = await services.files.read(script)
     if found is None:
         raise NotFound(f"there is no script {script.shown!r}", "check the path", certain=True)
     return found.decode("utf-8", "replace")
@@ -147,25 +147,25 @@ def _reconcile(**given: Any) -> tuple[str, str]:
     return "not", "it had no way out of the sandbox, and what it did there ended with it"
 
 
-def _answer(found: Ran, context: Context) -> Answer:
+def _answer(found: ProgramResult, context: Context) -> CodeAnswer:
     good = found["exit_code"] == 0
     result = found["output"] if found["outputs"] else found["stdout"]
     said = found["stderr"].strip() or f"it ended with exit code {found['exit_code']}"
-    return Answer(success=good, result=result, error=None if good else said, job_id=context.call_id)
+    return CodeAnswer(success=good, result=result, error=None if good else said, job_id=context.call_id)
 
 
-async def _status(means: Means, ledger: Ledger, context: Context, job_id: str) -> Answer:
+async def _status(services: ProgramServices, context: Context, job_id: str) -> CodeAnswer:
     """Whoever started it may ask; to others it does not exist."""
     if job_id.startswith("j_"):
-        job = (await means.jobs().get(job_id, context.persona)).shown()
-        return Answer(success=job["error"] is None, result=job, error=_told(job["error"]), job_id=job_id)
-    rows = await ledger.backend.rows(Filter(call=job_id)) if job_id else []
+        job = (await services.jobs.get(job_id, context.persona)).shown()
+        return CodeAnswer(success=job["error"] is None, result=job, error=_told(job["error"]), job_id=job_id)
+    rows = await services.ledger.backend.rows(Filter(call=job_id)) if job_id else []
     states = [_STATES[row.kind] for row in rows if row.kind in _STATES and row.persona == context.persona]
     if not states:
         raise NotFound(f"there is no run {job_id!r}", "use the `job_id` of a result", certain=True)
     state = states[-1]
     error = None if state in ("running", "done") else f"it is {state}"
-    return Answer(success=error is None, result={"state": state}, error=error, job_id=job_id)
+    return CodeAnswer(success=error is None, result={"state": state}, error=error, job_id=job_id)
 
 
 def _told(error: Any) -> str | None:

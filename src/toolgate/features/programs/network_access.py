@@ -1,22 +1,44 @@
-"""The ways out of the sandbox for one program: the vault's broker, and the proxy that puts secrets in."""
+"""Network access of one program: the vault's broker, the proxy that puts secrets in, and the journal of requests."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from toolgate.core.context import Context
 from toolgate.core.errors import NotFound
 from toolgate.core.event import Requested
-from toolgate.features.programs.services import Doors, Grant
 from toolgate.ledger.ledger import Ledger
-from toolgate.sandbox.job import Request
+from toolgate.sandbox.job import Broker, Egress, Request
 from toolgate.secrets.broker import SecretBroker
 from toolgate.secrets.redactor import Stream, VaultRedactor
 from toolgate.secrets.vault import Vault
 
 
-class Injected:
+@dataclass(frozen=True, slots=True)
+class NetworkGrant:
+    """What a call asks to reach outside: hosts, methods, and the secrets that may be put into requests."""
+
+    hosts: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    """None named: every method."""
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkAccess:
+    """What leads out of the sandbox for one program."""
+
+    egress: Egress | None
+    broker: Broker | None
+    exhausted: Callable[[], bool]
+    """Whether it made more requests than it may."""
+    recorded: Callable[[], Awaitable[None]]
+    """Waits until every request that was made is in the journal."""
+
+
+class SecretInjection:
     """The broker and the redactor, as the proxy asks for them."""
 
     def __init__(self, broker: SecretBroker, redactor: VaultRedactor) -> None:
@@ -33,7 +55,7 @@ class Injected:
         return self._redactor.stream()
 
 
-class Journal:
+class RequestJournal:
     """Every request becomes an event as it ends. If one cannot be recorded, the next ends the program's network, and the
     call fails: nothing goes out that nobody will know of."""
 
@@ -61,26 +83,26 @@ class Journal:
         )  # fmt: skip
 
 
-def opened(
-    grant: Grant, context: Context, ledger: Ledger, vault: Vault | None, redactor: VaultRedactor,
+def open_network(
+    grant: NetworkGrant, context: Context, ledger: Ledger, redactor: VaultRedactor,
     private: Sequence[str],
-) -> Doors:  # fmt: skip
-    check_known(vault, grant.secrets)
-    broker = SecretBroker(vault, grant.secrets)
-    journal = Journal(ledger, context)
+) -> NetworkAccess:  # fmt: skip
+    check_known(redactor.vault, grant.secrets)
+    broker = SecretBroker(redactor.vault, grant.secrets)
+    journal = RequestJournal(ledger, context)
     if not grant.hosts:
-        return Doors(None, broker, lambda: False, journal.recorded)
+        return NetworkAccess(None, broker, lambda: False, journal.recorded)
     from toolgate.sandbox.egress.grant import Grant as Hosts  # the proxy is loaded by those who use it
     from toolgate.sandbox.egress.proxy import Proxy
 
     egress = Proxy(
         Hosts.parse(grant.hosts, grant.methods or None),
         private=private,
-        secrets=Injected(broker, redactor) if grant.secrets else None,
+        secrets=SecretInjection(broker, redactor) if grant.secrets else None,
         redact=lambda text: str(redactor.redact(text)),
         on_request=journal,
     )
-    return Doors(egress, broker, lambda: egress.exhausted, journal.recorded)
+    return NetworkAccess(egress, broker, lambda: egress.exhausted, journal.recorded)
 
 
 def check_known(vault: Vault | None, names: Sequence[str]) -> None:

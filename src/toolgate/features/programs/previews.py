@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from toolgate.core.display import visible
-from toolgate.features.programs.arguments import Wanted
+from toolgate.features.programs.arguments import ProgramRequest
 
 _VIEWS = {
     "none": "",
@@ -15,11 +15,11 @@ _VIEWS = {
 }
 
 
-def preview(wanted: Wanted, warnings: Sequence[str]) -> str:
+def preview(wanted: ProgramRequest, warnings: Sequence[str]) -> str:
     return "\n".join(_lines(wanted, warnings))
 
 
-def _lines(wanted: Wanted, warnings: Sequence[str]) -> Iterator[str]:
+def _lines(wanted: ProgramRequest, warnings: Sequence[str]) -> Iterator[str]:
     if wanted.argv:
         yield "run " + " ".join(visible(shlex.quote(word)) for word in wanted.argv)
     else:
@@ -40,7 +40,7 @@ def _lines(wanted: Wanted, warnings: Sequence[str]) -> Iterator[str]:
     yield from (f"warning: {visible(warning)}" for warning in warnings)
 
 
-def _reach(wanted: Wanted) -> Iterator[str]:
+def _reach(wanted: ProgramRequest) -> Iterator[str]:
     if _VIEWS[wanted.project]:
         yield _VIEWS[wanted.project]
     methods = f" by {', '.join(wanted.grant.methods)}" if wanted.grant.methods else ""

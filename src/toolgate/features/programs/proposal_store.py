@@ -22,8 +22,8 @@ from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.holdings import SCRATCH
 
 IDENT = re.compile(r"x_[0-9a-f]{32}")
-MOST = 100
-HOURS = 24
+MOST_PROPOSALS = 100
+KEPT_HOURS = 24
 
 
 class Proposals:
@@ -36,7 +36,7 @@ class Proposals:
         """Its id, which stands for exactly this change by this persona. Refuses what its persona has no room to keep."""
         manifest = [dict(entry) for entry in change.manifest]
         ident = _ident(manifest, persona)
-        until = self._now() + HOURS * 3600 * SECOND
+        until = self._now() + KEPT_HOURS * 3600 * SECOND
         body = {"persona": persona, "until": until, "manifest": manifest}
 
         def work() -> None:
@@ -54,7 +54,7 @@ class Proposals:
         if body is None or body["until"] < self._now():
             raise NotFound(
                 f"there is no proposal {ident} of {persona}'s any more",
-                f"run the program again; proposals are kept for {HOURS} hours, a persona's last {MOST}",
+                f"run the program again; proposals are kept for {KEPT_HOURS} hours, a persona's last {MOST_PROPOSALS}",
             )
         return await self._files.load(body["manifest"])
 
@@ -79,7 +79,7 @@ def _sweep(place: Path) -> None:
         with suppress(FileNotFoundError):
             aged.append((file.stat().st_mtime_ns, file))
     aged.sort()
-    for _, file in aged[: max(len(aged) - MOST + 1, 0)]:
+    for _, file in aged[: max(len(aged) - MOST_PROPOSALS + 1, 0)]:
         file.unlink(missing_ok=True)
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 from toolgate.core.change import Change, FileChange
 from toolgate.core.errors import BlockedPath, Conflict
 from toolgate.core.paths import MountPath
-from toolgate.features.programs.viewing import Seen
+from toolgate.features.programs.viewing import ProjectSeen
 from toolgate.sandbox.job import Altered
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.look import identity, status_of
@@ -28,7 +28,7 @@ class Proposed:
     """What cannot be taken over, in words."""
 
 
-async def proposed(files: WorkspaceFiles, seen: Seen, delta: Sequence[Altered]) -> Proposed:
+async def proposed(files: WorkspaceFiles, seen: ProjectSeen, delta: Sequence[Altered]) -> Proposed:
     plan = _Plan(files, seen)
     for altered in delta:
         await plan.take(altered)
@@ -40,7 +40,7 @@ async def proposed(files: WorkspaceFiles, seen: Seen, delta: Sequence[Altered]) 
 
 
 class _Plan:
-    def __init__(self, files: WorkspaceFiles, seen: Seen) -> None:
+    def __init__(self, files: WorkspaceFiles, seen: ProjectSeen) -> None:
         self._files, self._seen = files, seen
         self.parts: dict[Key, FileChange] = {}
         self.left_out: list[str] = []
@@ -104,7 +104,7 @@ def _judge(files: WorkspaceFiles, change: Change) -> None:
             raise BlockedPath(refusal.reason, "leave it alone in the program")
 
 
-def _check(files: WorkspaceFiles, seen: Seen, changed: Sequence[FileChange]) -> None:
+def _check(files: WorkspaceFiles, seen: ProjectSeen, changed: Sequence[FileChange]) -> None:
     """After the contents were read: what has the status of the start has the content of the start."""
     for part in changed:
         status, name = status_of(files.mounts, part.path), part.path.relative

@@ -1,11 +1,12 @@
-"""What comes back of a program. That it ran is success: its exit code is part of the result, as for any shell.
+"""Results of programs. That one ran is success: its exit code is part of the result, as for any shell.
 
-Only one that a limit ended has failed; what it had printed until then is kept beside the error.
+Only one that a limit or a signal ended has failed; what it had printed until then is kept beside the error.
 """
 
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -13,10 +14,10 @@ from typing import Any
 from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
 
 from toolgate.core.errors import CallError, Failed, TimedOut, TooLarge
-from toolgate.sandbox.job import Limit, Outcome
+from toolgate.sandbox.job import Language, Limit, Outcome
 
 
-class Kept(TypedDict):
+class OutputFile(TypedDict):
     """A file that the program left in its work directory."""
 
     name: str
@@ -26,16 +27,18 @@ class Kept(TypedDict):
     hash: str
 
 
-class Ran(TypedDict):
+class ProgramResult(TypedDict):
     stdout: str
     stderr: str
     exit_code: int | None
     limit: str | None
     """The limit that it ran into, by name."""
+    signal: str | None
+    """The signal that killed it, by name; a shell and what it starts also have 128 and its number as exit code."""
     output: Any
     """The last value that it gave to `output(...)`."""
     outputs: list[Any]
-    files: list[Kept]
+    files: list[OutputFile]
     requests: list[dict[str, Any]]
     proposal: dict[str, Any] | None
     """What it changed in its view of the project, and what became of that."""
@@ -64,27 +67,59 @@ _WORDS: dict[Limit, tuple[type[CallError], str, str]] = {
 }
 
 
-def ran(outcome: Outcome, files: list[Kept], warnings: Sequence[str]) -> Ran:
+_SIGNALS: dict[signal.Signals, tuple[str, str]] = {
+    signal.SIGABRT: ("it gave up by itself", "its last words are in stderr"),
+    signal.SIGBUS: ("it used memory that is not there", "look for a fault in native code"),
+    signal.SIGFPE: ("its arithmetic failed", "look for a division by zero in native code"),
+    signal.SIGILL: ("the processor does not know an instruction of it", "look for a fault in native code"),
+    signal.SIGKILL: (
+        "nobody but it, a program it started or the system can have done that", "the machine may be short of memory",
+    ),
+    signal.SIGSEGV: ("it used memory that is not its own", "look for a fault in native code"),
+    signal.SIGSYS: ("it made a system call that the sandbox forbids", "do without it"),
+    signal.SIGTRAP: ("it hit a breakpoint", "run it without a debugger"),
+    signal.SIGXCPU: ("it used up its processor time", "do less at once, or give it a longer `timeout`"),
+    signal.SIGXFSZ: ("it wrote a file larger than it may", "write less, or print it"),
+}  # fmt: skip
+"""Signals that end a program which did not ask for it, what they mean, and what to do."""
+
+
+def signal_of(outcome: Outcome, language: Language) -> signal.Signals | None:
+    """The signal that killed it. Programs that are not Python are started by another, which tells it as shells do; of
+    their exit codes only those count that no script chooses."""
+    number = outcome.signal
+    if not number and language != "python" and (outcome.exit_code or 0) > 128:
+        number = (outcome.exit_code or 0) - 128
+        if number not in _SIGNALS:
+            return None
+    return signal.Signals(number) if number in set(signal.Signals) else None
+
+
+def ran(
+    outcome: Outcome, killed: signal.Signals | None, files: list[OutputFile], warnings: Sequence[str]
+) -> ProgramResult:
     outputs = list(outcome.outputs)
-    return Ran(
+    return ProgramResult(
         stdout=_text(outcome.stdout), stderr=_text(outcome.stderr), exit_code=outcome.exit_code,
-        limit=outcome.limit, output=outputs[-1] if outputs else None, outputs=outputs, files=files,
+        limit=outcome.limit, signal=killed.name if killed else None, output=outputs[-1] if outputs else None, outputs=outputs, files=files,
         requests=[asdict(request) for request in outcome.requests], proposal=None,
         warnings=[*warnings, *outcome.dropped], duration_ms=round(outcome.duration_s * 1000, 3),
         memory=outcome.memory_bytes, job_id=None,
     )  # fmt: skip
 
 
-def ended(outcome: Outcome) -> bool:
-    """Whether a limit ended it. One that met a limit and came to its own good end has not failed."""
-    return outcome.limit is not None and outcome.exit_code != 0
-
-
-def stopped(outcome: Outcome, what: str, seconds: float, found: Ran) -> CallError:
-    assert outcome.limit is not None
-    kind, words, fix = _WORDS[outcome.limit]
-    message = f"the {what} program {words.format(seconds=seconds)} (limit: {outcome.limit})"
-    return kind(message, fix, dict(found), certain=True)
+def stopped(outcome: Outcome, language: Language, seconds: float, found: ProgramResult) -> CallError | None:
+    """Why it failed, where a limit or a signal ended it. One that met a limit and came to its own good end has not."""
+    killed = signal_of(outcome, language)
+    if outcome.limit is not None and outcome.exit_code != 0:
+        kind, words, fix = _WORDS[outcome.limit]
+        message = f"the {language} program {words.format(seconds=seconds)} (limit: {outcome.limit})"
+        return kind(message, fix, dict(found), certain=True)
+    if killed is not None:
+        meaning, fix = _SIGNALS.get(killed, ("something ended it", "see what it printed until then"))
+        message = f"the {language} program was killed by {killed.name}: {meaning}"
+        return Failed(message, fix, dict(found), certain=True)
+    return None
 
 
 def in_words(found: Any) -> str:

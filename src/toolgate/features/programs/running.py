@@ -12,89 +12,97 @@ from toolgate.core import diff
 from toolgate.core.change import Change
 from toolgate.core.context import Context
 from toolgate.core.errors import BlockedContent, CallError, Code
-from toolgate.features.programs.arguments import MARGIN, Wanted
-from toolgate.features.programs.leaving import save
+from toolgate.features.programs.arguments import MARGIN, ProgramRequest
+from toolgate.features.programs.output_files import save
 from toolgate.features.programs.proposing import proposed
-from toolgate.features.programs.results import Ran, ended, ran, stopped
-from toolgate.features.programs.services import Means
-from toolgate.features.programs.viewing import Seen, look_over, view_of
+from toolgate.features.programs.results import ProgramResult, ran, signal_of, stopped
+from toolgate.features.programs.services import ProgramServices
+from toolgate.features.programs.viewing import ProjectSeen, look_over, view_of
 from toolgate.sandbox.job import Altered, Job, Left, Outcome
+from toolgate.secrets.advice import advise
 
 log = logging.getLogger("toolgate.exec")
 
 
-async def run_program(means: Means, wanted: Wanted, context: Context) -> Ran:
+async def run_program(services: ProgramServices, wanted: ProgramRequest, context: Context) -> ProgramResult:
     try:
-        doors = means.doors(wanted.grant, context)
-        sandbox = means.sandbox()
-        job, seen = await _job(means, wanted, context.tool)
+        network = services.network(wanted.grant, context)
+        sandbox = services.sandbox()
+        job, seen = await _job(services, wanted, context.tool)
     except CallError as error:
         error.certain = True  # nothing has run
         raise
     try:
-        outcome = await sandbox.run(job, egress=doors.egress, broker=doors.broker)
+        outcome = await sandbox.run(job, egress=network.egress, broker=network.broker)
     finally:
-        await doors.recorded()
-    if doors.exhausted() and outcome.limit is None:
+        await network.recorded()
+    if network.exhausted() and outcome.limit is None:
         outcome = replace(outcome, limit="requests")
-    found = await _found(means, wanted, context, outcome)
-    await _trace(means, wanted, context, found)
-    if ended(outcome):
-        raise stopped(outcome, wanted.language, job.limits.wall_s, found)
+    found = await _found(services, wanted, context, outcome)
+    await _trace(services, wanted, context, found)
+    failure = stopped(outcome, wanted.language, job.limits.wall_s, found)
+    if failure is not None:
+        raise failure
     if seen is not None and outcome.delta:
-        await _propose(means, context, seen, outcome.delta, found)
+        await _propose(services, context, seen, outcome.delta, found)
     return found
 
 
-async def _job(means: Means, wanted: Wanted, tool: str) -> tuple[Job, Seen | None]:
-    seconds = min(wanted.seconds, max(means.most(tool) - MARGIN, 1.0))
+async def _job(
+    services: ProgramServices, wanted: ProgramRequest, tool: str
+) -> tuple[Job, ProjectSeen | None]:
+    seconds = min(wanted.seconds, max(services.longest_s(tool) - MARGIN, 1.0))
     seen = view = None
     if wanted.project != "none":
-        seen = await means.files.run(lambda: look_over(means.files.mounts))
-        view = view_of(means.files.mounts, seen, writable=wanted.project == "overlay")
+        seen = await services.files.run(lambda: look_over(services.files.mounts))
+        view = view_of(services.files.mounts, seen, writable=wanted.project == "overlay")
     given = tuple(Left(name, text.encode()) for name, text in (wanted.files or {}).items())
-    limits = means.limits(wanted.language, seconds)
+    limits = services.limits(wanted.language, seconds)
     job = Job(
         wanted.language, wanted.code, wanted.argv, wanted.stdin.encode(), limits, wanted.grant.secrets, view,
-        files=given, packages=means.packages(wanted.packages) if wanted.packages else (),
+        files=given, packages=services.packages(wanted.packages) if wanted.packages else (),
     )  # fmt: skip
     return job, seen
 
 
-async def _found(means: Means, wanted: Wanted, context: Context, outcome: Outcome) -> Ran:
-    warnings = means.advise(wanted.language, wanted.code)
+async def _found(
+    services: ProgramServices, wanted: ProgramRequest, context: Context, outcome: Outcome
+) -> ProgramResult:
+    warnings, killed = advise(wanted.language, wanted.code), signal_of(outcome, wanted.language)
     given = {name: text.encode() for name, text in (wanted.files or {}).items()}
     left = [each for each in outcome.left if given.get(each.path) != each.content]
     if not left:
-        return ran(outcome, [], warnings)
-    if not means.may_save(context.persona):
+        return ran(outcome, killed, [], warnings)
+    if not services.may_save(context.persona):
         refused = f"{len(left)} files were not saved: {context.persona} has no scratch mount"
-        return ran(outcome, [], [*warnings, refused])
+        return ran(outcome, killed, [], [*warnings, refused])
     # what is saved is read by others later, when nobody knows any more what the program was given
     # in a thread: it may be megabytes of what takes longest, and others want to be served meanwhile
-    clean = await asyncio.to_thread(_clean, means, left)
+    clean = await asyncio.to_thread(_clean, services, left)
     if len(clean) < len(left):
         warnings.append(f"{len(left) - len(clean)} files were not saved: their names hold a secret")
-    kept, why = await save(means.files, context.call_id, clean)
-    return ran(outcome, kept, [*warnings, *why])
+    kept, why = await save(services.files, context.call_id, clean)
+    return ran(outcome, killed, kept, [*warnings, *why])
 
 
-def _clean(means: Means, left: Sequence[Left]) -> list[Left]:
+def _clean(services: ProgramServices, left: Sequence[Left]) -> list[Left]:
     return [
-        Left(each.path, means.redact(each.content), each.mode)
+        Left(each.path, services.redact(each.content), each.mode)
         for each in left
-        if means.redact(each.path) == each.path
+        if services.redact(each.path) == each.path
     ]
 
 
-async def _trace(means: Means, wanted: Wanted, context: Context, found: Ran) -> None:
+async def _trace(
+    services: ProgramServices, wanted: ProgramRequest, context: Context, found: ProgramResult
+) -> None:
     """For people who want to know what fails most. That it cannot be kept is no reason to fail the call."""
     from toolgate.ledger.traces import Execution  # loaded with the first program
 
     said = [_text(wanted), found["stdout"], found["stderr"]]
-    code, out, err = await asyncio.to_thread(means.redact, said)
+    code, out, err = await asyncio.to_thread(services.redact, said)
     try:
-        await means.trace(
+        await services.trace(
             Execution(
                 call=context.call_id, persona=context.persona, tool=context.tool, language=wanted.language,
                 code=code, stdout=out, stderr=err, exit_code=found["exit_code"],
@@ -106,15 +114,15 @@ async def _trace(means: Means, wanted: Wanted, context: Context, found: Ran) -> 
         log.exception("the trace of %s could not be kept", context.call_id)
 
 
-def _text(wanted: Wanted) -> str:
+def _text(wanted: ProgramRequest) -> str:
     return wanted.code or "\n".join(wanted.argv)
 
 
-def _check_secrets(means: Means, change: Change) -> None:
+def _check_no_secrets(services: ProgramServices, change: Change) -> None:
     """Before anything of it is kept: a proposal waits on disk until it is approved."""
     for part in change.files:
         name, content = part.path.relative.encode(), part.after or b""
-        new = means.held(name + b"\n" + content) - means.held(part.before or b"")
+        new = services.secrets_in(name + b"\n" + content) - services.secrets_in(part.before or b"")
         if new:
             raise BlockedContent(
                 f"{part.path.shown} would hold the secret {', '.join(sorted(new))}",
@@ -123,19 +131,23 @@ def _check_secrets(means: Means, change: Change) -> None:
 
 
 async def _propose(
-    means: Means, context: Context, seen: Seen, delta: tuple[Altered, ...], found: Ran
+    services: ProgramServices,
+    context: Context,
+    seen: ProjectSeen,
+    delta: tuple[Altered, ...],
+    found: ProgramResult,
 ) -> None:
     """Kept now, and put to the gate by the call that follows; what cannot be proposed is said instead."""
     told: dict[str, Any] = {
         "execution": None, "files": [], "diff": "", "state": "none", "event_id": None, "error": None,
     }  # fmt: skip
     try:
-        made = await proposed(means.files, seen, delta)
+        made = await proposed(services.files, seen, delta)
         found["warnings"] += made.left_out
         if not made.change.files:
             return
-        await asyncio.to_thread(_check_secrets, means, made.change)
-        ident = await means.kept.keep(made.change, context.persona)
+        await asyncio.to_thread(_check_no_secrets, services, made.change)
+        ident = await services.proposals.keep(made.change, context.persona)
     except CallError as error:
         state = "conflict" if error.code is Code.CONFLICT else "refused"
         problem = {"code": error.code.value, "message": error.message, "fix": error.fix}

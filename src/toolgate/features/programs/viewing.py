@@ -27,7 +27,7 @@ _ROOT = MountPath("project:.")
 
 
 @dataclass(slots=True)
-class Seen:
+class ProjectSeen:
     """What was there when the program started: the status of each file it could see, and the directories."""
 
     files: dict[str, tuple[int, ...] | None] = field(default_factory=dict)
@@ -36,9 +36,9 @@ class Seen:
     hidden: list[str] = field(default_factory=list)
 
 
-def look_over(mounts: Mounts) -> Seen:
+def look_over(mounts: Mounts) -> ProjectSeen:
     """Blocking. What comes after this look is seen by the program, if it is there when it looks, but never proposed."""
-    seen, rules = Seen(), mounts.rules(_ROOT)
+    seen, rules = ProjectSeen(), mounts.rules(_ROOT)
     device = os.fstat(_mount(mounts).root.handle).st_dev
     young = False
 
@@ -75,7 +75,7 @@ def look_over(mounts: Mounts) -> Seen:
     return seen
 
 
-def view_of(mounts: Mounts, seen: Seen, *, writable: bool) -> View:
+def view_of(mounts: Mounts, seen: ProjectSeen, *, writable: bool) -> View:
     return View(_mount(mounts).directory, tuple(seen.hidden), writable)
 
 

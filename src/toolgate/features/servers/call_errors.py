@@ -13,7 +13,7 @@ from toolgate.features.servers.results import Scrub, defused
 _DOUBT = "; whether it took effect is unknown"
 MANY = 20
 """Reports of progress that are passed on as they come; after that, not more than 20 a second."""
-LONGEST = 4000
+LONGEST_PROGRESS = 4000
 """Characters of what is said with it; looking for secrets in more takes too long."""
 _LOOK = "look at what it did before you call again; it is not sent again by itself"
 
@@ -57,7 +57,7 @@ def told(
             return  # a server may send thousands; people need a few
         last = now
         fraction = min(1.0, max(0.0, progress / total)) if total else 0.0
-        words = message if message and len(message) <= LONGEST else ""
+        words = message if message and len(message) <= LONGEST_PROGRESS else ""
         # cut last: half a secret would not be found
         context.progress(fraction, f"{server}: {defused(scrub(words))[:200]}")
 

@@ -15,12 +15,12 @@ from mcp.client.subscriptions import ResourceUpdated, listen
 from toolgate.core.errors import Unavailable
 from toolgate.features.servers.active_calls import nobodys
 
-AGAIN = 5.0
+REOPEN_SECONDS = 5.0
 """Seconds until a stream that ended is opened again."""
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ChangeStream:
     asked: Mapping[str, Any]
     """As `listen` takes it."""
     honored: Callable[[Any], bool]
@@ -29,22 +29,22 @@ class Wanted:
     """Hears each event; and None, where one may have been missed."""
 
 
-def resource(uri: str, updated: Callable[[str], None]) -> Wanted:
+def resource(uri: str, updated: Callable[[str], None]) -> ChangeStream:
     def tell(event: Any) -> None:
         updated(event.uri if isinstance(event, ResourceUpdated) else uri)
 
-    return Wanted(
+    return ChangeStream(
         {"resource_subscriptions": [uri]}, lambda given: uri in (given.resource_subscriptions or ()), tell
     )
 
 
-def tools(changed: Callable[[], None]) -> Wanted:
-    return Wanted(
+def tools(changed: Callable[[], None]) -> ChangeStream:
+    return ChangeStream(
         {"tools_list_changed": True}, lambda given: bool(given.tools_list_changed), lambda event: changed()
     )
 
 
-async def listened(session: Any, wanted: Wanted, alive: Callable[[], bool]) -> asyncio.Task[None]:
+async def listened(session: Any, wanted: ChangeStream, alive: Callable[[], bool]) -> asyncio.Task[None]:
     """A task that hears of it until it is cancelled. Raises where the server will not have it."""
     opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(_listen_on(session, wanted, opened, alive), context=nobodys())
@@ -58,7 +58,7 @@ async def listened(session: Any, wanted: Wanted, alive: Callable[[], bool]) -> a
 
 
 async def _listen_on(
-    session: Any, wanted: Wanted, opened: asyncio.Future[None], alive: Callable[[], bool]
+    session: Any, wanted: ChangeStream, opened: asyncio.Future[None], alive: Callable[[], bool]
 ) -> None:
     while True:
         try:
@@ -67,12 +67,12 @@ async def _listen_on(
             if not opened.done():
                 opened.set_exception(error)
                 return
-        await asyncio.sleep(AGAIN)
+        await asyncio.sleep(REOPEN_SECONDS)
         if not alive():
             return
 
 
-async def _listen(session: Any, wanted: Wanted, opened: asyncio.Future[None]) -> None:
+async def _listen(session: Any, wanted: ChangeStream, opened: asyncio.Future[None]) -> None:
     async with listen(session, **wanted.asked) as stream:
         if not wanted.honored(stream.honored):
             raise Unavailable("the server does not say when this changes", "read it again")

@@ -17,10 +17,11 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
+from toolgate.core.caller import LOG_LEVELS
 from toolgate.core.errors import CallError, Failed, Unavailable
-from toolgate.features.servers import change_streams, logs
-from toolgate.features.servers.active_calls import Calls, UnderWay
-from toolgate.features.servers.client_callbacks import OWN_LEVEL, Behind, Wishes
+from toolgate.features.servers import change_streams
+from toolgate.features.servers.active_calls import ActiveCall, ActiveCalls
+from toolgate.features.servers.client_callbacks import OWN_LEVEL, ClientCallbacks, ConnectionHooks
 from toolgate.features.servers.definitions import KEYS, MAX_TOOLS
 from toolgate.version import VERSION
 
@@ -40,23 +41,25 @@ _NOT_OURS = "see `elicitation` and `sampling` in docs/servers.md; roots are not 
 _ANSWER: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
 
 
-class Connection:
-    def __init__(self, name: str, transport: Any, legacy: bool, behind: Behind, hint: str = "") -> None:
+class ServerConnection:
+    def __init__(
+        self, name: str, transport: Any, legacy: bool, hooks: ConnectionHooks, hint: str = ""
+    ) -> None:
         self.name = name
         self._hint = hint
-        self._behind = behind
+        self._hooks = hooks
         self.lost = ""
         """Why it is over; empty while it lives."""
         self.since = time.time()
-        self._calls = Calls()
-        self._wishes = Wishes(name, behind, self._calls)
+        self._calls = ActiveCalls()
+        self._callbacks = ClientCallbacks(name, hooks, self._calls)
         self._client = Client(
             transport,
             mode="legacy" if legacy else "auto",
             client_info=types.Implementation(name="toolgate", version=VERSION),
-            elicitation_callback=self._wishes.elicit if behind.may_ask else None,
-            sampling_callback=self._wishes.sample if behind.samplings is not None else None,
-            logging_callback=self._wishes.logged,
+            elicitation_callback=self._callbacks.elicit if hooks.may_ask else None,
+            sampling_callback=self._callbacks.sample if hooks.samplings is not None else None,
+            logging_callback=self._callbacks.logged,
             message_handler=self._hear,
             cache=None,
         )
@@ -159,15 +162,15 @@ class Connection:
         raise Unavailable(f"its list has more than {MAX_PAGES} pages", "use a server that offers less")
 
     async def call(
-        self, tool: str, args: Mapping[str, Any], progress: Progress, under_way: UnderWay
+        self, tool: str, args: Mapping[str, Any], progress: Progress, call: ActiveCall
     ) -> dict[str, Any]:
         """Send it once, answer what the server wants to know on the way, and give back its result as it is."""
         session = self._client.session
         responses: Any = None
         state: str | None = None
-        level = await self._told_level(under_way.caller.level())
+        level = await self._told_level(call.caller.level())
         meta: Any = {types.LOG_LEVEL_META_KEY: level} if self.modern else None
-        with self._calls.one(under_way):
+        with self._calls.one(call):
             for _ in range(MAX_ROUNDS):
                 params = types.CallToolRequestParams(
                     name=tool,
@@ -183,21 +186,29 @@ class Connection:
                 if isinstance(answer, types.CallToolResult):
                     made: dict[str, Any] = answer.model_dump(by_alias=True, mode="json", exclude_unset=True)
                     return made
-                responses, state = await self._inputs(answer), answer.request_state
+                responses, state = await self._inputs(answer, call), answer.request_state
         raise MCPError(types.INVALID_REQUEST, f"it asked for input more than {MAX_ROUNDS} times")
 
-    async def _inputs(self, answer: types.InputRequiredResult) -> dict[str, Any] | None:
+    async def _inputs(self, answer: types.InputRequiredResult, call: ActiveCall) -> dict[str, Any] | None:
         """The newest protocol has servers ask by an unfinished result."""
         responses: dict[str, Any] = {}
-        session = self._client.session
         for key, request in list((answer.input_requests or {}).items())[:MAX_ROUNDS]:
-            context = ClientRequestContext(session=session, request_id=key)
-            reply = await session.dispatch_input_request(context, request)
+            reply = await self._input(key, request, call)
             if isinstance(reply, types.ErrorData):
                 # there is no way to tell the server, which waits for answers
                 raise Failed(f"{self.name} wanted something that it cannot have: {reply.message}", _NOT_OURS)
             responses[key] = reply
         return responses or None
+
+    async def _input(self, key: str, request: types.InputRequest, call: ActiveCall) -> Any:
+        if isinstance(request, types.ElicitRequest) and self._hooks.may_ask:
+            return await self._callbacks.elicit_for(call, request.params)
+        if isinstance(request, types.CreateMessageRequest) and self._hooks.samplings is not None:
+            return await self._callbacks.sample_for(call, request.params)
+        session = self._client.session  # which says what is not offered
+        return await session.dispatch_input_request(
+            ClientRequestContext(session=session, request_id=key), request
+        )
 
     def aside(self, persona: str) -> AbstractContextManager[None]:
         """For whatever is asked of the server beside its tools."""
@@ -223,7 +234,7 @@ class Connection:
         """Hear of changes from now on; what comes back ends that. The newest protocol has a stream for each."""
         session = self._client.session
         if self.modern:
-            stream = await self._listened(change_streams.resource(uri, self._behind.updated))
+            stream = await self._listened(change_streams.resource(uri, self._hooks.updated))
 
             async def end() -> None:
                 stream.cancel()
@@ -247,13 +258,13 @@ class Connection:
             return
         try:
             async with asyncio.timeout(LISTEN_SECONDS):
-                await self._listened(change_streams.tools(self._behind.changed))
+                await self._listened(change_streams.tools(self._hooks.changed))
         except Exception as error:
             log.info("%s does not say when its tools change: %s", self.name, type(error).__name__)
         else:
-            self._behind.changed()  # they may have, since they were listed
+            self._hooks.changed()  # they may have, since they were listed
 
-    async def _listened(self, wanted: change_streams.Wanted) -> asyncio.Task[None]:
+    async def _listened(self, wanted: change_streams.ChangeStream) -> asyncio.Task[None]:
         stream = await change_streams.listened(self._client.session, wanted, lambda: self.alive)
         self._streams.add(stream)
         stream.add_done_callback(self._streams.discard)
@@ -261,8 +272,8 @@ class Connection:
 
     async def _told_level(self, wanted: str) -> str:
         """The most that anybody wants to hear. Each caller gets what it wants of that."""
-        known = [level for level in (wanted, self._level, OWN_LEVEL) if level in logs.LEVELS]
-        level = min(known, key=logs.LEVELS.index)
+        known = [level for level in (wanted, self._level, OWN_LEVEL) if level in LOG_LEVELS]
+        level = min(known, key=LOG_LEVELS.index)
         if not self.modern and self._client.server_capabilities.logging is not None and level != self._level:
             self._level = level
             request = types.SetLevelRequest(params=types.SetLevelRequestParams(level=level))
@@ -273,9 +284,9 @@ class Connection:
 
     async def _hear(self, message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
-            self._behind.changed()
+            self._hooks.changed()
         elif isinstance(message, types.ResourceUpdatedNotification) and not self.modern:
-            self._behind.updated(str(message.params.uri))
+            self._hooks.updated(str(message.params.uri))
 
 
 def _told(tell: Progress) -> ProgressFnT:

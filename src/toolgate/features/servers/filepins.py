@@ -35,7 +35,7 @@ MOST_NAMED = 3
 
 
 @dataclass(slots=True)
-class Snapshot:
+class FilesSnapshot:
     """Each file by the name that a mount has for it, and its hash."""
 
     files: dict[str, str] = field(default_factory=dict)
@@ -66,8 +66,8 @@ class FilePins:
             for name_in in names
         ]
 
-    def snapshot(self) -> Snapshot:
-        made = Snapshot()
+    def snapshot(self) -> FilesSnapshot:
+        made = FilesSnapshot()
         budget = _Budget()
         try:
             for run, names in self._found:
@@ -86,7 +86,7 @@ class FilePins:
         now = self.snapshot()
         return now.problem or difference(pinned, now.files)
 
-    def approvable(self) -> Snapshot:
+    def approvable(self) -> FilesSnapshot:
         now = self.snapshot()
         if now.problem:
             raise NotAllowed(now.problem, "start it from a directory of its own; see docs/servers.md")

@@ -13,6 +13,6 @@ Record = Callable[[Event], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Inside:
+class GatePort:
     call: Call
     record: Record

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -13,21 +11,11 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from toolgate.core import wire
+from toolgate.features.servers.active_calls import request_refused
 
 MAX_MESSAGE = wire.MAX_BYTES
 READ_SECONDS = 24 * 3600.0
 """A stream may be silent for long; calls have time limits of their own."""
-
-
-@dataclass
-class Sending:
-    """One request on its way: whether it is certain that it never left."""
-
-    refused: bool = False
-
-
-sending: ContextVar[Sending | None] = ContextVar("sending", default=None)
-"""The SDK sends in the context of the caller, so what happens to a request finds its way back."""
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -60,9 +48,7 @@ class _Guarded(httpx2.AsyncHTTPTransport):
         try:
             response = await super().handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout):
-            one = sending.get()
-            if one is not None:
-                one.refused = True
+            request_refused()
             raise
         by_line = response.headers.get("content-type", "").startswith("text/event-stream")
         response.stream = _Bounded(response.stream, by_line)

@@ -48,7 +48,7 @@ LAUNCHER = str(Path(__file__).with_name("launch.py"))
 
 
 @dataclass
-class Program:
+class ServerProgram:
     """What is started. `scrub` takes the values of secrets out of a text."""
 
     name: str
@@ -73,7 +73,7 @@ def found(command: str, env: Mapping[str, str], cwd: Path) -> str:
 
 
 @asynccontextmanager
-async def speaking(program: Program) -> AsyncIterator[tuple[Any, Any]]:
+async def speaking(program: ServerProgram) -> AsyncIterator[tuple[Any, Any]]:
     """The streams to and from a running server; when this ends, the server has ended."""
     try:
         process = await asyncio.create_subprocess_exec(
@@ -100,7 +100,7 @@ async def speaking(program: Program) -> AsyncIterator[tuple[Any, Any]]:
                 stream.close()
 
 
-async def _listen(program: Program, process: asyncio.subprocess.Process, heard: Any) -> None:
+async def _listen(program: ServerProgram, process: asyncio.subprocess.Process, heard: Any) -> None:
     assert process.stdout is not None
     garbage = 0
     lately: deque[float] = deque(maxlen=FLOOD)
@@ -162,7 +162,7 @@ async def _exit_code(process: asyncio.subprocess.Process) -> int | None:
     return process.returncode
 
 
-async def _say(program: Program, process: asyncio.subprocess.Process, to_say: Any) -> None:
+async def _say(program: ServerProgram, process: asyncio.subprocess.Process, to_say: Any) -> None:
     assert process.stdin is not None
     try:
         async for message in to_say:
@@ -175,7 +175,7 @@ async def _say(program: Program, process: asyncio.subprocess.Process, to_say: An
         program.lost("it closed its input")
 
 
-async def _stderr(program: Program, process: asyncio.subprocess.Process) -> None:
+async def _stderr(program: ServerProgram, process: asyncio.subprocess.Process) -> None:
     """Into the log, so many lines a minute; the last ones are kept to explain a failure."""
     assert process.stderr is not None
     minute, lines = 0, 0

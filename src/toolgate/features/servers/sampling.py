@@ -9,45 +9,40 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from toolgate.core.apart import apart
+from toolgate.core.caller import Caller, Model, NoModel, Sampling
+from toolgate.core.context import Context
 from toolgate.core.errors import Failed, NotAllowed, Unavailable
 from toolgate.core.result import Result
 from toolgate.core.tool import Tool, tool
-from toolgate.features.servers.active_calls import Ended, UnderWay
+from toolgate.features.servers.active_calls import ActiveCall, CallEnded
 from toolgate.features.servers.config import ServerSpec
-from toolgate.features.servers.elicitation import Model, NoModel, Sampling
 from toolgate.features.servers.gate_port import Call
-from toolgate.features.servers.logs import Allowance
 from toolgate.features.servers.results import Scrub, blocks, cleaned
 
 log = logging.getLogger("toolgate.upstream")
-MOST = 10
+MOST_SAMPLINGS = 10
 """For one call. A server that needs more is having a conversation of its own."""
-LONGEST = 50_000
+LONGEST_SAMPLING = 50_000
 """Characters of what is sent, as JSON."""
 MOST_TOKENS = 4096
-WORDS = 10, 10 / 60
-"""Lines in toolgate's log about wishes outside a call: at once, and each second."""
 _CONTENT = frozenset({"text", "image", "audio"})
 _PASSED_ON = ("systemPrompt", "temperature", "stopSequences", "modelPreferences")
 """Not `includeContext`, which would show the server what is none of its business; not `metadata`, not tools."""
-_granting: ContextVar[str] = ContextVar("granting", default="")
-"""The wish that the call in this task was made for."""
 
 
-class Refused(Exception):
+class SamplingRefused(Exception):
     """Said to the server in place of the model's answer."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Wish:
-    under_way: UnderWay
+    call: ActiveCall
     flaw: str = ""
     """Why it is not granted, whatever policy says."""
 
@@ -57,54 +52,53 @@ class Samplings:
 
     def __init__(self, server: str, spec: ServerSpec, call: Call) -> None:
         self._server, self._spec, self._call = server, spec, call
-        self._words = Allowance(*WORDS)
         self._wishes: dict[str, _Wish] = {}
 
-    async def ask(self, params: Any, under_way: UnderWay | None, scrub: Scrub) -> dict[str, Any]:
-        """The model's answer, as MCP has it. Raises Refused."""
-        if under_way is None:
-            if self._words.take():
-                log.warning(
-                    "%s wanted a model, but not clearly during one call; it was refused", self._server
-                )
-            raise Refused("there is no call under way that this could belong to")
-        under_way.samplings += 1
-        too_often = f"a call may ask for a model {MOST} times" if under_way.samplings > MOST else ""
-        if under_way.samplings > MOST + 1:
-            raise Refused(too_often)  # the first one too many is recorded
+    async def ask(self, params: Any, call: ActiveCall | None, scrub: Scrub) -> dict[str, Any]:
+        """The model's answer, as MCP has it. Raises SamplingRefused."""
+        if call is None:
+            raise SamplingRefused("there is no call under way that this could belong to")
+        call.samplings += 1
+        too_often = (
+            f"a call may ask for a model {MOST_SAMPLINGS} times" if call.samplings > MOST_SAMPLINGS else ""
+        )
+        if call.samplings > MOST_SAMPLINGS + 1:
+            raise SamplingRefused(too_often)  # the first one too many is recorded
         request = f"s_{secrets.token_hex(16)}"
         small, flaw = await apart(_small, params, scrub)
         flaw = too_often or flaw
-        args = {"request": request, "call": under_way.context.call_id, **small}
-        self._wishes[request] = _Wish(under_way, flaw)
+        args = {"request": request, "call": call.context.call_id, **small}
+        self._wishes[request] = wish = _Wish(call, flaw)
         try:
-            result = await under_way.while_it_lasts(self._through(under_way, args))
-        except Ended:
-            raise Refused("the call that it belonged to has ended") from None
+            result = await call.while_it_lasts(self._through(wish, args))
+        except CallEnded:
+            raise SamplingRefused("the call that it belonged to has ended") from None
         finally:
             self._wishes.pop(request, None)
         if result.error is not None or result.meta.truncated:
             code = result.error.code.value if result.error is not None else "too_large"
             log.info("%s wanted a model and was refused: %s", self._server, flaw or code)
-            raise Refused(flaw or f"refused by toolgate: {code}")
+            raise SamplingRefused(flaw or f"refused by toolgate: {code}")
         return dict(result.data["answer"])
 
-    async def _through(self, under_way: UnderWay, args: Mapping[str, Any]) -> Result:
-        name, context = f"{self._server}.sampling", under_way.context
-        _granting.set(args["request"])  # for this task and those it starts
-        caller = under_way.caller
-        if caller.through is not None and caller.persona == context.persona:
-            return await caller.through(name, args)
-        return await self._call(name, args, persona=context.persona, conversation=context.conversation)
+    async def _through(self, wish: _Wish, args: Mapping[str, Any]) -> Result:
+        name, context, asked = f"{self._server}.sampling", wish.call.context, wish.call.caller
+        granting = Caller(wish=wish)
+        if asked.through is not None and asked.persona == context.persona:
+            return await asked.through(name, args, granting)
+        return await self._call(
+            name, args, persona=context.persona, conversation=context.conversation, caller=granting
+        )
 
     def tool(self) -> Tool:
         """It stands in the registry while the server's tools do; lists do not show it."""
         name = f"{self._server}.sampling"
 
         async def preview(
-            request: str, call: str, messages: list[dict[str, Any]], longest: int, more: dict[str, Any]
-        ) -> str:
-            self._wish(request)
+            request: str, call: str, messages: list[dict[str, Any]], longest: int, more: dict[str, Any],
+            context: Context,
+        ) -> str:  # fmt: skip
+            self._wanted(request, context)
             return (
                 f"let the server {self._server} send these messages to the model of your client, for its call {call}, and "
                 f"give it the answer. They are the server's own words; toolgate did not write them."
@@ -115,10 +109,11 @@ class Samplings:
             listed=False, asks=self._spec.sampling == "ask", risk="medium", preview=preview, summarize=_summary,
         )  # fmt: skip
         async def sampling(
-            request: str, call: str, messages: list[dict[str, Any]], longest: int, more: dict[str, Any]
-        ) -> dict[str, Any]:
+            request: str, call: str, messages: list[dict[str, Any]], longest: int, more: dict[str, Any],
+            context: Context,
+        ) -> dict[str, Any]:  # fmt: skip
             """What an MCP server sends to the model of a client during a call. Servers ask for it; agents cannot."""
-            model = self._wish(request)
+            model = self._wanted(request, context)
             del self._wishes[request]
             params = {"messages": messages, "maxTokens": longest, **more}
             try:
@@ -129,17 +124,17 @@ class Samplings:
 
         return sampling
 
-    def _wish(self, request: str) -> Model:
+    def _wanted(self, request: str, context: Context) -> Model:
         """The model that is wanted, if it may be had."""
-        # a wish can be read in the ledger while a human is asked: only the call that it was made for may use it
-        wish = self._wishes.get(request) if _granting.get() == request else None
-        if wish is None:
+        # its name can be read in the ledger while a human is asked: only the call that it was made for may use it
+        wish = self._wishes.get(request)
+        if wish is None or context.caller is None or context.caller.wish is not wish:
             raise NotAllowed(
                 f"{self._server} has not asked for this", "only a server that is being called can ask for it"
             )
         if wish.flaw:
             raise NotAllowed(f"{self._server} may not have this: {wish.flaw}", "see docs/servers.md")
-        caller = wish.under_way.caller
+        caller = wish.call.caller
         if caller.model is None:
             caller.lacked.add("sampling")
             raise Unavailable(
@@ -163,8 +158,8 @@ def _small(params: Any, scrub: Scrub) -> tuple[dict[str, Any], str]:
         flaw = "a model with tools is not offered"
     elif any(block.get("type") not in _CONTENT or "omitted" in block for block in parts):
         flaw = "it holds something that toolgate does not pass on"
-    elif size > LONGEST:
-        flaw = f"it is longer than {LONGEST:,} characters"
+    elif size > LONGEST_SAMPLING:
+        flaw = f"it is longer than {LONGEST_SAMPLING:,} characters"
     if flaw:
         return {"messages": [], "longest": 1, "more": {"size": size}}, flaw
     asked = said.get("maxTokens")

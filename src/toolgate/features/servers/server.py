@@ -12,24 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.apart import apart, large
+from toolgate.core.caller import Caller
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Failed, NotAllowed, Unavailable, UnknownOutcome
-from toolgate.features.servers.active_calls import UnderWay
+from toolgate.features.servers.active_calls import ActiveCall
 from toolgate.features.servers.breaker import Breaker
 from toolgate.features.servers.call_errors import as_read, late, lost, told, why_held
 from toolgate.features.servers.config import ServerSpec, Sources
 from toolgate.features.servers.definitions import Definition, sort_out
-from toolgate.features.servers.elicitation import caller_here
-from toolgate.features.servers.gate_port import Inside
+from toolgate.features.servers.gate_port import GatePort
 from toolgate.features.servers.results import defused, presented, words
 from toolgate.features.servers.sampling import Samplings
 from toolgate.features.servers.schema import Checker, Unusable
-from toolgate.features.servers.store import Store
-from toolgate.features.servers.subscribing import Subscriptions
-from toolgate.features.servers.transport import Way
+from toolgate.features.servers.store import ServerStore
+from toolgate.features.servers.subscriptions import Subscriptions
+from toolgate.features.servers.transport import ServerTransport
 
 if TYPE_CHECKING:
-    from toolgate.features.servers.connection import Connection
+    from toolgate.features.servers.connection import ServerConnection
 
 log = logging.getLogger("toolgate.upstream")
 PING_SECONDS = 5.0
@@ -51,27 +51,27 @@ class Health:
     starts: int = 0
 
 
-class Server:
+class UpstreamServer:
     def __init__(
-        self, name: str, spec: ServerSpec, root: Path, sources: Sources, store: Store,
-        listed: Callable[[str], None], inside: Inside,
+        self, name: str, spec: ServerSpec, root: Path, sources: Sources, store: ServerStore,
+        listed: Callable[[str], None], port: GatePort,
     ) -> None:  # fmt: skip
         self.name = name
         self.spec = spec
-        self.samplings = Samplings(name, spec, inside.call)
+        self.samplings = Samplings(name, spec, port.call)
         self.subscriptions = Subscriptions(name)
         self.root = root
         self.breaker = Breaker()
         self.health = Health(**store.health(name))
-        self.connection: Connection | None = None
+        self.connection: ServerConnection | None = None
         self.restarts = 0
         self._sources = sources
-        self._record = inside.record
+        self._record = port.record
         self._store = store
         self._listed = listed
         self._lock = asyncio.Lock()
         self._suspect = False
-        self._way: Way | None = None
+        self._transport: ServerTransport | None = None
         self._restart_stamp = store.restart_stamp(name)
         self._listed_at = 0.0
         self._relisted_at = 0.0
@@ -113,11 +113,11 @@ class Server:
 
     def scrub(self, value: Any, hidden: tuple[str, ...] = ()) -> Any:
         """Without the values that its environment and headers were filled with, and a call's own secrets."""
-        return self._way.scrub(value, hidden) if self._way is not None else value
+        return self._transport.scrub(value, hidden) if self._transport is not None else value
 
     # --- connecting ---------------------------------------------------------------------------------------
 
-    async def ready(self) -> Connection:
+    async def ready(self) -> ServerConnection:
         """A connection that lives. One caller starts it, the others wait for that; nobody waits for long."""
         self._obey_restart()
         connection = self.connection
@@ -130,7 +130,7 @@ class Server:
         except TimeoutError:
             raise self._unavailable("others have been waiting for it to start for too long") from None
 
-    async def _reconnected(self) -> Connection:
+    async def _reconnected(self) -> ServerConnection:
         connection = self.connection
         alive = connection is not None and connection.alive
         if connection is not None and alive and (not self._suspect or await self._answers(connection)):
@@ -148,7 +148,7 @@ class Server:
             self._failed(error.message)
             raise self._unavailable(self.health.last_error, error.fix) from None
 
-    async def _start(self) -> Connection:
+    async def _start(self) -> ServerConnection:
         begun = time.perf_counter()
         self.restarts += self._listed_at > 0
         connection = self._connect()
@@ -174,15 +174,15 @@ class Server:
         self.beside(connection.follow_tools())
         return connection
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> ServerConnection:
         try:
-            from toolgate.features.servers.client_callbacks import Behind
-            from toolgate.features.servers.connection import Connection
+            from toolgate.features.servers.client_callbacks import ConnectionHooks
+            from toolgate.features.servers.connection import ServerConnection
         except ImportError:
             raise Unavailable(
                 "the MCP SDK is not installed", "install it: pip install 'toolgate[servers]'"
             ) from None
-        made: list[Connection] = []
+        made: list[ServerConnection] = []
 
         def ended(why: str) -> None:
             fresh = bool(made) and not made[0].lost
@@ -191,18 +191,18 @@ class Server:
             if fresh and self.connection is made[0]:
                 self._failed(why)
 
-        self._way = Way(self.spec, self.root, self._sources)
-        transport = self._way.transport(self.name, ended)
+        self._transport = ServerTransport(self.spec, self.root, self._sources)
+        transport = self._transport.transport(self.name, ended)
         hint = "check `url` and `headers`" if self.spec.url else "start it by hand to see what it says"
         offered = self.samplings if self.spec.sampling != "deny" else None
         may_ask = self.spec.elicitation == "allow"
-        behind = Behind(
+        hooks = ConnectionHooks(
             self.scrub, self._record, self._relist_soon, self.subscriptions.updated, offered, may_ask
         )
-        made.append(Connection(self.name, transport, self.spec.kind == "sse", behind, hint))
+        made.append(ServerConnection(self.name, transport, self.spec.kind == "sse", hooks, hint))
         return made[0]
 
-    async def _answers(self, connection: Connection) -> bool:
+    async def _answers(self, connection: ServerConnection) -> bool:
         """A call was stopped: before the next one is sent, find out whether anybody is there."""
         try:
             self._well(await connection.ping(PING_SECONDS))
@@ -247,7 +247,7 @@ class Server:
 
     # --- listing ------------------------------------------------------------------------------------------
 
-    async def _list(self, connection: Connection) -> None:
+    async def _list(self, connection: ServerConnection) -> None:
         tools = await connection.tools()
         refused = await apart(_unusable, tools)
         self._store.save_listing(self.name, tools, refused, self.spec.launch, connection.facts)
@@ -261,7 +261,7 @@ class Server:
         self._relisting = True
         self.beside(self._relist(self.connection))
 
-    async def _relist(self, connection: Connection) -> None:
+    async def _relist(self, connection: ServerConnection) -> None:
         last = max(self._listed_at, self._relisted_at)
         await asyncio.sleep(max(0.0, RELIST_PAUSE - (time.monotonic() - last)))
         self._relisted_at = time.monotonic()  # also if it fails: the next one waits all the same
@@ -310,28 +310,22 @@ class Server:
         return presented(self.name, definition, raw, self.scrub)
 
     async def _send(
-        self, connection: Connection, tool: str, args: Mapping[str, Any], context: Context
+        self, connection: ServerConnection, tool: str, args: Mapping[str, Any], context: Context
     ) -> dict[str, Any]:
         from mcp.shared.exceptions import MCPError
         from pydantic import ValidationError
 
-        from toolgate.features.servers.http import Sending, sending
-
-        one = Sending()
-        token = sending.set(one)
+        call = ActiveCall(context.caller or Caller(), context)
         try:
-            under_way = UnderWay(caller_here(), context)
-            return await connection.call(tool, args, told(self.name, context, self.scrub), under_way)
+            return await connection.call(tool, args, told(self.name, context, self.scrub), call)
         except MCPError as error:
-            raise self._answered_error(connection, error, one.refused) from None
+            raise self._answered_error(connection, error, call.refused) from None
         except ValidationError:
             raise self._lost(connection, "its answer is no MCP result") from None
         except OSError as error:
             raise self._lost(connection, str(error)) from None
-        finally:
-            sending.reset(token)
 
-    def _answered_error(self, connection: Connection, error: Any, refused: bool) -> CallError:
+    def _answered_error(self, connection: ServerConnection, error: Any, refused: bool) -> CallError:
         import mcp_types as types
 
         doubtful = error.code in (types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT, types.PARSE_ERROR)
@@ -349,7 +343,7 @@ class Server:
             f"{self.name} refused the call: {said}", "these are the server's words; check the arguments"
         )
 
-    def _lost(self, connection: Connection, why: str) -> CallError:
+    def _lost(self, connection: ServerConnection, why: str) -> CallError:
         if connection.alive:
             connection.over(why)
             self._failed(why)
@@ -374,7 +368,7 @@ class Server:
             self._store.save_health(self.name, asdict(self.health))
 
     def _failed(self, why: str) -> None:
-        said = self._way.last_words() if self._way is not None else []
+        said = self._transport.last_words() if self._transport is not None else []
         self.breaker.failed()
         reason = words(why, self.scrub, 1000)
         self.health.last_error = f"{reason} ({' | '.join(said)})"[:1000] if said else reason

@@ -19,11 +19,10 @@ from toolgate.core.tool import Tool, tool
 from toolgate.features.servers.config import ServerSpec, Sources
 from toolgate.features.servers.definitions import difference
 from toolgate.features.servers.filepins import ABSENT, FilePins
-from toolgate.features.servers.gate_port import Inside
-from toolgate.features.servers.resource_tools import reading_tools
-from toolgate.features.servers.server import Server
-from toolgate.features.servers.store import Listing, Pins, Stamp, Store
-from toolgate.features.servers.tools import enters, imported, stub
+from toolgate.features.servers.gate_port import GatePort
+from toolgate.features.servers.server import UpstreamServer
+from toolgate.features.servers.store import ServerListing, ServerStore, Stamp, ToolPins
+from toolgate.features.servers.tools import enters, imported, reading_tools, stub
 
 log = logging.getLogger("toolgate.upstream")
 LOOK_SECONDS = 0.1
@@ -48,13 +47,13 @@ class Servers:
     """Made by the composition root; the tools it puts into the registry start a server when they are called."""
 
     def __init__(
-        self, specs: Mapping[str, ServerSpec], root: Path, sources: Sources, store: Store,
-        registry: Registry, inside: Inside, files: Mapping[str, FilePins] | None = None,
+        self, specs: Mapping[str, ServerSpec], root: Path, sources: Sources, store: ServerStore,
+        registry: Registry, port: GatePort, files: Mapping[str, FilePins] | None = None,
     ) -> None:  # fmt: skip
         self._store = store
         self._registry = registry
         self._all = {
-            name: Server(name, spec, root, sources, store, self._look_again, inside)
+            name: UpstreamServer(name, spec, root, sources, store, self._look_again, port)
             for name, spec in specs.items()
         }
         self._files = files or {}
@@ -63,8 +62,8 @@ class Servers:
         self._directory: Stamp = None
         self._looked_at = 0.0
         self._stamps: dict[str, tuple[Stamp, Stamp]] = {}
-        self._listings: dict[str, Listing] = {}
-        self._pins: dict[str, Pins] = {}
+        self._listings: dict[str, ServerListing] = {}
+        self._pins: dict[str, ToolPins] = {}
         self._held: dict[str, str] = {}
         """Why, by the tool's full name."""
         self._standing: dict[str, dict[str, str]] = {name: {} for name in specs}
@@ -103,7 +102,7 @@ class Servers:
             listing, pins = self._store.listing(name), self._store.pins(name)
         except CallError as error:
             log.warning("%s", error.message)
-            listing, pins = Listing(), Pins()
+            listing, pins = ServerListing(), ToolPins()
         pins = self._first(server, listing, pins)
         self._listings[name], self._pins[name] = listing, pins
         wanted = self._wanted(server, listing, pins) if server.spec.enabled else {}
@@ -116,7 +115,7 @@ class Servers:
             if full not in standing:
                 self._add(name, full, made, build)
 
-    def _first(self, server: Server, listing: Listing, pins: Pins) -> Pins:
+    def _first(self, server: UpstreamServer, listing: ServerListing, pins: ToolPins) -> ToolPins:
         """`pin: first` approves the first listing, once."""
         if server.spec.pin != "first" or pins.tools or pins.launch or not listing.launch:
             return pins
@@ -124,12 +123,12 @@ class Servers:
             return pins
         about = {local: _signed("toolgate.yaml (pin: first)", "file") for local in listing.good}
         files = self._files.get(server.name)
-        made = Pins(listing.launch, dict(listing.good), about, files.snapshot().files if files else {})
+        made = ToolPins(listing.launch, dict(listing.good), about, files.snapshot().files if files else {})
         self._store.save_pins(server.name, made)
         return made
 
     def _wanted(
-        self, server: Server, listing: Listing, pins: Pins
+        self, server: UpstreamServer, listing: ServerListing, pins: ToolPins
     ) -> dict[str, tuple[str, Callable[[], Tool]]]:
         found: dict[str, tuple[str, Callable[[], Tool]]] = {}
         for local in sorted({*listing.good, *pins.tools}):
@@ -273,7 +272,7 @@ class Servers:
         """Every server ends, all at once."""
         await asyncio.gather(*(one.close() for one in self._all.values()), return_exceptions=True)
 
-    def _server(self, name: str) -> Server:
+    def _server(self, name: str) -> UpstreamServer:
         if name not in self._all:
             known = ", ".join(self._all) or "none"
             raise NotFound(f"there is no server {name!r}", f"toolgate.yaml has: {known}")
@@ -297,7 +296,7 @@ class Servers:
         if listing.launch != spec.launch:
             raise Conflict(f"{name} has not been asked since toolgate.yaml changed", "look at it again first")
         if pins.launch != spec.launch:
-            pins = Pins(spec.launch)  # whatever was approved was approved for another program
+            pins = ToolPins(spec.launch)  # whatever was approved was approved for another program
         pins.files = self._approved_files(name, shown.values())
         for local, text in shown.items():
             digest = text.partition(FILES)[0]
@@ -344,7 +343,7 @@ def _maker(make: Callable[..., Tool], *values: Any) -> Callable[[], Tool]:
     return lambda: make(*values)
 
 
-def _why(spec: ServerSpec, listing: Listing, pins: Pins, local: str) -> str:
+def _why(spec: ServerSpec, listing: ServerListing, pins: ToolPins, local: str) -> str:
     seen, pinned = listing.good.get(local), pins.tools.get(local)
     if pinned is None:
         return NEW

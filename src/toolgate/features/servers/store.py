@@ -21,7 +21,7 @@ Stamp = tuple[int, int, int] | None
 
 
 @dataclass
-class Listing:
+class ServerListing:
     """The tools as the server listed them last."""
 
     good: dict[str, Definition] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Listing:
 
 
 @dataclass
-class Pins:
+class ToolPins:
     """The definitions that a human has seen and approved, for one way to start the server."""
 
     launch: str = ""
@@ -42,7 +42,7 @@ class Pins:
     """Hashes of the files that it is started from, by name; None in approvals that knew nothing of them."""
 
 
-class Store:
+class ServerStore:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
@@ -58,30 +58,30 @@ class Store:
             return None
         return status.st_mtime_ns, status.st_size, status.st_ino
 
-    def pins(self, name: str) -> Pins:
+    def pins(self, name: str) -> ToolPins:
         data = self._read(f"{name}.pins")
         tools = data.get("tools", {})
-        return Pins(
+        return ToolPins(
             str(data.get("launch", "")),
             {local: Definition(entry["definition"]) for local, entry in tools.items()},
             {local: {k: v for k, v in entry.items() if k != "definition"} for local, entry in tools.items()},
             data.get("files"),
         )
 
-    def save_pins(self, name: str, pins: Pins) -> None:
+    def save_pins(self, name: str, pins: ToolPins) -> None:
         tools = {
             local: {**pins.about.get(local, {}), "definition": dict(definition.raw)}
             for local, definition in pins.tools.items()
         }
         self._write(f"{name}.pins", {"launch": pins.launch, "tools": tools, "files": pins.files})
 
-    def listing(self, name: str) -> Listing:
+    def listing(self, name: str) -> ServerListing:
         data = self._read(f"{name}.seen")
         good, bad = sort_out(data.get("tools", []))
         for local, problem in data.get("refused", {}).items():
             good.pop(local, None)
             bad[local] = problem
-        return Listing(good, bad, data.get("launch", ""), data.get("at", 0.0), data.get("facts", {}))
+        return ServerListing(good, bad, data.get("launch", ""), data.get("at", 0.0), data.get("facts", {}))
 
     def save_listing(
         self, name: str, tools: list[dict[str, Any]], refused: Mapping[str, str], launch: str, facts: Any

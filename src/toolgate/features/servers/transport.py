@@ -10,14 +10,14 @@ from toolgate.core.errors import Unavailable
 from toolgate.features.servers.config import ServerSpec, Sources, filled, looks_secret
 
 if TYPE_CHECKING:
-    from toolgate.features.servers.process import Program
+    from toolgate.features.servers.process import ServerProgram
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ")
 """All that a program gets of this user's environment without being told."""
 SHORTEST_SECRET = 6
 
 
-class Way:
+class ServerTransport:
     """Made for each start, so that a variable that was set meanwhile counts."""
 
     def __init__(self, spec: ServerSpec, root: Path, sources: Sources) -> None:
@@ -26,7 +26,7 @@ class Way:
         self._sources = sources
         self._environ = sources.environ
         self._secrets: set[str] = set()
-        self._program: Program | None = None
+        self._program: ServerProgram | None = None
 
     def scrub(self, value: Any, hidden: tuple[str, ...] = ()) -> Any:
         """Without the values that environment, headers and arguments were filled with, and without the vault's: those
@@ -61,7 +61,7 @@ class Way:
             raise Unavailable(f"there is no directory {cwd}", "correct `cwd`")
         command = process.found(self._filled(spec.command), env, cwd)
         argv = (command, *(self._filled(text) for text in spec.args))
-        self._program = process.Program(name, argv, env, cwd, self.scrub, lost)
+        self._program = process.ServerProgram(name, argv, env, cwd, self.scrub, lost)
         return process.speaking(self._program)
 
     def _filled(self, text: str, *, secret: bool = False) -> str:

@@ -20,7 +20,7 @@ from toolgate.secrets.scan.judged import (
     scrambled,
 )
 from toolgate.secrets.scan.providers import service_of
-from toolgate.secrets.scan.rules import Effort, Hit, Source, back, following, shown
+from toolgate.secrets.scan.rules import Effort, SecretHit, Source, back, following, shown
 
 GENERIC = "assigned-secret"
 ENTROPY = "high-entropy-string"
@@ -108,12 +108,12 @@ def _rule(name: bytes, value: bytes) -> str:
     return f"{service}-key" if service else GENERIC
 
 
-def _hit(name: bytes, value: bytes, start: int) -> Hit:
+def _hit(name: bytes, value: bytes, start: int) -> SecretHit:
     excerpt = f"{shown(name)} = …({len(value)} characters)"
-    return Hit("secret", _rule(name, value), start, start + len(value), excerpt, (value,))
+    return SecretHit("secret", _rule(name, value), start, start + len(value), excerpt, (value,))
 
 
-def by_name(source: Source, known: Collection[int] = ()) -> Iterator[Hit]:
+def by_name(source: Source, known: Collection[int] = ()) -> Iterator[SecretHit]:
     """Values that start where one is `known` need no second look."""
     folded = source.folded
     effort = Effort(source)
@@ -138,7 +138,7 @@ def by_name(source: Source, known: Collection[int] = ()) -> Iterator[Hit]:
             at = following(folded, stem, onward)
 
 
-def _given(source: Source, at: int, match: re.Match[bytes], known: Collection[int]) -> Hit | None:
+def _given(source: Source, at: int, match: re.Match[bytes], known: Collection[int]) -> SecretHit | None:
     quoted = match["bare"] is None
     start, end = match.span("in" if quoted else "bare")
     if start in known:
@@ -179,7 +179,7 @@ def _netrc(content: bytes, begin: int) -> bool:
     return b"login " in line or b"machine " in line
 
 
-def compared(source: Source) -> Iterator[Hit]:
+def compared(source: Source) -> Iterator[SecretHit]:
     """`if ("…" == password)`: the value first."""
     folded = source.folded
     effort = Effort(source)
@@ -199,7 +199,9 @@ def compared(source: Source) -> Iterator[Hit]:
             at = following(folded, operator, at + 2)
 
 
-def by_run(source: Source, long_runs: list[tuple[int, int]], known: Collection[int] = ()) -> Iterator[Hit]:
+def by_run(
+    source: Source, long_runs: list[tuple[int, int]], known: Collection[int] = ()
+) -> Iterator[SecretHit]:
     """Long random values, by the name that stands before them."""
     text = source.content
     effort = Effort(source)
@@ -225,7 +227,7 @@ def by_run(source: Source, long_runs: list[tuple[int, int]], known: Collection[i
             yield effort.right(_hit(name, value, begin))
         elif quoted and text[match.end() : match.end() + 1] == quote and _key_like(name, value):
             excerpt = f"…({len(value)} characters)"
-            yield effort.right(Hit("secret", ENTROPY, begin, begin + len(value), excerpt, (value,)))
+            yield effort.right(SecretHit("secret", ENTROPY, begin, begin + len(value), excerpt, (value,)))
 
 
 def _key_like(name: bytes, value: bytes) -> bool:

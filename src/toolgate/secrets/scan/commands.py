@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from toolgate.secrets.scan.judged import code, password_like, placeholder, random_looking
-from toolgate.secrets.scan.rules import Effort, Hit, Source, following, shown
+from toolgate.secrets.scan.rules import Effort, SecretHit, Source, following, shown
 
 _SCHEMES = re.compile(
     rb"authorization[\"'\]]{0,2}+\s{0,3}+[:=,]{1,2}\s{0,3}+[\"'`f]{0,2}(?:(basic|bearer|(?:api-?)?(?:token|key)|bot|digest)\s{1,3}+)?([a-z0-9_=~@.+/:-]{8,2000}+)"
@@ -27,12 +27,12 @@ _NO_PASSWORD = re.compile(rb"[\d.:]+|[\w.-]+:[\w.-]+")
 _REACH = 400
 
 
-def commands(source: Source) -> Iterator[Hit]:
+def commands(source: Source) -> Iterator[SecretHit]:
     for find in (_headers, _users, _flags):
         yield from find(source, Effort(source))
 
 
-def _headers(source: Source, effort: Effort) -> Iterator[Hit]:
+def _headers(source: Source, effort: Effort) -> Iterator[SecretHit]:
     folded = source.folded
     for anchor, pattern in ((b"authorization", _SCHEMES), (b"bearer ", _BEARER)):
         at = folded.find(anchor)
@@ -46,7 +46,7 @@ def _headers(source: Source, effort: Effort) -> Iterator[Hit]:
                 start, end = match.span(match.lastindex or 0)
                 value = source.content[start:end]
                 if _credential(scheme, value):
-                    yield Hit(
+                    yield SecretHit(
                         "secret",
                         "authorization-header",
                         start,
@@ -67,7 +67,7 @@ def _credential(scheme: bytes, value: bytes) -> bool:
     return bool(colon) and user != password and len(password) > 3 and not placeholder(password)
 
 
-def _users(source: Source, effort: Effort) -> Iterator[Hit]:
+def _users(source: Source, effort: Effort) -> Iterator[SecretHit]:
     """Only after `curl`, which may stand a few lines before."""
     text = source.content
     at = text.find(b"curl")
@@ -87,7 +87,7 @@ def _users(source: Source, effort: Effort) -> Iterator[Hit]:
                 and not secret.startswith(b"$")
             ):
                 first = text.find(secret, start)
-                yield Hit(
+                yield SecretHit(
                     "secret",
                     "curl-password",
                     first,
@@ -98,7 +98,7 @@ def _users(source: Source, effort: Effort) -> Iterator[Hit]:
         at = following(text, b"curl", at + 4 if match is None else max(match.end(), at + 4))
 
 
-def _flags(source: Source, effort: Effort) -> Iterator[Hit]:
+def _flags(source: Source, effort: Effort) -> Iterator[SecretHit]:
     """`mysql -p…`, `sshpass -p …`, `docker login -p …`, `redis-cli -a …`."""
     text = source.content
     for anchor in (b" -p", b" -a ", b" -w "):
@@ -112,7 +112,7 @@ def _flags(source: Source, effort: Effort) -> Iterator[Hit]:
             if match is not None and _TAKES_PASSWORD.search(line) and _chosen(match[1]):
                 start, end = match.span(1)
                 excerpt = f"{shown(anchor)} …({end - start} characters)"
-                yield Hit("secret", "command-line-password", start, end, excerpt, (match[1],))
+                yield SecretHit("secret", "command-line-password", start, end, excerpt, (match[1],))
             at = following(text, anchor, at + 3)
 
 

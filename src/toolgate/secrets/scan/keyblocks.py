@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from toolgate.secrets.scan.judged import placeholder
-from toolgate.secrets.scan.rules import Hit, Source, following, shown
+from toolgate.secrets.scan.rules import SecretHit, Source, following, shown
 
 _HEADER = re.compile(rb"BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _BODY = re.compile(rb"[A-Za-z0-9+/=]{40}")
@@ -22,13 +22,13 @@ _ENTRY = re.compile(
 )
 
 
-def key_blocks(source: Source) -> Iterator[Hit]:
+def key_blocks(source: Source) -> Iterator[SecretHit]:
     yield from private_keys(source.content)
     yield from _putty(source.content)
     yield from _web_keys(source.content)
 
 
-def private_keys(content: bytes) -> Iterator[Hit]:
+def private_keys(content: bytes) -> Iterator[SecretHit]:
     """A header with a body: the header alone is only talk about keys."""
     at = content.find(b"BEGIN ")
     while at >= 0:
@@ -44,13 +44,13 @@ def private_keys(content: bytes) -> Iterator[Hit]:
         at = following(content, b"BEGIN ", at + 1)
 
 
-def _block(rule: str, content: bytes, head: tuple[int, int], body: tuple[int, int]) -> Hit:
+def _block(rule: str, content: bytes, head: tuple[int, int], body: tuple[int, int]) -> SecretHit:
     pieces = tuple(match[0] for match in _PIECE.finditer(content, *body))
     start, end = head
-    return Hit("secret", rule, start, end, shown(content[start:end]), pieces, start, body[1])
+    return SecretHit("secret", rule, start, end, shown(content[start:end]), pieces, start, body[1])
 
 
-def _putty(content: bytes) -> Iterator[Hit]:
+def _putty(content: bytes) -> Iterator[SecretHit]:
     at = content.find(b"PuTTY-User-Key-File-")
     while at >= 0:
         body = _PUTTY_BODY.search(content, at, at + _KEY_BYTES)
@@ -61,7 +61,7 @@ def _putty(content: bytes) -> Iterator[Hit]:
         )
 
 
-def _web_keys(content: bytes) -> Iterator[Hit]:
+def _web_keys(content: bytes) -> Iterator[SecretHit]:
     """A JSON web key with its private part (`d`), or a shared one (`k`)."""
     at = content.find(b'"kty"')
     reached = 0
@@ -70,11 +70,13 @@ def _web_keys(content: bytes) -> Iterator[Hit]:
         if private is not None:
             reached = private.end()
             start, end = private.span(1)
-            yield Hit("secret", "json-web-key", start, end, f"…({end - start} characters)", (private[1],))
+            yield SecretHit(
+                "secret", "json-web-key", start, end, f"…({end - start} characters)", (private[1],)
+            )
         at = following(content, b'"kty"', at + _AROUND // 2 if private is None else max(reached, at + 5))
 
 
-def kubernetes_secrets(source: Source) -> Iterator[Hit]:
+def kubernetes_secrets(source: Source) -> Iterator[SecretHit]:
     """The values of `data:` in the document that says `kind: Secret`."""
     at = source.folded.find(b"kind:")
     reached = 0
@@ -89,7 +91,7 @@ def kubernetes_secrets(source: Source) -> Iterator[Hit]:
                 start, end = entry.span(2)
                 if not placeholder(entry[2]):
                     excerpt = f"{shown(entry[1])}: …({end - start} characters)"
-                    yield Hit("secret", "kubernetes-secret", start, end, excerpt, (entry[2],))
+                    yield SecretHit("secret", "kubernetes-secret", start, end, excerpt, (entry[2],))
             reached = block.end() if block is not None else reached
             step = 5 if block is not None else _AROUND // 2
         at = following(source.folded, b"kind:", max(reached, at + step))

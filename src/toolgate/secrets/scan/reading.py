@@ -1,23 +1,37 @@
-"""One content, looked through by every rule that is for it, in the order of where things stand."""
+"""One content, looked through by every rule that is for it, in the order of where things stand.
+
+Tokens and keys that stand in base64 (a settings file, a cookie, a Kubernetes Secret) are looked at once they are decoded,
+once each, so this takes no longer than reading them.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice
 
-from toolgate.core.ports import Vault
+from toolgate.core.ports import VaultValues
 from toolgate.secrets.scan.assigned import UNSURE, by_name, by_run, compared
 from toolgate.secrets.scan.commands import commands
-from toolgate.secrets.scan.hidden import hidden
-from toolgate.secrets.scan.keyblocks import key_blocks, kubernetes_secrets
-from toolgate.secrets.scan.payloads import magic, payloads
-from toolgate.secrets.scan.rules import CONTROLS, MANY, UNJUDGED, Hit, Seen, Source, at_most, plain
+from toolgate.secrets.scan.keyblocks import key_blocks, kubernetes_secrets, private_keys
+from toolgate.secrets.scan.payloads import hidden, magic, payloads
+from toolgate.secrets.scan.rules import (
+    CONTROLS,
+    MANY,
+    UNJUDGED,
+    Scanned,
+    SecretHit,
+    Source,
+    at_most,
+    back,
+    plain,
+)
 from toolgate.secrets.scan.tokens import runs, tokens
 from toolgate.secrets.scan.urls import addresses
-from toolgate.secrets.scan.wrapped import wrapped
 
 _SAMPLE = 64 << 10
 _MANY_CONTROLS = 0.02
@@ -33,11 +47,11 @@ def binary(content: bytes) -> bool:
     return len(head) - len(head.translate(None, CONTROLS)) > max(_MANY_CONTROLS * len(head), 8)
 
 
-def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
+def look(content: bytes, vault: VaultValues | None, *, name: bool = False) -> Scanned:
     """Everything in a content, old or new; of binary ones only what is told by its form, and our own values."""
     text = plain(content)
     source = Source.of(text)
-    hits: list[Hit] = []
+    hits: list[SecretHit] = []
     if not name:
         hits += magic(content)
     lines = not binary(text)
@@ -49,10 +63,12 @@ def look(content: bytes, vault: Vault | None, *, name: bool = False) -> Seen:
     hits += _ours(text, vault)
     counts = Counter(hit.rule for hit in hits)
     crowded = frozenset(rule for rule, count in counts.items() if count >= MANY or rule == UNJUDGED)
-    return Seen(_apart(sorted(hits, key=lambda hit: (hit.start, hit.rule in UNSURE))), crowded)
+    return Scanned(_apart(sorted(hits, key=lambda hit: (hit.start, hit.rule in UNSURE))), crowded)
 
 
-def _secrets(source: Source, lines: bool, taken: Callable[[Iterable[Hit]], Iterable[Hit]]) -> list[Hit]:
+def _secrets(
+    source: Source, lines: bool, taken: Callable[[Iterable[SecretHit]], Iterable[SecretHit]]
+) -> list[SecretHit]:
     """What the rules find; where there are no lines, only what is told by its form."""
     text = source.content
     long_runs = list(runs(text))
@@ -68,7 +84,7 @@ def _secrets(source: Source, lines: bool, taken: Callable[[Iterable[Hit]], Itera
     return hits
 
 
-def without_secrets(content: bytes, vault: Vault | None) -> bytes:
+def without_secrets(content: bytes, vault: VaultValues | None) -> bytes:
     """Every secret masked where it stands, however many there are; lines stay lines. For what is recorded of a text,
     also of one that stands in the margin of a diff. What has NULs is shown as no text."""
     if b"\0" in content:
@@ -89,7 +105,7 @@ def without_secrets(content: bytes, vault: Vault | None) -> bytes:
     return b"".join((*made, content[reached:])) if made else content
 
 
-def _secret_spans(content: bytes, vault: Vault | None) -> Iterator[tuple[int, int]]:
+def _secret_spans(content: bytes, vault: VaultValues | None) -> Iterator[tuple[int, int]]:
     for hit in chain(_secrets(Source.of(content), True, list), _ours(content, vault, None)):
         if hit.rule == UNJUDGED:
             yield hit.start, len(content)  # nobody can tell what of the rest is a secret
@@ -101,15 +117,15 @@ def _secret_spans(content: bytes, vault: Vault | None) -> Iterator[tuple[int, in
                 yield start, at
 
 
-def _ours(text: bytes, vault: Vault | None, most: int | None = MANY) -> Iterator[Hit]:
+def _ours(text: bytes, vault: VaultValues | None, most: int | None = MANY) -> Iterator[SecretHit]:
     for name, start, end in islice(vault.within(text), most) if vault is not None else ():
         lines = tuple(line for line in text[start:end].split(b"\n") if line)
-        yield Hit("secret", "vault", start, end, f"the value of {name}", lines)
+        yield SecretHit("secret", "vault", start, end, f"the value of {name}", lines)
 
 
-def _apart(hits: list[Hit]) -> list[Hit]:
+def _apart(hits: list[SecretHit]) -> list[SecretHit]:
     """One secret is one finding: where two rules see the same, the one that knows its form counts."""
-    kept: list[Hit] = []
+    kept: list[SecretHit] = []
     reached = -1
     last = -1
     for hit in hits:
@@ -121,3 +137,44 @@ def _apart(hits: list[Hit]) -> list[Hit]:
         elif kept[last].rule in UNSURE and hit.rule not in UNSURE:
             kept[last], reached = hit, max(reached, hit.end)
     return kept
+
+
+_ENCODED = re.compile(rb"[A-Za-z0-9+/_-]{28,8000}")
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+
+
+def wrapped(
+    text: bytes, long_runs: list[tuple[int, int]], known: Collection[int] = ()
+) -> Iterator[SecretHit]:
+    reached = 0
+    for start, end in long_runs:
+        if start < reached:
+            continue
+        begin = back(text, start, min(64, start - reached), _LETTERS)
+        match = _ENCODED.match(text, begin) if begin not in known else None
+        if match is None:
+            continue
+        reached = max(end, match.end())
+        inner = _decoded(match[0])
+        for hit in _inside(inner) if inner else ():
+            excerpt = f"in base64: {hit.excerpt}"
+            yield SecretHit("secret", hit.rule, begin, match.end(), excerpt, (match[0],))
+            break
+
+
+def _decoded(value: bytes) -> bytes:
+    """Nothing, unless it is text."""
+    try:
+        head = base64.b64decode(value[:28].translate(_URL_SAFE))
+        if not head.isascii() or b"\0" in head:
+            return b""
+        inner = base64.b64decode(value.translate(_URL_SAFE) + b"=" * (-len(value) % 4))
+    except (binascii.Error, ValueError):
+        return b""
+    return inner if inner.isascii() else b""
+
+
+def _inside(inner: bytes) -> Iterator[SecretHit]:
+    yield from private_keys(inner)
+    yield from tokens(inner, list(runs(inner)))

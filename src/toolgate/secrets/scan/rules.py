@@ -92,7 +92,7 @@ class Source(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SecretHit:
     kind: FindingKind
     rule: str
     start: int
@@ -109,10 +109,10 @@ class Hit:
         return (self.start, self.end) if self.first < 0 else (self.first, self.last)
 
 
-class Seen(NamedTuple):
+class Scanned(NamedTuple):
     """All that is in one content, by where it stands."""
 
-    hits: list[Hit]
+    hits: list[SecretHit]
     crowded: frozenset[str] = frozenset()
     """Rules of which there may be more than was looked at."""
 
@@ -127,7 +127,7 @@ class Token:
     folded: bool = False
     kind: FindingKind = "payload"
 
-    def hits(self, source: Source) -> Iterator[Hit]:
+    def hits(self, source: Source) -> Iterator[SecretHit]:
         text = source.folded if self.folded else source.content
         for anchor in self.anchors:
             at = text.find(anchor)
@@ -137,7 +137,7 @@ class Token:
                     at = following(text, anchor, at + 1)
                     continue
                 start, end = match.span(1) if self.pattern.groups else match.span()
-                yield Hit(self.kind, self.name, start, end, shown(source.content[start:end]))
+                yield SecretHit(self.kind, self.name, start, end, shown(source.content[start:end]))
                 at = following(text, anchor, max(match.end(), at + 1))
 
 
@@ -152,7 +152,7 @@ class Around:
     one_line: bool = False
     kind: FindingKind = "payload"
 
-    def hits(self, source: Source) -> Iterator[Hit]:
+    def hits(self, source: Source) -> Iterator[SecretHit]:
         text = source.folded
         for anchor in self.anchors:
             at = text.find(anchor)
@@ -168,7 +168,7 @@ class Around:
                     first = min(at, *(match.start() for match in found))
                     last = max(end, *(match.end() for match in found))
                     around = shown(source.content[first : min(last, first + 120)])
-                    yield Hit(self.kind, self.name, at, end, around, (), first, last)
+                    yield SecretHit(self.kind, self.name, at, end, around, (), first, last)
                 # the next window overlaps this one by a half, so that many anchors do not mean many searches
                 at = following(text, anchor, at + max(len(anchor), self.reach // 2))
 
@@ -186,7 +186,7 @@ class Around:
 Rule = Token | Around
 
 
-def at_most(hits: Iterable[Hit]) -> Iterator[Hit]:
+def at_most(hits: Iterable[SecretHit]) -> Iterator[SecretHit]:
     """So many of each rule: what finds hits of several rules is not cut short by one of them."""
     counts: Counter[str] = Counter()
     for hit in hits:
@@ -215,13 +215,13 @@ class Effort:
         self.left -= 1
         return self.left < 0 or self.hits < 0
 
-    def right(self, hit: Hit) -> Hit:
+    def right(self, hit: SecretHit) -> SecretHit:
         self.hits -= 1
         return hit
 
-    def rest(self, at: int) -> Hit:
+    def rest(self, at: int) -> SecretHit:
         """A human is told that it was too much, and nothing of such a content is shown or recorded as if it were clean."""
-        return Hit("secret", UNJUDGED, at, at, "too many possible secrets from here on to judge each")
+        return SecretHit("secret", UNJUDGED, at, at, "too many possible secrets from here on to judge each")
 
 
 def following(text: bytes, anchor: bytes, at: int) -> int:

@@ -14,7 +14,7 @@ from functools import cache
 
 from toolgate.secrets.scan.judged import has_jwt_header, real
 from toolgate.secrets.scan.kinds import INSIDE, PREFIXED, pattern_of
-from toolgate.secrets.scan.rules import Hit
+from toolgate.secrets.scan.rules import SecretHit
 
 RUN = 16
 """The shortest run of letters, digits, -, _ and ~ that is looked at."""
@@ -43,7 +43,7 @@ _DISCORD_BOT = "discord-bot-token"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TokenKind:
     name: str
     shape: str
     back: int = -1
@@ -55,17 +55,17 @@ def compiled(shape: str) -> re.Pattern[bytes]:
     return re.compile(f"(?:{pattern_of(shape)})(?![A-Za-z0-9])".encode())
 
 
-def _table() -> dict[bytes, tuple[Kind, ...]]:
+def _table() -> dict[bytes, tuple[TokenKind, ...]]:
     """The kinds of each prefix, with those of every prefix that it begins with."""
-    found: dict[bytes, list[Kind]] = {}
+    found: dict[bytes, list[TokenKind]] = {}
     for row in filter(None, PREFIXED.split("\n")):
         name, prefixes, shape = row.split(" | ")
         for prefix in prefixes.encode().split():
-            found.setdefault(prefix, []).append(Kind(name, shape))
+            found.setdefault(prefix, []).append(TokenKind(name, shape))
     for row in filter(None, INSIDE.split("\n")):
         name, anchors, back, shape = row.split(" | ")
         for anchor in anchors.encode().split():
-            found.setdefault(anchor, []).append(Kind(name, shape, int(back)))
+            found.setdefault(anchor, []).append(TokenKind(name, shape, int(back)))
     return {
         prefix: tuple(kind for size in range(len(prefix), 0, -1) for kind in found.get(prefix[:size], ()))
         for prefix in found
@@ -126,13 +126,13 @@ def _next_prefix(text: bytes, at: int, end: int) -> re.Match[bytes] | None:
     return None
 
 
-def tokens(text: bytes, long_runs: list[tuple[int, int]]) -> Iterator[Hit]:
+def tokens(text: bytes, long_runs: list[tuple[int, int]]) -> Iterator[SecretHit]:
     reached = 0
     for start, end in long_runs:
         at, tried = max(reached, start - _BEFORE), False
         if text[end : end + 1] == b"." and (bot := _DISCORD.match(text, start)):
             at = bot.end()
-            yield Hit("secret", _DISCORD_BOT, start, at, f"…({at - start} characters)", (bot[0],))
+            yield SecretHit("secret", _DISCORD_BOT, start, at, f"…({at - start} characters)", (bot[0],))
         dotted = text[end : end + 1] in (b".", b"=")
         while at < end:
             prefix = _next_prefix(text, at, end)
@@ -152,7 +152,7 @@ def tokens(text: bytes, long_runs: list[tuple[int, int]]) -> Iterator[Hit]:
         reached = max(reached, at, end)
 
 
-def _joined(text: bytes, at: int, end: int) -> Hit | None:
+def _joined(text: bytes, at: int, end: int) -> SecretHit | None:
     """A token that is written in pieces: `"ghp_…" + "…"`. Tried once for each run, on a piece of text."""
     piece = text[at : end + _PIECES]
     joins = [join.span() for join in _JOIN.finditer(piece, end - at)] if end - at < _PIECES else []
@@ -169,18 +169,18 @@ def _joined(text: bytes, at: int, end: int) -> Hit | None:
             break
         left, stop = left - (first - stop), last
     values = tuple(part for part in _JOIN.split(piece[: stop + left]) if part)
-    return Hit("secret", hit.rule, at, at + stop + left, hit.excerpt, values)
+    return SecretHit("secret", hit.rule, at, at + stop + left, hit.excerpt, values)
 
 
 @cache
-def _tried(prefix: bytes) -> tuple[tuple[Kind, re.Pattern[bytes], int], ...]:
+def _tried(prefix: bytes) -> tuple[tuple[TokenKind, re.Pattern[bytes], int], ...]:
     """The kinds of a prefix, what they must match, and how far from where the prefix begins."""
     return tuple(
         (kind, compiled(kind.shape), -kind.back if kind.back >= 0 else len(prefix)) for kind in KINDS[prefix]
     )
 
 
-def _hit(text: bytes, at: int, prefix: bytes) -> Hit | None:
+def _hit(text: bytes, at: int, prefix: bytes) -> SecretHit | None:
     for kind, pattern, first in _tried(prefix):
         match = pattern.match(text, at + first) if at + first >= 0 else None
         if match is None:
@@ -191,7 +191,7 @@ def _hit(text: bytes, at: int, prefix: bytes) -> Hit | None:
             continue
         if real(value[0 if kind.back >= 0 else len(prefix) :]):
             shown = "" if kind.back >= 0 else prefix.decode()
-            return Hit(
+            return SecretHit(
                 "secret",
                 kind.name,
                 start,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from toolgate.secrets.scan.judged import password_like, placeholder, random_looking, real
-from toolgate.secrets.scan.rules import Hit, Source, following, shown
+from toolgate.secrets.scan.rules import SecretHit, Source, following, shown
 
 _COMMON = frozenset(
     {
@@ -52,7 +52,7 @@ _WEBHOOKS = (
 _ANY = re.compile(b"|".join(b"(?:" + pattern + b")" for _, pattern in _WEBHOOKS))
 
 
-def addresses(source: Source) -> Iterator[Hit]:
+def addresses(source: Source) -> Iterator[SecretHit]:
     content = source.content
     at = content.find(b"://")
     while at >= 0:
@@ -69,14 +69,14 @@ def addresses(source: Source) -> Iterator[Hit]:
         at = following(content, b"hooks.slack.com/", at + 3)
 
 
-def _password(source: Source, at: int) -> Hit | None:
+def _password(source: Source, at: int) -> SecretHit | None:
     """`scheme://user:password@host`, unless it is what everybody writes for a database on their own machine."""
     match = _URL.match(source.content, at)
     if match is None or not _worth_hiding(source, match):
         return None
     start, end = match.span(2)
     excerpt = f"{shown(match[1])}:…({end - start} characters)"
-    return Hit("secret", "url-password", start, end, excerpt, (match[2],))
+    return SecretHit("secret", "url-password", start, end, excerpt, (match[2],))
 
 
 def _worth_hiding(source: Source, match: re.Match[bytes]) -> bool:
@@ -88,7 +88,7 @@ def _worth_hiding(source: Source, match: re.Match[bytes]) -> bool:
     return len(value) >= 10 and (random_looking(match[2]) or (len(value) >= 12 and password_like(match[2])))
 
 
-def _webhook(content: bytes, at: int) -> Hit | None:
+def _webhook(content: bytes, at: int) -> SecretHit | None:
     match = _ANY.match(content, at)
     if match is None or match.lastindex is None:
         return None
@@ -98,4 +98,4 @@ def _webhook(content: bytes, at: int) -> Hit | None:
     if not real(value.rpartition(b"/")[2] or value):
         return None
     shown_part = shown(content[at : min(start, at + 40)])
-    return Hit("secret", rule, start, end, f"{shown_part}…({end - start} characters)", (value,))
+    return SecretHit("secret", rule, start, end, f"{shown_part}…({end - start} characters)", (value,))

@@ -14,10 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolgate.core.errors import CallError, Code, NotAllowed, ToolgateError
 from toolgate.core.result import Meta, Result
-from toolgate.faces.http.auth import Anyone, Identity, anyone
-from toolgate.faces.http.guard import Measured
-from toolgate.faces.http.problems import Json, of, result
-from toolgate.faces.http.site import Here, Site
+from toolgate.faces.http.site import HereServer, ServerSite
+from toolgate.kits.web.answers import Json, Measured, problem_of, result
+from toolgate.kits.web.auth import Anyone, Identity, anyone
 
 LONGEST_WAIT = 3600.0
 Word = Annotated[str, Field(max_length=256)]
@@ -63,7 +62,7 @@ class Direct:
     """Calls without what FastAPI does for every request, a third of what the gate takes for a read. Only where
     nothing but a token is asked for; whatever is unusual goes the usual way, and hears the usual words."""
 
-    def __init__(self, app: ASGIApp, site: Site) -> None:
+    def __init__(self, app: ASGIApp, site: ServerSite) -> None:
         self.app, self.site = app, site
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,7 +76,7 @@ class Direct:
         try:
             answer = await call(self.site, await anyone(request), request, called)
         except ToolgateError as error:
-            answer = of(error)
+            answer = problem_of(error)
         return await answer(scope, receive, send)
 
 
@@ -110,7 +109,10 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 @router.post("/calls", summary="Call a tool")
 async def call(
-    here: Here, who: Anyone, request: Request, called: Annotated[Called, Body(openapi_examples=EXAMPLES)]
+    here: HereServer,
+    who: Anyone,
+    request: Request,
+    called: Annotated[Called, Body(openapi_examples=EXAMPLES)],
 ) -> Json:
     """The answer is a Result. Its status follows the error code: 200 it happened, 202 `pending`, and so on (docs/http.md)."""
     persona = await persona_of(here, who, called.persona)
@@ -119,7 +121,7 @@ async def call(
     return result(await carry(here, request, called.tool, called.args, persona, words, seconds))
 
 
-async def persona_of(here: Site, who: Identity, asked: str) -> str | None:
+async def persona_of(here: ServerSite, who: Identity, asked: str) -> str | None:
     """A persona's token speaks for that persona; the human's for whom it names."""
     if who.human or asked in ("", who.name):
         return who.only or asked or None
@@ -128,7 +130,7 @@ async def persona_of(here: Site, who: Identity, asked: str) -> str | None:
 
 
 async def carry(
-    here: Site, request: Request, tool: str, args: dict[str, Any], persona: str | None, words: dict[str, Any],
+    here: ServerSite, request: Request, tool: str, args: dict[str, Any], persona: str | None, words: dict[str, Any],
     seconds: float,
 ) -> Result:  # fmt: skip
     """Make the call; while it is pending wait for the human and make it again. Nothing runs for a caller who left."""
@@ -147,10 +149,10 @@ async def carry(
             return Result.refused(made.tool, error, Meta(made.meta.call_id))
 
 
-async def answered(here: Site, request: Request, question: str, seconds: float) -> bool:
+async def answered(here: ServerSite, request: Request, question: str, seconds: float) -> bool:
     """Whether an approval came in time. A refusal or an expiry is raised."""
     waits = [
-        asyncio.create_task(here.gate.services.desk.wait(question), name=f"waits for {question}"),
+        asyncio.create_task(here.gate.answered(question), name=f"waits for {question}"),
         asyncio.create_task(_gone(request)),
         asyncio.create_task(here.closing.wait()),
     ]
@@ -172,7 +174,7 @@ async def _gone(request: Request) -> None:
 
 
 @router.get("/tools", summary="The tools a persona may see")
-async def tools(here: Here, who: Anyone, persona: Annotated[str, Query()] = "") -> Json:
+async def tools(here: HereServer, who: Anyone, persona: Annotated[str, Query()] = "") -> Json:
     """With schemas, effects, and what policy says before arguments are known."""
     seen = here.gate.tools(await persona_of(here, who, persona))
     return Json({"tools": [spec.as_dict() for spec in seen]})

@@ -11,10 +11,9 @@ from toolgate.consent.works import Scope
 from toolgate.core.apart import apart
 from toolgate.core.errors import CallError, NotFound
 from toolgate.faces.http import shapes
-from toolgate.faces.http.auth import Human
-from toolgate.faces.http.guard import Measured
-from toolgate.faces.http.problems import Json
-from toolgate.faces.http.site import Here
+from toolgate.kits.web.answers import Json, Measured, Why
+from toolgate.kits.web.auth import Human
+from toolgate.kits.web.site import Here
 
 router = APIRouter(tags=["humans decide"], route_class=Measured)
 Reason = Annotated[str, Field(max_length=4000)]
@@ -41,12 +40,6 @@ class Answer(BaseModel):
     """Approve, and grant what this covers."""
 
 
-class Why(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    reason: Reason = ""
-
-
 EXAMPLES: Any = {
     "once": {"summary": "approve once", "value": {"answer": "approve"}},
     "deny": {"summary": "refuse", "value": {"answer": "deny", "reason": "not on a Friday"}},
@@ -57,7 +50,7 @@ EXAMPLES: Any = {
 }
 
 
-MOST = 200
+MOST_LISTED = 200
 """Questions on one page."""
 
 
@@ -65,18 +58,18 @@ MOST = 200
 async def approvals(
     here: Here,
     cursor: Annotated[int, Query(ge=0, le=2**62, description="`next` of the page before.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MOST)] = 50,
+    limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 50,
 ) -> Json:
     """`next` is the cursor of the next page, null on the last one; `total` counts all that are open. What is longer than
     some pages is cut here, and has `cut`; the question by itself is whole."""
-    page = await here.gate.services.desk.page(limit, cursor, whole=True)
+    page = await here.gate.questions(limit, cursor, whole=True)
     shown = await apart(list, map(shapes.listed, page.questions))
     return Json({"approvals": shown, "total": page.total, "next": page.next})
 
 
 @router.get("/approvals/{ident}", summary="One question in full")
 async def approval(here: Here, ident: str) -> Json:
-    found = await here.gate.services.desk.question(ident)
+    found = await here.gate.question(ident)
     if found is None:
         raise NotFound(
             f"there is no open question {ident[:80]}", f"/api/v1/calls/{ident[:80]} says what became of it"

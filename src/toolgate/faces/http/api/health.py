@@ -6,9 +6,9 @@ from fastapi import APIRouter
 from starlette.responses import PlainTextResponse, Response
 
 from toolgate.core.errors import CallError, Code
-from toolgate.faces.http.auth import Anyone
-from toolgate.faces.http.problems import Json, problem
-from toolgate.faces.http.site import Here
+from toolgate.faces.http.site import HereServer
+from toolgate.kits.web.answers import Json, problem
+from toolgate.kits.web.auth import Anyone
 
 public = APIRouter(tags=["health"])
 """Without a token: they say yes or no and nothing else."""
@@ -21,10 +21,9 @@ async def live() -> Json:
 
 
 @public.get("/health/ready", summary="Can calls be made: ledger open, policy readable")
-async def ready(here: Here) -> Json:
+async def ready(here: HereServer) -> Json:
     try:
-        here.gate.policy  # noqa: B018 - reading it is the check
-        await here.gate.services.ledger.look(lambda state, now: None)
+        await here.gate.check_ready()
     except CallError:
         return problem(Code.UNAVAILABLE, "the ledger or the policy cannot be used", "run `toolgate doctor`")
     if here.closing.is_set():
@@ -33,13 +32,13 @@ async def ready(here: Here) -> Json:
 
 
 @router.get("/health", summary="What stands now")
-async def health(here: Here, who: Anyone) -> Json:
+async def health(here: HereServer, who: Anyone) -> Json:
     return Json({"ok": True, "persona": who.name, "ledger": await here.gate.ledger_state()})
 
 
 @router.get("/metrics", summary="Prometheus", response_class=PlainTextResponse)
-async def metrics(here: Here, who: Anyone) -> Response:
+async def metrics(here: HereServer, who: Anyone) -> Response:
     """A persona's token gets the lines of that persona."""
-    standing = await here.gate.ledger_state() | {"followers": here.pulse.followers}
+    standing = await here.gate.ledger_state() | {"followers": here.notifier.followers}
     text = "\n".join(here.counts.lines(standing, who.only)) + "\n"
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

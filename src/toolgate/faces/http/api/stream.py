@@ -16,12 +16,12 @@ from starlette.types import Receive, Scope, Send
 from toolgate.core.errors import CallError, InvalidArgs
 from toolgate.core.event import BY_KIND
 from toolgate.faces.http import shapes
-from toolgate.faces.http.auth import Anyone, Identity, still
-from toolgate.faces.http.site import Here, Site
+from toolgate.faces.http.site import HereServer, ServerSite
+from toolgate.kits.web.auth import Anyone, Identity, still
 from toolgate.storage.port import Filter, Row
 
 log = logging.getLogger("toolgate.http")
-IDS = 200
+MOST_IDS = 200
 """Open questions that a stream names; of more it says only how many there are."""
 HEARTBEAT = 15.0
 BATCH = 200
@@ -40,7 +40,7 @@ def kinds_of(given: Sequence[str]) -> tuple[str, ...]:
     "/stream", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}
 )
 async def stream(
-    here: Here,
+    here: HereServer,
     who: Anyone,
     kind: Annotated[list[str], Query(description="Only these kinds; repeat, or separate with commas.")] = [],  # noqa: B006
     persona: Annotated[str, Query(description="Only this persona's; a persona gets its own anyway.")] = "",
@@ -54,11 +54,11 @@ async def stream(
     wanted = Filter(persona=who.only or persona, kinds=kinds_of(kind), limit=BATCH)
     feed = Feed(here, who, wanted, await _start(here, after, last_event_id))
     headers = {"X-Accel-Buffering": "no"}  # a proxy that collects would keep questions from their human
-    return _Counted(feed, headers)
+    return _CountedStream(feed, headers)
 
 
-async def _start(here: Site, after: int | None, last: str) -> int:
-    head = (await here.gate.services.ledger.backend.head()).seq
+async def _start(here: ServerSite, after: int | None, last: str) -> int:
+    head = await here.gate.head()
     if last:
         if not (last.isascii() and last.isdigit() and len(last) < 19):
             raise InvalidArgs(
@@ -70,13 +70,13 @@ async def _start(here: Site, after: int | None, last: str) -> int:
 
 @dataclass
 class Feed:
-    site: Site
+    site: ServerSite
     who: Identity
     wanted: Filter
     after: int
 
     async def frames(self) -> AsyncIterator[str]:
-        with self.site.pulse.following():
+        with self.site.notifier.following():
             yield "retry: 2000\n\n"
             try:
                 async for frame in self._follow():
@@ -87,7 +87,7 @@ class Feed:
     async def _follow(self) -> AsyncIterator[str]:
         told = ""
         while not self.site.closing.is_set() and still(self.site, self.who):
-            news = self.site.pulse.news
+            news = self.site.notifier.news
             rows = await self.site.gate.events(replace(self.wanted, after=self.after))
             for row in rows:
                 self.after = row.seq
@@ -101,7 +101,7 @@ class Feed:
 
     async def _questions(self) -> str:
         """How many are open, and the ids of the first."""
-        page = await self.site.gate.services.desk.page(IDS, persona=self.who.only)
+        page = await self.site.gate.questions(MOST_IDS, persona=self.who.only)
         return _json({"open": page.total, "ids": [each.id for each in page.questions]})
 
     async def _wait(self, news: asyncio.Event) -> bool:
@@ -115,7 +115,7 @@ class Feed:
                 task.cancel()
 
 
-class _Counted(StreamingResponse):
+class _CountedStream(StreamingResponse):
     """Holds one of its owner's places while it is sent, and none before: a response that is never sent would keep it."""
 
     def __init__(self, feed: Feed, headers: dict[str, str]) -> None:

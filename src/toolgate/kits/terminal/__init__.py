@@ -1,0 +1,1 @@
+"""Terminal kit: what commands of the command line are made of, whichever feature brings them."""

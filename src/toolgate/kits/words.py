@@ -1,0 +1,171 @@
+"""What every face says in the same words: a length of time, who answered, what a grant covers, which files a Change
+touches."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from toolgate.core.clock import SECOND, iso
+from toolgate.core.lookalikes import notes
+from toolgate.kits import diffs
+
+if TYPE_CHECKING:
+    from toolgate.core.question import Question
+
+LONGEST = 120
+"""Characters of a path in a sentence."""
+_UNSAID = frozenset({"timeout", "timeout_ms"})
+_PATHS = frozenset({"path", "paths", "source", "target"})
+_ANY = {
+    "code": "any code", "script": "any script", "argv": "any command", "network": "any hosts", "secrets": "any secrets",
+    "project": "any view of the project", "files": "any files beside it", "stdin": "any input", "packages": "any packages",
+    "background": "also in the background",
+}  # fmt: skip
+"""What an argument without a limit may be, the weightiest first."""
+_DEEDS = {"delete": "delete", "rename": "rename", "modify": "change", "create": "create"}
+"""What is lost comes first: it must not be among those that are not named."""
+
+
+def span(micros: int) -> str:
+    """A length of time, roughly: 14 min, 3 h."""
+    seconds = max(0, micros) / SECOND
+    for limit, unit, size in ((90, "s", 1), (5400, "min", 60), (172_800, "h", 3600)):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} days"
+
+
+def ago(at: float) -> str:
+    """How long ago a moment is, given in seconds of the clock; empty for none."""
+    return f"{span(round((time.time() - at) * SECOND))} ago" if at else ""
+
+
+def by_whom(by: str, channel: str) -> str:
+    """Who answered, and where. In an MCP client its name stands behind theirs; if that is the channel's, it is said once."""
+    who = f"by {by}"
+    return who if who.endswith(f" in {channel}") else f"{who} in {channel}"
+
+
+def cut_in_words(cut: Any) -> str:
+    """What a row leaves out of its long fields, and where that is."""
+    try:
+        fields = ", ".join(f"{name} ({size:,} bytes)" for name, size in cut["fields"].items())
+        kept = f"all of it is kept until {iso(cut['until'])}" if "until" in cut else "the rest is not kept"
+        whole = f"the whole had {cut['bytes']:,} bytes, {cut['sha256']}; {kept}"
+        if list(cut["fields"]) == ["shown"]:
+            return f"a human is shown more than is recorded; {whole}"
+        return f"only the beginning of {fields} is here; {whole}"
+    except (KeyError, TypeError, AttributeError):
+        return json.dumps(cut, ensure_ascii=False, default=str)
+
+
+def grant_in_words(persona: str, tool: str, body: Mapping[str, Any], expires: int) -> str:
+    """What a grant covers; `body` has the fields of a `granted` event."""
+    limits = []
+    if body.get("paths"):
+        limits.append("on paths that match " + " or ".join(body["paths"]))
+    if body.get("args"):
+        limits.append(
+            "where " + ", ".join(f"{name} {condition_in_words(spec)}" for name, spec in body["args"].items())
+        )
+    if free := _free(body):
+        limits.append(free)
+    if body.get("only_conversation"):
+        limits.append(f"in the conversation {body['only_conversation']}")
+    if body.get("max_uses"):
+        limits.append(f"at most {body['max_uses']} times")
+    return f"{persona} may call {tool} without being asked, {', '.join(limits)}, until {iso(expires)}"
+
+
+def _free(body: Mapping[str, Any]) -> str:
+    """What the grant says nothing about, and so lets be anything: whatever else limits it, this must be said."""
+    limited = {*body.get("args", ()), *_UNSAID, *(_PATHS if body.get("paths") else ())}
+    free = [name for name in body.get("takes", ()) if name not in limited]
+    if not free and body.get("takes"):
+        return ""
+    said = "with any other arguments" if body.get("paths") or body.get("args") else "with any arguments"
+    first = [name for name in _ANY if name in free]
+    words = [_ANY.get(name, f"any {name}") for name in (*first, *(name for name in free if name not in _ANY))]
+    return said + (f" ({', '.join(words)})" if words else "")
+
+
+def condition_in_words(spec: Any) -> str:
+    """A condition of a rule or a grant, as the end of a sentence that its argument begins."""
+    if not isinstance(spec, Mapping):
+        spec = {"equals": spec}
+    return " and ".join(_one_condition(kind, value) for kind, value in spec.items())
+
+
+def _one_condition(kind: str, value: Any) -> str:
+    several = value if isinstance(value, list | tuple) else [value]
+    spelled = [json.dumps(each, ensure_ascii=False, default=str) for each in several]
+    if kind == "exists":
+        return "is given" if value else "is left out"
+    if kind == "sha256":
+        return "is exactly the one with the SHA-256 " + " or ".join(str(each)[:16] + "…" for each in several)
+    said = {
+        "equals": "is",
+        "in": "has at most",
+        "host": "reaches at most",
+        "glob": "matches",
+        "not": "is not",
+    }
+    return f"{said.get(kind, kind)} {' or '.join(spelled)}"
+
+
+def change_in_words(preview: str, most: int = 5) -> str:
+    """Which files, such as `change "a.md", "b.md"; create "c.md"`; empty for what is no diff.
+
+    The names are quoted, so that one with a comma in it cannot pose as two.
+    """
+    files = diffs.parse(preview) if preview else []
+    named: dict[str, list[str]] = {}
+    for op in _DEEDS:
+        for file in files:
+            if file.op == op and sum(map(len, named.values())) < most:
+                path = _quoted(file.path + ("/" if file.kind == "directory" else ""))
+                named.setdefault(_DEEDS[op], []).append(
+                    f"{_quoted(file.old_path)} to {path}" if file.old_path else path
+                )
+    told = "; ".join(f"{deed} {', '.join(paths)}" for deed, paths in named.items())
+    return told + (f" and {len(files) - most} more" if len(files) > most else "")
+
+
+def lookalikes(question: Question) -> list[str]:
+    """A note for each word in what would run that may be taken for another."""
+    return notes([question.preview, *_texts_in(question.args)])
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from _texts_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts_in(item)
+
+
+def secrets_in_words(question: Question) -> str:
+    """The vault's secrets that stand in it by name."""
+    return ", ".join(f"{name} (fingerprint {mark})" for name, mark in question.secrets.items())
+
+
+def finding_in_words(one: Mapping[str, Any]) -> str:
+    """What kind, by which rule, where, and what it looks like."""
+    if "more" in one:
+        return f"and {one['more']} more, all of them in what is shown"
+    column = f":{one['column']}" if one["column"] else ""
+    place = f"{one['path']}:{one['line']}{column}" if one["line"] else f"the name {one['path']}"
+    return f"{one['kind']}: {one['rule']} at {place}: {one['excerpt']}"
+
+
+def _quoted(path: str) -> str:
+    """A long one by its two ends, so that it cannot push the others out of sight."""
+    pieces = (path,) if len(path) <= LONGEST else (path[: LONGEST // 2], path[-LONGEST // 2 :])
+    return "…".join(json.dumps(piece, ensure_ascii=False) for piece in pieces)

@@ -1,0 +1,64 @@
+"""What a command may import: a start that nobody notices is one that loads nothing it does not use."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .driving import COMMAND, environment
+
+NEVER = {
+    "typer", "click", "argparse", "rich", "fastapi", "starlette", "uvicorn", "jinja2", "tree_sitter", "mcp", "dbos",
+    "jsonschema", "asyncpg", "httpx", "cryptography", "chardet",
+}  # fmt: skip
+TOOLS = {
+    "toolgate.app", "toolgate.facade", "toolgate.features.code.tools", "toolgate.features.files.tools",
+    "toolgate.features.programs.wiring", "toolgate.features.servers.servers", "toolgate.features.jobs.jobs",
+}  # fmt: skip
+CONTROL = [("pause", "reader"), ("approvals",), ("grants",), ("ledger", "tail")]
+
+
+def imported(root: Path, *words: str) -> set[str]:
+    """The modules that a command loads; `rich` stands for all that is below it."""
+    done = subprocess.run(
+        [COMMAND[0], "-X", "importtime", *COMMAND[1:], *words], cwd=root, env=environment(), capture_output=True,
+        text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    names = {line.rpartition("|")[2].strip() for line in lines}
+    return names | {name.partition(".")[0] for name in names}
+
+
+def test_help_loads_the_tables_of_commands_and_nothing_else(project: Path) -> None:
+    loaded = imported(project, "--help")
+    assert not loaded & (NEVER | TOOLS | {"pydantic", "yaml", "asyncio", "sqlite3", "dataclasses", "inspect"})
+    own = {
+        name for name in loaded if name.startswith("toolgate.") and not name.startswith("toolgate.features")
+    }
+    assert own == {
+        "toolgate.version", "toolgate.feature", "toolgate.faces", "toolgate.faces.cli", "toolgate.faces.cli.main",
+        "toolgate.faces.cli.root", "toolgate.kits", "toolgate.kits.terminal", "toolgate.kits.terminal.help_pages",
+    } - {"toolgate"}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", CONTROL, ids=" ".join)
+def test_a_control_command_loads_no_tool_and_draws_without_rich_in_a_pipe(
+    project: Path, words: tuple[str, ...]
+) -> None:
+    imported(project, "approvals")  # the file has been read in full once
+    assert not imported(project, *words) & (
+        NEVER | TOOLS | {"asyncio", "pydantic", "yaml", "toolgate.project.config"}
+    )
+
+
+def test_a_call_loads_its_own_family_of_tools(project: Path) -> None:
+    (project / "toolgate.yaml").write_text(
+        "version: 1\ndefault_persona: r\npersonas: {r: {phase: observe}}\n"
+    )
+    loaded = imported(project, "call", "system.ping")
+    assert not loaded & NEVER
+    assert "toolgate.features.system.system" in loaded
+    assert not loaded & (TOOLS - {"toolgate.app", "toolgate.facade"})
