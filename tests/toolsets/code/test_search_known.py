@@ -285,10 +285,10 @@ def test_a_mount_is_heard_of(tmp_path: Path) -> None:
     """In a namespace of its own, which ends with the program."""
     (tmp_path / "a").mkdir()
     code = (
-        "import subprocess, sys; from toolgate.workspace import mounted\n"
-        "first = mounted.changes(); assert mounted.changes() == first\n"
+        "import subprocess, sys; from toolgate.workspace import watch\n"
+        "first = watch.mount_changes(); assert watch.mount_changes() == first\n"
         "subprocess.run(['mount', '--bind', sys.argv[1], sys.argv[1]], check=True)\n"
-        "assert mounted.changes() != first; first = mounted.changes(); assert mounted.changes() == first"
+        "assert watch.mount_changes() != first; first = watch.mount_changes(); assert watch.mount_changes() == first"
     )
     subprocess.run(
         ["unshare", "-m" if os.geteuid() == 0 else "-rm", sys.executable, "-c", code, str(tmp_path / "a")],
