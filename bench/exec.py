@@ -10,9 +10,10 @@ import sys
 
 from bench.measure import Line, Step, alternate, median, millis, timed
 from bench.run import Run
-from toolgate.sandbox import probe, program
+from toolgate.sandbox import probe
 from toolgate.sandbox.host import Host
 from toolgate.sandbox.job import Job
+from toolgate.sandbox.program import readable
 
 BAR = 0.3
 CROWD = 20
@@ -87,7 +88,7 @@ async def _against_bubblewrap(host: Host, count: int, how: str) -> Line:
         return Line(
             what=what, ours="–", how="bubblewrap is not installed here", peer="bubblewrap: not installed"
         )
-    binds = [part for path in program.readable() for part in ("--ro-bind", path, path)]
+    binds = [part for path in readable() for part in ("--ro-bind", path, path)]
     links = [
         part for name in ("bin", "lib", "lib64") if os.path.islink(f"/{name}")
         for part in ("--symlink", os.readlink(f"/{name}"), f"/{name}")

@@ -115,7 +115,7 @@ async def test_without_walls_the_attacks_do_what_they_try(tmp_path: Path) -> Non
 
 async def _bare(code: str, work: Path) -> Outcome:
     job = Job("javascript", code)
-    given = javascript.Given.of(job, None, True)
+    given = javascript.DenoInputs.of(job, None, True)
     process = await asyncio.create_subprocess_exec(
         *opened.argv(javascript.command(str(javascript.find()), job, True)), cwd=work,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,

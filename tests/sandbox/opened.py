@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from toolgate.sandbox import javascript
 from toolgate.sandbox.job import Broker, Job
-from toolgate.sandbox.program import Program
+from toolgate.sandbox.program import ProgramCommand
 
 _CLOSING = ("--allow-", "--deny-", "--ignore-", "--no-remote", "--no-npm", "--cached-only")
 
 
-def program(job: Job, networked: bool, broker: Broker | None) -> Program:
+def program(job: Job, networked: bool, broker: Broker | None) -> ProgramCommand:
     made = javascript.program(job, networked, broker)
     return replace(made, argv=tuple(argv(list(made.argv))))
 

@@ -290,7 +290,7 @@ async def test_the_project_can_be_read_where_there_is_a_view(host: Host, tmp_pat
 
 
 def test_what_comes_back_as_output_cannot_hurt_the_host() -> None:
-    made = javascript.Given("", {}, False)
+    made = javascript.DenoInputs("", {}, False)
 
     def finish(*lines: bytes) -> Outcome:
         left = (Left(made.outputs, b"\n".join(lines)), Left("own", b""))
@@ -320,7 +320,7 @@ def test_what_comes_back_as_output_cannot_hurt_the_host() -> None:
 @given(st.text(max_size=300), st.sampled_from(["", "import.meta.main", "require('x')", "#!/x\n", "\ufeff"]))
 def test_a_program_keeps_its_lines_and_arrives_whole(text: str, part: str) -> None:
     code = part + text
-    made = javascript.Given(code, {}, False, b"input")
+    made = javascript.DenoInputs(code, {}, False, b"input")
     stream = made.stream()
     size = int(stream[:10])
     assert stream[10 + size :] == b"input"
@@ -331,7 +331,7 @@ def test_a_program_keeps_its_lines_and_arrives_whole(text: str, part: str) -> No
 
 @given(st.lists(st.binary(max_size=40) | st.sampled_from([b"[" * 70, b"{}", b"1e999", b"\xff", b'"\0"'])))
 def test_whatever_is_in_the_file_of_outputs_the_host_goes_on(lines: list[bytes]) -> None:
-    made = javascript.Given("", {}, False)
+    made = javascript.DenoInputs("", {}, False)
     outcome = made.finish(Outcome(b"", b"", 0, left=(Left(made.outputs, b"\n".join(lines)),)))
     json.dumps(outcome.outputs)
     assert outcome.left == ()

@@ -127,11 +127,11 @@ def test_a_layer_that_does_not_exist_cannot_be_left_out() -> None:
 
 async def test_a_zygote_of_production_leaves_no_layer_out() -> None:
     from toolgate.sandbox import pool as pools
-    from toolgate.sandbox.prepared import Shape
+    from toolgate.sandbox.prepared import WallShape
 
     mode = probe.look().held()
     pool = pools.Pool(mode, 0, ablation=False)
-    shape = Shape.of(Job("python", "1"), None, False, frozenset({"seccomp"}))
+    shape = WallShape.of(Job("python", "1"), None, False, frozenset({"seccomp"}))
     with pytest.raises(Unavailable, match="leaves no layer out"):
         await pool.take(shape)
     await pool.close()

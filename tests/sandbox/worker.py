@@ -17,7 +17,7 @@ from sandbox import opened
 from toolgate.sandbox import javascript, pool, program
 from toolgate.sandbox.host import Host, Walls
 from toolgate.sandbox.job import Broker, Job, Request
-from toolgate.sandbox.program import Program
+from toolgate.sandbox.program import ProgramCommand
 
 
 class Echo:
@@ -50,10 +50,10 @@ class Door:
         writer.close()
 
 
-def runtime(job: Job, networked: bool, broker: Broker | None) -> Program:
+def runtime(job: Job, networked: bool, broker: Broker | None) -> ProgramCommand:
     """Deno, or whatever program the job names."""
     if job.argv:
-        return Program(job.argv, program.libraries(), (job.argv[0], *program.loaders()))
+        return ProgramCommand(job.argv, program.libraries(), (job.argv[0], *program.loaders()))
     return javascript.program(job, networked, broker)
 
 

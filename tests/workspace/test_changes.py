@@ -171,7 +171,7 @@ async def test_a_file_touched_while_others_are_prepared_is_a_conflict_and_nothin
 ) -> None:
     put(project, {"a": b"1", "b": b"1"})
 
-    def meddle(mounts: Mounts, move: staged.Move, seen: staged.Seen) -> Staged:
+    def meddle(mounts: Mounts, move: staged.Move, seen: staged.SeenFile) -> Staged:
         (project / "a").write_bytes(b"!")
         return staged.prepare(mounts, move, seen)
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from toolgate.sandbox.inside.order import SCRAP
 from toolgate.sandbox.job import Left
 
-DEPTH = 16
+MOST_DEEP = 16
 SAID = 20
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class KeepLimits:
     """How much is taken."""
 
     files: int = 100
@@ -43,7 +43,7 @@ def anything(directory: int) -> bool:
         return any(entry.name != SCRAP for entry in entries)
 
 
-def collect(directory: int, keep: Keep) -> Collected:
+def collect(directory: int, keep: KeepLimits) -> Collected:
     found = Collected()
     _walk(directory, "", keep, found)
     if found.more:
@@ -51,7 +51,7 @@ def collect(directory: int, keep: Keep) -> Collected:
     return found
 
 
-def _walk(directory: int, above: str, keep: Keep, found: Collected) -> None:
+def _walk(directory: int, above: str, keep: KeepLimits, found: Collected) -> None:
     with os.scandir(directory) as entries:
         names = sorted(entry.name for entry in entries)
     for name in names:
@@ -69,11 +69,11 @@ def _walk(directory: int, above: str, keep: Keep, found: Collected) -> None:
             found.drop(path, error.strerror or "it cannot be read")
 
 
-def _take(directory: int, name: str, path: str, keep: Keep, found: Collected) -> None:
+def _take(directory: int, name: str, path: str, keep: KeepLimits, found: Collected) -> None:
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if stat.S_ISDIR(status.st_mode):
-        if path.count("/") >= DEPTH:
-            found.drop(path, f"it is more than {DEPTH} directories deep")
+        if path.count("/") >= MOST_DEEP:
+            found.drop(path, f"it is more than {MOST_DEEP} directories deep")
             return
         below = os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=directory)
         try:
@@ -90,7 +90,7 @@ def _take(directory: int, name: str, path: str, keep: Keep, found: Collected) ->
     found.left.append(Left(path, content, stat.S_IMODE(status.st_mode) & 0o777))
 
 
-def _unfit(status: os.stat_result, keep: Keep, found: Collected) -> str:
+def _unfit(status: os.stat_result, keep: KeepLimits, found: Collected) -> str:
     if not stat.S_ISREG(status.st_mode):
         return "it is not a regular file"
     if status.st_nlink != 1:

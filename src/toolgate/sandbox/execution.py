@@ -20,8 +20,8 @@ from toolgate.sandbox.conversation import Conversation
 from toolgate.sandbox.inside.copying import MAX_BYTES, MAX_NAMES
 from toolgate.sandbox.job import Altered, Broker, Egress, Job, Limit, Outcome
 from toolgate.sandbox.prepared import Prepared
-from toolgate.sandbox.program import Program
-from toolgate.sandbox.zygote_client import Ended
+from toolgate.sandbox.program import ProgramCommand
+from toolgate.sandbox.zygote_client import ProcessEnd
 
 _CHUNK = 1 << 16
 
@@ -88,7 +88,7 @@ _SAID: tuple[tuple[bytes, Limit], ...] = (
 )
 
 
-def limit_of(job: Job, ended: Ended, stderr: bytes, work: int) -> Limit | None:
+def limit_of(job: Job, ended: ProcessEnd, stderr: bytes, work: int) -> Limit | None:
     # The kernel's limit counts ticks, what it reports is measured: on a busy machine they are far apart.
     if _killed(ended) and ended.cpu_s >= job.limits.cpu_s * 0.5:
         return "cpu"
@@ -100,7 +100,7 @@ def limit_of(job: Job, ended: Ended, stderr: bytes, work: int) -> Limit | None:
     return "inodes" if said == "disk" and _no_more_names(work) else said
 
 
-def _killed(ended: Ended) -> bool:
+def _killed(ended: ProcessEnd) -> bool:
     return ended.code in (-signal.SIGKILL, -signal.SIGXCPU, 128 + signal.SIGKILL, 128 + signal.SIGXCPU)
 
 
@@ -117,7 +117,7 @@ def _no_more_names(work: int) -> bool:
     return found.f_files > 0 and found.f_ffree == 0
 
 
-class Execution:
+class ProgramRun:
     def __init__(self, job: Job, prepared: Prepared, egress: Egress | None, broker: Broker | None) -> None:
         self.job = job
         self.prepared = prepared
@@ -131,7 +131,7 @@ class Execution:
         self.limit = self.limit or limit
         self.prepared.kill()
 
-    async def run(self, program: Program | None, keep: collect.Keep) -> Outcome:
+    async def run(self, program: ProgramCommand | None, keep: collect.KeepLimits) -> Outcome:
         begun = time.monotonic()
         helpers = self._helpers()
         try:
@@ -156,7 +156,7 @@ class Execution:
         outcome = await self._outcome(ended, stdout, stderr, duration, keep)
         return program.finish(outcome) if program else outcome
 
-    async def _end(self) -> Ended | None:
+    async def _end(self) -> ProcessEnd | None:
         timer = asyncio.get_running_loop().call_later(self.job.limits.wall_s, self.stop, "time")
         try:
             return await asyncio.shield(self.prepared.birth.ended)
@@ -177,7 +177,7 @@ class Execution:
         return found
 
     async def _outcome(
-        self, ended: Ended, stdout: bytes, stderr: bytes, duration: float, keep: collect.Keep
+        self, ended: ProcessEnd, stdout: bytes, stderr: bytes, duration: float, keep: collect.KeepLimits
     ) -> Outcome:
         work = self.prepared.work
         found = collect.Collected()
@@ -207,7 +207,7 @@ class Execution:
         return await asyncio.to_thread(project_changes.altered, self.job, handle, self.prepared.copied)
 
 
-def _go_order(job: Job, program: Program | None) -> dict[str, Any]:
+def _go_order(job: Job, program: ProgramCommand | None) -> dict[str, Any]:
     limits = job.limits
     scripted = program is None or (job.language == "shell" and not job.argv)
     return {

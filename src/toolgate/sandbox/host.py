@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from toolgate.core.errors import CallError, InvalidArgs, Unavailable
 from toolgate.sandbox import javascript, probe, program
-from toolgate.sandbox.collect import Keep
-from toolgate.sandbox.execution import Execution
+from toolgate.sandbox.collect import KeepLimits
+from toolgate.sandbox.execution import ProgramRun
 from toolgate.sandbox.inside.order import LAYERS
 from toolgate.sandbox.job import Broker, Egress, Job, Language, Mode, Outcome
 from toolgate.sandbox.pool import Pool
-from toolgate.sandbox.prepared import Shape
-from toolgate.sandbox.program import Made, Program
+from toolgate.sandbox.prepared import WallShape
+from toolgate.sandbox.program import Made, ProgramCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ ALL_WALLS = Walls()
 
 
 WARM_PROCESSES = 2
-KEEP = Keep()
+KEEP = KeepLimits()
 
 
 class Host:
@@ -45,7 +45,7 @@ class Host:
         wanted: probe.Wanted = "auto",
         *,
         warm: int = WARM_PROCESSES,
-        keep: Keep = KEEP,
+        keep: KeepLimits = KEEP,
         programs: Mapping[Language, Made] | None = None,
         walls: Walls = ALL_WALLS,
     ) -> None:
@@ -75,13 +75,13 @@ class Host:
             pool = await self._open()
             _refuse_impossible(job, pool.mode, egress is not None)
             made = self._program(job, egress is not None, broker)
-            shape = Shape.of(job, made, egress is not None, self._walls.off)
+            shape = WallShape.of(job, made, egress is not None, self._walls.off)
             prepared = await pool.take(shape)
         except CallError as error:
             error.certain = True  # nothing has run
             raise
         try:
-            return await Execution(job, prepared, egress, broker).run(made, self._keep)
+            return await ProgramRun(job, prepared, egress, broker).run(made, self._keep)
         finally:
             await pool.release(prepared)
             if shape.view is None:  # what lies below a view changes: the next one is built when it is needed
@@ -102,7 +102,7 @@ class Host:
                 self._pool = Pool(mode, self._warm, bool(self._walls.off))
         return self._pool
 
-    def _program(self, job: Job, networked: bool, broker: Broker | None) -> Program | None:
+    def _program(self, job: Job, networked: bool, broker: Broker | None) -> ProgramCommand | None:
         if job.language == "python":
             return None
         return self._programs[job.language](job, networked, broker)

@@ -19,7 +19,7 @@ import orjson
 from toolgate.core.errors import Unavailable
 from toolgate.sandbox.conversation import DEPTH, OUTPUT_BYTES, OUTPUTS, deeper_than
 from toolgate.sandbox.job import PROJECT, PROXY_PORT, Broker, Job, Outcome
-from toolgate.sandbox.program import Program, libraries, loaders
+from toolgate.sandbox.program import ProgramCommand, libraries, loaders
 
 PRELUDE = Path(__file__).parent / "prelude" / "javascript.js"
 PROGRAM = "program.mjs"
@@ -56,10 +56,10 @@ def find() -> Path:
         raise Unavailable(f"the deno package is installed without its binary ({error})", fix) from None
 
 
-def program(job: Job, networked: bool, broker: Broker | None) -> Program:
+def program(job: Job, networked: bool, broker: Broker | None) -> ProgramCommand:
     """What the sandbox executes for a job."""
-    deno, given = find(), Given.of(job, broker, networked)
-    return Program(
+    deno, given = find(), DenoInputs.of(job, broker, networked)
+    return ProgramCommand(
         argv=tuple(command(str(deno), job, networked)),
         ro_paths=libraries(),
         exec_paths=(*loaders(), str(deno), str(PRELUDE.resolve())),
@@ -105,7 +105,7 @@ ENVIRONMENT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class DenoInputs:
     """What a program is given on stdin, and how what it leaves is told apart from its own files."""
 
     code: str
@@ -115,7 +115,7 @@ class Given:
     outputs: str = field(default_factory=lambda: f".output-{secrets.token_hex(16)}")
 
     @classmethod
-    def of(cls, job: Job, broker: Broker | None, network: bool) -> Given:
+    def of(cls, job: Job, broker: Broker | None, network: bool) -> DenoInputs:
         refused = {"error": "no secret can be given here"}
         held = {
             name: broker.answer({"op": "secret", "name": name}) if broker else refused for name in job.secrets

@@ -25,7 +25,7 @@ WATCH_S = 0.1
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Places:
+class JobDirectories:
     def __init__(self) -> None:
         sweep()
         self.base = Path(tempfile.mkdtemp(prefix=PREFIX))

@@ -9,8 +9,8 @@ from typing import Any
 
 from toolgate.core.errors import Unavailable
 from toolgate.sandbox.job import Mode
-from toolgate.sandbox.places import Places
-from toolgate.sandbox.prepared import Prepared, Shape
+from toolgate.sandbox.places import JobDirectories
+from toolgate.sandbox.prepared import Prepared, WallShape
 from toolgate.sandbox.probe import Uids
 from toolgate.sandbox.zygote_client import Zygote
 
@@ -26,18 +26,18 @@ class Pool:
         self.warm = warm
         self.ablation = ablation
         self.uids = Uids.choose() if mode == "root" else None
-        self.places: Places | None = None
+        self.places: JobDirectories | None = None
         self.zygote: Zygote | None = None
         self._ready: list[Prepared] = []
         self._out: set[Prepared] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._latest: Shape | None = None
+        self._latest: WallShape | None = None
         self._refilling: asyncio.Task[None] | None = None
         self._none_out = asyncio.Event()
         self._starting = asyncio.Lock()
         self._closed = False
 
-    async def take(self, shape: Shape) -> Prepared:
+    async def take(self, shape: WallShape) -> Prepared:
         while (one := self._ready_one(shape)) is not None:
             if one.alive:
                 return one
@@ -48,7 +48,7 @@ class Pool:
         """The program is done, or is to be: nothing of it stays, also where whoever waits here is cancelled."""
         await asyncio.shield(self._in_background(_end(prepared)))
 
-    def refill(self, shape: Shape) -> None:
+    def refill(self, shape: WallShape) -> None:
         """In the background; the program that was asked for does not wait for the next one."""
         self._latest = shape
         if self.warm and not self._closed and (self._refilling is None or self._refilling.done()):
@@ -71,7 +71,7 @@ class Pool:
         if self.places is not None:
             await asyncio.to_thread(self.places.close)
 
-    def _ready_one(self, shape: Shape) -> Prepared | None:
+    def _ready_one(self, shape: WallShape) -> Prepared | None:
         found = next((one for one in self._ready if one.shape == shape), None)
         if found is not None:
             self._ready.remove(found)
@@ -88,7 +88,7 @@ class Pool:
         while len(self._ready) > self.warm:
             await self.release(self._ready.pop(0))
 
-    async def _prepare(self, shape: Shape) -> Prepared:
+    async def _prepare(self, shape: WallShape) -> Prepared:
         try:
             return await self._attempt(shape)
         except ConnectionError:  # somebody killed the zygote
@@ -100,7 +100,7 @@ class Pool:
         except OSError as error:
             raise Unavailable(f"the sandbox dies at once: {error}", "see `toolgate doctor`") from error
 
-    async def _attempt(self, shape: Shape) -> Prepared:
+    async def _attempt(self, shape: WallShape) -> Prepared:
         zygote = await self._fresh_zygote()
         uid = self.uids.take() if self.uids else 0
         place = self._place(uid, shape)
@@ -114,10 +114,10 @@ class Pool:
             raise
         return prepared
 
-    def _place(self, uid: int, shape: Shape) -> str:
+    def _place(self, uid: int, shape: WallShape) -> str:
         if self.mode != "landlock" and "mounts" not in shape.off:
             return ""
-        self.places = self.places or Places()
+        self.places = self.places or JobDirectories()
         return self.places.new(uid if "uid" not in shape.off else 0, shape.packages)
 
     async def _fresh_zygote(self) -> Zygote:

@@ -15,12 +15,12 @@ from typing import Any
 from toolgate.core.errors import TooLarge, Unavailable
 from toolgate.sandbox import zygote_client
 from toolgate.sandbox.job import Job, Language, View
-from toolgate.sandbox.program import Program, existing, hidden, readable
-from toolgate.sandbox.zygote_client import Birth, Ended, Zygote
+from toolgate.sandbox.program import ProgramCommand, existing, hidden, readable
+from toolgate.sandbox.zygote_client import Birth, ProcessEnd, Zygote
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class WallShape:
     kind: Language
     disk: int
     inodes: int
@@ -33,7 +33,7 @@ class Shape:
     off: frozenset[str] = field(default=frozenset())
 
     @classmethod
-    def of(cls, job: Job, program: Program | None, network: bool, off: frozenset[str]) -> Shape:
+    def of(cls, job: Job, program: ProgramCommand | None, network: bool, off: frozenset[str]) -> WallShape:
         given = (program.ro_paths, program.exec_paths) if program else (readable(), ())
         return cls(
             kind=job.language,
@@ -65,7 +65,7 @@ READY_SECONDS = 20
 
 
 class Prepared:
-    def __init__(self, shape: Shape, zygote: Zygote, uid: int, place: str) -> None:
+    def __init__(self, shape: WallShape, zygote: Zygote, uid: int, place: str) -> None:
         self.shape = shape
         self.zygote = zygote
         self.uid = uid
@@ -156,7 +156,7 @@ class Prepared:
             except ProcessLookupError:
                 return
 
-    async def end(self) -> Ended | None:
+    async def end(self) -> ProcessEnd | None:
         """Kill what is left and wait until it is gone. Whoever is cancelled here has killed it all the same."""
         self.kill()
         if not hasattr(self, "birth"):

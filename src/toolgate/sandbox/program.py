@@ -88,7 +88,7 @@ _SHELLS = ("/bin/sh", "/usr/bin/sh")
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProgramCommand:
     argv: tuple[str, ...]
     """The first is a path, inside the walls as outside."""
     ro_paths: tuple[str, ...] = ()
@@ -100,15 +100,15 @@ class Program:
     """What the runtime adds to an outcome, or takes out of it."""
 
 
-Made = Callable[[Job, bool, Broker | None], Program]
+Made = Callable[[Job, bool, Broker | None], ProgramCommand]
 """From a job, whether it may reach the egress proxy, and who answers for its secrets."""
 
 
-def shell(job: Job, networked: bool, broker: Broker | None) -> Program:
+def shell(job: Job, networked: bool, broker: Broker | None) -> ProgramCommand:
     """A script, which is put where only the program sees it, or an argv; either sees the system's programs."""
     argv = (_found(job.argv[0]), *job.argv[1:]) if job.argv else (_sh(),)
     env = {"PYTHONPATH": PACKAGES} if job.packages else {}  # for whatever Python it starts
-    return Program(argv, settings(), commands(), env, job.stdin)
+    return ProgramCommand(argv, settings(), commands(), env, job.stdin)
 
 
 def _found(name: str) -> str:

@@ -53,7 +53,7 @@ MESSAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProcessEnd:
     code: int
     """Below zero: the signal that ended it."""
     cpu_s: float
@@ -66,7 +66,7 @@ class Birth:
 
     started: asyncio.Future[int]
     """A handle of the process, or what was in the way."""
-    ended: asyncio.Future[Ended | None]
+    ended: asyncio.Future[ProcessEnd | None]
     """None where the zygote went first."""
 
 
@@ -166,7 +166,7 @@ class Zygote:
                 birth.started.set_exception(OSError(said["error"]))
         else:
             self.births.pop(said["job"])
-            _settle(birth.ended, Ended(said["code"], said["cpu"], said["memory"]))
+            _settle(birth.ended, ProcessEnd(said["code"], said["cpu"], said["memory"]))
 
     def _lost(self) -> None:
         if self.dead:

@@ -39,7 +39,7 @@ Needed = Callable[[], Awaitable[frozenset[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """A file as a plan starts from it."""
 
     content: bytes
@@ -70,7 +70,7 @@ class WorkspaceFiles(Files):
             return None if found is None else found.content
         return await _in_thread(lambda: self._read(path))
 
-    async def take(self, path: MountPath) -> Found | None:
+    async def take(self, path: MountPath) -> FoundFile | None:
         """The content and mode a plan starts from; None where there is no file."""
         return await _in_thread(lambda: self._take(path))
 
@@ -166,7 +166,7 @@ class WorkspaceFiles(Files):
             note_file(self.mounts, path, status, content)
             return content
 
-    def _take(self, path: MountPath) -> Found | None:
+    def _take(self, path: MountPath) -> FoundFile | None:
         mount, relative = self.mounts.resolve(path)
         check_writable(path, None)
         try:
@@ -176,7 +176,7 @@ class WorkspaceFiles(Files):
         with held(handle):
             check_writable(path, os.fstat(handle))
             content, status = read_steady(handle, path.shown, self._limit(path))
-            return Found(content, stat.S_IMODE(status.st_mode) & 0o777)
+            return FoundFile(content, stat.S_IMODE(status.st_mode) & 0o777)
 
     def _limit(self, path: MountPath) -> int:
         return self._read_limit or self.mounts.rules(path).max_bytes

@@ -51,21 +51,21 @@ def add(queue: int, directory: int, mask: int = EVERYTHING) -> int | None:
     return number if number >= 0 else None
 
 
-class Event(NamedTuple):
+class WatchEvent(NamedTuple):
     watch: int
     name: str
     """What came into the watched directory; empty where it is about something else, or about too much."""
     directory: bool
 
 
-def events(said: bytes) -> Iterator[Event]:
+def events(said: bytes) -> Iterator[WatchEvent]:
     """What was read from a queue; the kernel gives whole events only."""
     at = 0
     while at < len(said):
         watch, mask, _, length = _HEADER.unpack_from(said, at)
         at += _HEADER.size + length
         name = said[at - length : at].rstrip(b"\0") if mask & NEW_NAMES else b""
-        yield Event(watch, os.fsdecode(name), bool(mask & _DIRECTORY))
+        yield WatchEvent(watch, os.fsdecode(name), bool(mask & _DIRECTORY))
 
 
 def most_watches() -> int:

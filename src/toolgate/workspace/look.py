@@ -22,7 +22,7 @@ _YOUNG_NS = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenFile:
     """A file as it was found; no hash and no status means there was none."""
 
     hash: str | None = None
@@ -32,24 +32,24 @@ class Seen:
         return identity(self.status) == identity(status)
 
 
-def look(mounts: Mounts, path: MountPath) -> Seen:
+def look(mounts: Mounts, path: MountPath) -> SeenFile:
     """Hash the file itself; a link in its place is refused, not followed. A directory has a word for a hash."""
     mount, relative = mounts.resolve(path)
     try:
         handle = open_file(mount.root, relative, path.shown, follow=False)
     except NotFound:
-        return Seen()
+        return SeenFile()
     except BlockedPath:
         status = status_of(mounts, path)
         if status is None or not stat.S_ISDIR(status.st_mode):
             raise
-        return Seen(DIRECTORY, status)
+        return SeenFile(DIRECTORY, status)
     with held(handle):
         status = os.fstat(handle)  # before the content, so that a write in between shows
         digest = hashlib.sha256()
         while chunk := os.read(handle, _CHUNK):
             digest.update(chunk)
-    return Seen("sha256:" + digest.hexdigest(), status)
+    return SeenFile("sha256:" + digest.hexdigest(), status)
 
 
 def kind_of(mounts: Mounts, path: MountPath) -> Literal["file", "directory"] | None:

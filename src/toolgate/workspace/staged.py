@@ -17,7 +17,7 @@ from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import CallError, Conflict, NotFound
 from toolgate.core.paths import MountPath
 from toolgate.workspace.confine import held
-from toolgate.workspace.look import Seen, status_in
+from toolgate.workspace.look import SeenFile, status_in
 from toolgate.workspace.mounts import Mounts
 
 TEMPORARY = ".toolgate-tmp-"
@@ -44,7 +44,7 @@ class Move:
 @dataclass(frozen=True, slots=True)
 class Staged:
     move: Move
-    seen: Seen
+    seen: SeenFile
     temporary: str
     """The prepared file's name beside its goal; empty for a deletion."""
 
@@ -57,7 +57,7 @@ def conflict(move: Move) -> Conflict:
     )
 
 
-def prepare(mounts: Mounts, move: Move, seen: Seen) -> Staged:
+def prepare(mounts: Mounts, move: Move, seen: SeenFile) -> Staged:
     content = move.content()
     if content is None:
         return Staged(move, seen, "")
@@ -122,7 +122,7 @@ def _prefix(name: str) -> str:
     return f"{TEMPORARY}{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}-"
 
 
-def _first_mode(move: Move, seen: Seen) -> int:
+def _first_mode(move: Move, seen: SeenFile) -> int:
     return 0o666 if seen.status is None and move.mode is None else 0o600
 
 

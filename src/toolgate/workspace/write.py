@@ -18,7 +18,7 @@ from toolgate.core.change import DIRECTORY, FileChange
 from toolgate.core.errors import BlockedPath, InvalidArgs, NotFound
 from toolgate.core.paths import MountPath, folded
 from toolgate.workspace.confine import held, open_directory
-from toolgate.workspace.look import Seen, look, status_of
+from toolgate.workspace.look import SeenFile, look, status_of
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.staged import (
     TEMPORARY,
@@ -152,7 +152,7 @@ def check_writable(path: MountPath, status: os.stat_result | None) -> None:
         )
 
 
-def _pending(mounts: Mounts, moves: Sequence[Move], *, strict: bool) -> list[tuple[Move, Seen]]:
+def _pending(mounts: Mounts, moves: Sequence[Move], *, strict: bool) -> list[tuple[Move, SeenFile]]:
     """The moves still to be made: strictly, all of them; otherwise a file at its goal is done."""
     named = {(move.path, move.of_directory) for move in moves}
     if len(named) != len(moves):
@@ -163,7 +163,7 @@ def _pending(mounts: Mounts, moves: Sequence[Move], *, strict: bool) -> list[tup
             check_writable(move.path, None)
     for index, (move, seen) in enumerate(found):
         if seen.hash == DIRECTORY and (move.path, True) in named:
-            seen = Seen()  # the directory is another part of the change: as a file it is not there
+            seen = SeenFile()  # the directory is another part of the change: as a file it is not there
             found[index] = (move, seen)
         if seen.hash == DIRECTORY:
             raise BlockedPath(f"{move.path.shown!r} is a directory", "name a regular file")
@@ -175,14 +175,14 @@ def _pending(mounts: Mounts, moves: Sequence[Move], *, strict: bool) -> list[tup
     return todo
 
 
-def _other_mode(move: Move, seen: Seen) -> bool:
+def _other_mode(move: Move, seen: SeenFile) -> bool:
     if move.mode is None or seen.status is None:
         return False
     return stat.S_IMODE(seen.status.st_mode) & 0o777 != move.mode & 0o777
 
 
 def _stage(
-    mounts: Mounts, todo: Sequence[tuple[Move, Seen]], going: Container[MountPath] = ()
+    mounts: Mounts, todo: Sequence[tuple[Move, SeenFile]], going: Container[MountPath] = ()
 ) -> list[Staged]:
     staged: list[Staged] = []
     try:

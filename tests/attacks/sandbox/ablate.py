@@ -23,7 +23,7 @@ from toolgate.core.errors import Unavailable
 from toolgate.sandbox.host import Host, Walls
 from toolgate.sandbox.job import Job, Limits, Request
 from toolgate.sandbox.pool import Pool
-from toolgate.sandbox.prepared import Shape
+from toolgate.sandbox.prepared import WallShape
 
 
 class Door:
@@ -96,7 +96,7 @@ def run(mode: str, names: list[str]) -> dict[str, Any]:
 async def refusal() -> str:
     """An order that leaves a layer out, to a zygote that was not told that it may."""
     pool = Pool("landlock", 0, False)
-    shape = Shape.of(Job("python"), None, False, frozenset({"seccomp"}))
+    shape = WallShape.of(Job("python"), None, False, frozenset({"seccomp"}))
     try:
         await pool.take(shape)
     except Unavailable as error:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from toolgate.core.errors import InvalidArgs, NotAllowed, RateLimited, TimedOut, Unavailable
 from toolgate.core.target import target_of
-from toolgate.sandbox.egress.addresses import Pins, Resolver, kind_of, own_addresses, private_places
+from toolgate.sandbox.egress.addresses import AddressPins, Resolver, kind_of, own_addresses, private_places
 
 PUBLIC = "93.184.216.34"
 
 
-def pins(resolver: Resolver, *private: str, names: int = 8) -> Pins:
-    return Pins(private, resolver, 0.2, names)
+def pins(resolver: Resolver, *private: str, names: int = 8) -> AddressPins:
+    return AddressPins(private, resolver, 0.2, names)
 
 
 def fixed(*addresses: str) -> Resolver:

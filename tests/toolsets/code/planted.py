@@ -10,7 +10,7 @@ import pytest
 
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import known, program
-from toolgate.workspace.search.query import Found, Query
+from toolgate.workspace.search.query import FoundMatches, SearchQuery
 from toolgate.workspace.search.search import search
 
 SHUT = [
@@ -29,11 +29,11 @@ def plant(project: Path, files: list[str] = FILES) -> None:
         (project / name).write_text("hit\n")
 
 
-def ask(mounts: Mounts, **more: Any) -> Found:
-    return search(mounts, Query("hit"), engine="rg", **more)
+def ask(mounts: Mounts, **more: Any) -> FoundMatches:
+    return search(mounts, SearchQuery("hit"), engine="rg", **more)
 
 
-def ask_until_known(mounts: Mounts, **more: Any) -> Found:
+def ask_until_known(mounts: Mounts, **more: Any) -> FoundMatches:
     for _ in range(2):
         ask(mounts, **more)
     known.learned(mounts)

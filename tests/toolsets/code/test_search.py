@@ -11,7 +11,7 @@ import pytest
 import toolgate
 from toolgate.core.errors import InvalidArgs
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search.query import EXCLUDED, Query
+from toolgate.workspace.search.query import EXCLUDED, SearchQuery
 from toolgate.workspace.search.search import search
 
 from .planted import stand_in
@@ -72,7 +72,7 @@ def test_only_chosen_files_are_searched(project: Path, mounts: Mounts, engine: A
         (project / name).write_text("hit\n")
 
     def files(pattern: str = "", excluded: Any = EXCLUDED) -> set[str]:
-        found = search(mounts, Query("hit"), (), pattern, excluded, engine=engine)
+        found = search(mounts, SearchQuery("hit"), (), pattern, excluded, engine=engine)
         assert found.files_searched == len(found.matches) or pattern  # rg may look at a few dotfiles more
         return {match.file for match in found.matches}
 
@@ -109,7 +109,7 @@ def test_blocked_names_links_and_files_with_several_names_never_show(
     os.mkfifo(project / "pipe")
     (project / "good.txt").write_text("hit\n")
     (project / "good-link").symlink_to("good.txt")
-    found = search(mounts, Query("hit"), engine=engine, excluded=())
+    found = search(mounts, SearchQuery("hit"), engine=engine, excluded=())
     assert [match.file for match in found.matches] == ["good.txt"]
     assert found.total_matches == 1
 
@@ -148,7 +148,7 @@ def test_a_pattern_is_never_an_option_or_a_command(
 ) -> None:
     (project / "a.txt").write_text(f"{pattern}\nother\n")
     escaped = "".join(f"\\{char}" if char in "$()" else char for char in pattern)
-    found = search(mounts, Query(escaped), engine="auto" if engine == "local" else engine)
+    found = search(mounts, SearchQuery(escaped), engine="auto" if engine == "local" else engine)
     assert [match.line_text for match in found.matches] == [pattern]
     assert os.listdir(project) == ["a.txt"]
 
@@ -160,12 +160,12 @@ def test_names_that_look_like_options_or_break_lines_are_only_names(
     names = ["--pre=x", "-e", "a\nb.txt", "x:1:y", "back\\slash", "*", "sp ace "]
     for name in names:
         (project / name).write_text("hit\n")
-    found = search(mounts, Query("hit"), engine=engine)
+    found = search(mounts, SearchQuery("hit"), engine=engine)
     assert {match.file for match in found.matches} == set(names)
     from toolgate.core.paths import MountPath
 
     for name in ("--pre=x", "-e", "*", "sp ace "):
-        (match,) = search(mounts, Query("hit"), [MountPath(f"project:{name}")], engine=engine).matches
+        (match,) = search(mounts, SearchQuery("hit"), [MountPath(f"project:{name}")], engine=engine).matches
         assert match.file == name
 
 
@@ -176,7 +176,7 @@ def test_broken_utf8_is_shown_with_replacement_and_binary_files_are_passed_over(
     (project / "latin.txt").write_bytes(b"caf\xe9 hit\n")
     (project / "binary").write_bytes(b"hit\n" * 20_000 + b"\0\n")
     (project / "utf16.txt").write_bytes("\ufeffhit me\n".encode("utf-16-le"))
-    found = search(mounts, Query("hit"), engine=engine)
+    found = search(mounts, SearchQuery("hit"), engine=engine)
     assert [(match.file, match.line_text) for match in found.matches] == [
         ("latin.txt", "caf\ufffd hit"),
         ("utf16.txt", "hit me"),
@@ -188,12 +188,12 @@ def test_ignore_files_of_the_project_hide_nothing(project: Path, mounts: Mounts)
         (project / name).write_text("*\n")
     (project / "a.txt").write_text("hit\n")
     for engine in ENGINES:
-        assert search(mounts, Query("hit"), engine=engine).total_matches == 1  # type: ignore[arg-type]
+        assert search(mounts, SearchQuery("hit"), engine=engine).total_matches == 1  # type: ignore[arg-type]
 
 
 def test_a_pattern_that_nobody_can_compile_says_why(project: Path, mounts: Mounts) -> None:
     with pytest.raises(InvalidArgs, match="unclosed group"):
-        search(mounts, Query("(a"))
+        search(mounts, SearchQuery("(a"))
 
 
 async def test_a_long_search_says_how_far_it_is(

@@ -14,7 +14,7 @@ from toolgate.core.paths import MountPath
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import local, program, report
 from toolgate.workspace.search.content import TooMuch, Unequal
-from toolgate.workspace.search.query import Found, Query
+from toolgate.workspace.search.query import FoundMatches, SearchQuery
 from toolgate.workspace.search.search import TIME_LIMIT, Engine, search
 from toolgate.workspace.search.subset import plan
 
@@ -27,7 +27,7 @@ BUSY = 5.0
 """Seconds that a busy machine may take to notice that a time is up."""
 
 
-def _places(found: Found) -> set[tuple[object, ...]]:
+def _places(found: FoundMatches) -> set[tuple[object, ...]]:
     return {(each.file, each.line, each.column, each.matched_text) for each in found.matches}
 
 
@@ -46,7 +46,7 @@ def test_both_engines_and_a_plain_rg_agree_on_random_patterns_and_trees(tmp_path
             root = tmp_path / str(number)
             root.mkdir()
             made.grow(dice, root, strange=number % 20 == 10)
-        query = Query(made.pattern(dice), dice.random() < 0.5, 10_000, dice.randint(0, 3))
+        query = SearchQuery(made.pattern(dice), dice.random() < 0.5, 10_000, dice.randint(0, 3))
         with Mounts({"project": root}) as mounts:
             expected = made.plain_rg(root, query.pattern, query.case_sensitive)
             if expected is not None:  # rg knows nothing of the mount's rules
@@ -76,7 +76,7 @@ def test_the_first_matches_in_path_order_are_shown_whichever_engine_runs(
         (project / name).parent.mkdir(exist_ok=True)
         (project / name).write_text("hit\nno\nhit\n")
     for most in (1, 3, 5, 12, 100):
-        query = Query("hit", max_matches=most, context_lines=1)
+        query = SearchQuery("hit", max_matches=most, context_lines=1)
         here, there = (search(mounts, query, engine=engine) for engine in ("local", "rg"))
         assert here == there
         order = ["Z/5", "a/3", "a-b/2", "a.b/4", "b/1", "c"]
@@ -90,7 +90,7 @@ def test_the_five_files_with_most_matches_are_named_also_where_they_are_not_show
 ) -> None:
     for name, count in {"a": 1, "b": 3, "c": 2, "d": 3, "e": 9, "f": 2, "g": 2}.items():
         (project / name).write_text("hit\n" * count)
-    found = search(mounts, Query("hit", max_matches=1), engine=engine)
+    found = search(mounts, SearchQuery("hit", max_matches=1), engine=engine)
     assert found.top == (("e", 9), ("b", 3), ("d", 3), ("c", 2), ("f", 2))
     assert (found.files_matched, [match.file for match in found.matches]) == (7, ["a"])
 
@@ -104,7 +104,7 @@ def test_matches_of_several_mounts_are_one_answer_that_says_what_was_cut(
         (place / "a").write_text("hit\nhit\n")
     with Mounts({"project": project, "scratch": tmp_path / "scratch"}) as both:
         for most in (1, 2, 3, 4, 5):
-            query = Query("hit", max_matches=most)
+            query = SearchQuery("hit", max_matches=most)
             found = search(both, query, [MountPath("project:."), MountPath("scratch:.")], engine=engine)
             assert [match.file for match in found.matches] == ["a", "a", "scratch:a", "scratch:a"][:most]
             assert (found.total_matches, found.files_matched, found.truncated) == (4, 2, most < 4)
@@ -128,7 +128,7 @@ def test_patterns_that_ruin_others_end_in_time(
     (project / "long.txt").write_text(TEXTS[text])
     for engine in ("auto", "rg"):
         begun = time.monotonic()
-        search(mounts, Query(pattern), engine=engine)
+        search(mounts, SearchQuery(pattern), engine=engine)
         assert time.monotonic() - begun < TIME_LIMIT + BUSY
 
 
@@ -137,7 +137,7 @@ def test_a_file_of_one_line_of_ten_megabytes_gives_a_short_answer(
     project: Path, mounts: Mounts, engine: str
 ) -> None:
     (project / "one.js").write_bytes(b"x" * 6_000_000 + b"needle" + b"y" * 4_000_000)
-    found = search(mounts, Query("needle"), engine=engine)  # type: ignore[arg-type]
+    found = search(mounts, SearchQuery("needle"), engine=engine)  # type: ignore[arg-type]
     (match,) = found.matches
     assert (match.line, match.column, match.matched_text) == (1, 6_000_001, "needle")
     assert "needle" in match.line_text
@@ -150,7 +150,9 @@ def test_a_match_at_the_end_of_a_file_without_a_last_newline_stands_there(
 ) -> None:
     (project / "end.txt").write_text("one\ntwo ")
     for engine in ("auto", "rg"):
-        (match,) = (each for each in search(mounts, Query(pattern), engine=engine).matches if each.line == 2)
+        (match,) = (
+            each for each in search(mounts, SearchQuery(pattern), engine=engine).matches if each.line == 2
+        )
         assert (match.column, match.matched_text) == (5, "")
 
 
@@ -159,12 +161,12 @@ def test_large_trees_and_unequal_patterns_go_to_rg(
 ) -> None:
     for number in range(local.MAX_FILES + 1):
         (project / f"{number}.txt").write_text("needle\n")
-    query = Query("needle", max_matches=3)
+    query = SearchQuery("needle", max_matches=3)
     with pytest.raises(TooMuch):
         search(mounts, query, engine="local")
     found = search(mounts, query)
     assert (found.total_matches, found.files_searched, found.truncated) == (201, 201, True)
-    assert search(mounts, Query(r"\p{Ll}eedle"), [MountPath("project:7.txt")]).total_matches == 1
+    assert search(mounts, SearchQuery(r"\p{Ll}eedle"), [MountPath("project:7.txt")]).total_matches == 1
     monkeypatch.setattr(program, "find_rg", lambda: None)
     with pytest.raises(program.Unavailable, match="not installed"):
         search(mounts, query)
@@ -180,7 +182,7 @@ def test_a_search_whose_time_is_up_kills_rg_and_says_so(
     stand_in(monkeypatch, slow)
     begun = time.monotonic()
     with pytest.raises(TimedOut):
-        search(mounts, Query("a"), engine="rg", seconds=1.0)
+        search(mounts, SearchQuery("a"), engine="rg", seconds=1.0)
     assert time.monotonic() - begun < 1.0 + BUSY
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
@@ -207,5 +209,5 @@ def test_a_line_with_more_places_than_can_be_said_is_counted_and_the_answer_says
 ) -> None:
     monkeypatch.setattr(report, "MAX_BYTES", 100_000)
     (project / "one.txt").write_text("é" * 20_000)
-    found = search(mounts, Query(r"\p{L}"))
+    found = search(mounts, SearchQuery(r"\p{L}"))
     assert (found.matches, found.total_matches, found.truncated) == ([], 1, True)

@@ -16,7 +16,7 @@ from toolgate.core.paths import MountPath
 from toolgate.workspace.confine import held
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import known, program
-from toolgate.workspace.search.query import Query
+from toolgate.workspace.search.query import SearchQuery
 from toolgate.workspace.search.search import search
 
 from .planted import Script, ask_until_known
@@ -75,7 +75,10 @@ def test_a_directory_swapped_for_a_link_out_gives_neither_names_nor_counts(
         while answers < ANSWERS and time.monotonic() < until:
             with suppress(CallError):
                 found = search(
-                    mounts, Query("needle", max_matches=1), [MountPath.parse(p) for p in paths], engine="rg"
+                    mounts,
+                    SearchQuery("needle", max_matches=1),
+                    [MountPath.parse(p) for p in paths],
+                    engine="rg",
                 )
                 answers += 1
                 assert found.total_matches <= 3
@@ -121,7 +124,7 @@ def test_where_names_are_known_and_one_is_replaced_meanwhile_rg_is_asked_again_b
     ask_until_known(mounts)
     once = tmp_path / "once"
     rg_that(f'if mkdir {once} 2>/dev/null; then {swap}; fi; exec "$RG" "$@"')
-    found = search(mounts, Query("hit", max_matches=1), engine="rg")
+    found = search(mounts, SearchQuery("hit", max_matches=1), engine="rg")
     known.learned(mounts)
     assert once.exists()
     assert (found.total_matches, [match.file for match in found.matches]) == (1, ["a.txt"])

@@ -19,7 +19,7 @@ from toolgate.policy.model import MountSpec
 from toolgate.workspace import inotify, watch
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import known, names
-from toolgate.workspace.search.query import EXCLUDED, Query
+from toolgate.workspace.search.query import EXCLUDED, SearchQuery
 from toolgate.workspace.search.search import search
 from toolgate.workspace.staged import TEMPORARY
 from toolgate.workspace.watch import MAX_TREES
@@ -40,7 +40,7 @@ def test_a_tree_that_is_searched_again_is_learned_and_rg_is_told_paths(
         ".github/w.yml", ".gitignore", "a.py", "a/.editorconfig", "a/b/c.py", "b/x.txt",
     ]  # fmt: skip
     assert found.files_searched == 6
-    assert found == search(mounts, Query("hit"), engine="local")
+    assert found == search(mounts, SearchQuery("hit"), engine="local")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_whoever_chooses_files_learns_nothing_of_those_that_are_shut(
     plant(project)
     before = ask(mounts, files=files)
     assert ask_until_known(mounts, files=files) == before
-    assert before == search(mounts, Query("hit"), files=files, engine="local")
+    assert before == search(mounts, SearchQuery("hit"), files=files, engine="local")
 
 
 def test_a_path_within_a_known_tree_is_known_too(project: Path, mounts: Mounts, told: Told) -> None:
@@ -76,7 +76,7 @@ def test_a_path_within_a_known_tree_is_known_too(project: Path, mounts: Mounts, 
         asked = [MountPath(f"project:{path}") for path in paths]
         found = ask(mounts, paths=asked)
         assert not patterns(told[-1])
-        assert found == search(mounts, Query("hit"), asked, engine="local")
+        assert found == search(mounts, SearchQuery("hit"), asked, engine="local")
 
 
 def test_who_looks_into_what_is_usually_left_out_is_told_patterns(
@@ -145,7 +145,7 @@ def test_a_mistake_in_a_pattern_is_told_also_where_names_are_known(
     plant(project)
     ask_until_known(mounts)
     with pytest.raises(InvalidArgs, match="pattern cannot be searched"):
-        search(mounts, Query("(hit"), engine=engine)
+        search(mounts, SearchQuery("(hit"), engine=engine)
     ask(mounts)
     assert not patterns(told[-1])
 
@@ -285,10 +285,10 @@ def test_a_mount_is_heard_of(tmp_path: Path) -> None:
     """In a namespace of its own, which ends with the program."""
     (tmp_path / "a").mkdir()
     code = (
-        "import subprocess, sys; from toolgate.workspace import mounted\n"
-        "first = mounted.changes(); assert mounted.changes() == first\n"
+        "import subprocess, sys; from toolgate.workspace import watch\n"
+        "first = watch.mount_changes(); assert watch.mount_changes() == first\n"
         "subprocess.run(['mount', '--bind', sys.argv[1], sys.argv[1]], check=True)\n"
-        "assert mounted.changes() != first; first = mounted.changes(); assert mounted.changes() == first"
+        "assert watch.mount_changes() != first; first = watch.mount_changes(); assert watch.mount_changes() == first"
     )
     subprocess.run(
         ["unshare", "-m" if os.geteuid() == 0 else "-rm", sys.executable, "-c", code, str(tmp_path / "a")],

@@ -13,7 +13,7 @@ import pytest
 from sampling import sampled
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import known
-from toolgate.workspace.search.query import EXCLUDED, Query
+from toolgate.workspace.search.query import EXCLUDED, SearchQuery
 from toolgate.workspace.search.search import search
 
 from .planted import FILES, Told, ask, patterns, plant
@@ -61,7 +61,7 @@ def test_after_any_changes_the_answer_is_that_of_the_patterns(
         found = ask(mounts, files=files, excluded=excluded)
         used += not patterns(told[-1])
         assert found == ask(plainly, files=files, excluded=excluded)
-        assert found == search(plainly, Query("hit"), files=files, excluded=excluded, engine="local")
+        assert found == search(plainly, SearchQuery("hit"), files=files, excluded=excluded, engine="local")
     assert seed or used  # that names were used at all is shown once
 
 

@@ -12,7 +12,7 @@ from toolgate.policy.hard import MountRules, Named
 from toolgate.policy.model import MountSpec
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import known
-from toolgate.workspace.search.query import EXCLUDED, Query
+from toolgate.workspace.search.query import EXCLUDED, SearchQuery
 from toolgate.workspace.search.search import search
 
 FOLDERS = ["", "a", "conf", ".d", ".github", ".ab", "a/.d", "conf/.x", ".ab/.d", ".d/.ab/b", "a/conf"]
@@ -84,7 +84,7 @@ def test_patterns_are_never_too_narrow(planted: Path, seed: int) -> None:
         rules = _rules(dice)
         with Mounts({"project": planted}, rules=lambda rules=rules: rules, watch=False) as mounts:
             files = _glob(dice) if dice.random() < 0.9 else ""
-            query = Query("hit", max_matches=500)
+            query = SearchQuery("hit", max_matches=500)
             here = search(mounts, query, files=files, engine="local")
             there = search(mounts, query, files=files, engine="rg")
             told = (rules["project"].dotfiles, files)
@@ -117,9 +117,9 @@ def test_dotfiles_that_are_listed_and_chosen_are_found(
     spec = MountSpec(path=".", dotfiles=tuple(dotfiles) if dotfiles else None)
     rules = MountRules.all_of({"project": spec}, Named())
     with Mounts({"project": project}, rules=lambda: rules) as mounts:
-        wanted = search(mounts, Query("hit"), files=files, engine="local").matches
+        wanted = search(mounts, SearchQuery("hit"), files=files, engine="local").matches
         for _ in range(3):  # by patterns twice, then by names that are known
-            assert search(mounts, Query("hit"), files=files, engine="rg").matches == wanted
+            assert search(mounts, SearchQuery("hit"), files=files, engine="rg").matches == wanted
             known.learned(mounts)
 
 
@@ -139,8 +139,8 @@ def test_a_place_for_one_character_is_for_any_character_whichever_engine_runs(
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text("hit\n")
     with Mounts({"project": project}) as mounts:
-        wanted = search(mounts, Query("hit"), files=files, excluded=excluded, engine="local").matches
+        wanted = search(mounts, SearchQuery("hit"), files=files, excluded=excluded, engine="local").matches
         for _ in range(3):  # by patterns twice, then by names that are known
-            found = search(mounts, Query("hit"), files=files, excluded=excluded, engine="rg").matches
+            found = search(mounts, SearchQuery("hit"), files=files, excluded=excluded, engine="rg").matches
             assert found == wanted
             known.learned(mounts)

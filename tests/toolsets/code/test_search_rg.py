@@ -12,8 +12,8 @@ import pytest
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import ripgrep
 from toolgate.workspace.search.content import search_content
-from toolgate.workspace.search.query import Query
-from toolgate.workspace.search.report import Counts, Report
+from toolgate.workspace.search.query import SearchQuery
+from toolgate.workspace.search.report import MatchCounts, RgReport
 from toolgate.workspace.search.search import search
 
 from .planted import stand_in
@@ -23,7 +23,7 @@ SAID = b"./a.py\x001\n./odd\nname\x0012\n./c\x003\n\n16 matches\n16 matched line
 
 @pytest.mark.parametrize("size", [1, 2, 5, 7, len(SAID)])
 def test_counts_are_heard_wherever_the_pieces_are_cut(size: int) -> None:
-    counts = Counts()
+    counts = MatchCounts()
     pieces = [SAID[at : at + size] for at in range(0, len(SAID), size)]
     found = [each for piece in pieces for each in counts.take(piece)]
     assert found == [("a.py", 1), ("odd\nname", 12), ("c", 3)]
@@ -31,7 +31,7 @@ def test_counts_are_heard_wherever_the_pieces_are_cut(size: int) -> None:
 
 
 def test_what_was_heard_of_an_rg_that_was_stopped_is_at_least_what_matched() -> None:
-    counts = Counts()
+    counts = MatchCounts()
     assert list(counts.take(b"./a\x001\n./b\x00")) == [("a", 1)]
     assert counts.searched == 1
 
@@ -41,7 +41,7 @@ def test_a_dot_directory_that_is_listed_is_searched_from_the_moment_it_is_there(
     project: Path, mounts: Mounts, engine: Any
 ) -> None:
     (project / "a.py").write_text("hit\n")
-    assert search(mounts, Query("hit"), engine=engine).total_matches == 1
+    assert search(mounts, SearchQuery("hit"), engine=engine).total_matches == 1
     for name in (
         ".github/w/ci.yml",
         ".github/.dotted/x",
@@ -51,7 +51,7 @@ def test_a_dot_directory_that_is_listed_is_searched_from_the_moment_it_is_there(
     ):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text("hit\n")
-    found = search(mounts, Query("hit"), engine=engine)
+    found = search(mounts, SearchQuery("hit"), engine=engine)
     shown = [".github/.dotted/x", ".github/w/ci.yml", ".vscode/settings.json", "a.py"]
     assert [match.file for match in found.matches] == shown
 
@@ -65,7 +65,7 @@ def test_rg_is_not_even_shown_a_blocked_name_in_whatever_case(
     (project / name).parent.mkdir(exist_ok=True)
     (project / name).write_text("hit\n")
     (project / "a.py").write_text("hit\n")
-    found = search(mounts, Query("hit"), engine="rg")
+    found = search(mounts, SearchQuery("hit"), engine="rg")
     assert (found.total_matches, found.files_searched) == (1, 1)
 
 
@@ -87,7 +87,7 @@ def test_what_will_be_shown_is_read_while_rg_goes_on(
     monkeypatch.setattr(ripgrep, "search_content", reading)
     for name in ("a.txt", "b.txt"):
         (project / name).write_text("hit\n")
-    found = search(mounts, Query("hit"), engine="rg")
+    found = search(mounts, SearchQuery("hit"), engine="rg")
     assert [match.file for match in found.matches] == ["a.txt", "b.txt"]
     assert not found.truncated
 
@@ -106,7 +106,7 @@ def test_a_file_that_got_a_second_name_after_it_was_counted_is_not_shown(
         return answer
 
     monkeypatch.setattr(ripgrep, "_reached", reached)
-    found = search(mounts, Query("hit"), engine="rg")
+    found = search(mounts, SearchQuery("hit"), engine="rg")
     assert (found.matches, found.total_matches, found.files_matched) == ([], 0, 0)
 
 
@@ -120,13 +120,13 @@ def test_an_rg_that_has_said_all_and_lingers_is_waited_for_no_longer_than_the_se
     stand_in(monkeypatch, slow)
     (project / "a.txt").write_text("hit\n")
     begun = time.monotonic()
-    found = search(mounts, Query("hit"), engine="rg", seconds=1.0)
+    found = search(mounts, SearchQuery("hit"), engine="rg", seconds=1.0)
     assert [match.file for match in found.matches] == ["a.txt"]
     assert time.monotonic() - begun < 10
 
 
 def test_of_a_line_with_millions_of_matches_rg_is_heard_up_to_the_first() -> None:
-    report = Report(Query("a", context_lines=0))
+    report = RgReport(SearchQuery("a", context_lines=0))
     report.expect(7, "f", "f")
     one = b'{"match":{"text":"a"},"start":2,"end":3},'
     line = (

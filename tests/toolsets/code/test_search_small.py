@@ -21,7 +21,7 @@ from toolgate.workspace import inotify
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import local, search, tree
 from toolgate.workspace.search.content import matcher
-from toolgate.workspace.search.query import EXCLUDED, Found, Query
+from toolgate.workspace.search.query import EXCLUDED, FoundMatches, SearchQuery
 from toolgate.workspace.search.selection import Selection, opened
 
 from .test_search import CONFIG
@@ -44,7 +44,7 @@ def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     seen: list[bool] = []
     real = local.Local.search
 
-    def watched(self: local.Local, starts: Any) -> Found:
+    def watched(self: local.Local, starts: Any) -> FoundMatches:
         seen.append(threading.current_thread() is threading.main_thread())
         return real(self, starts)
 
@@ -108,7 +108,7 @@ def test_what_is_searched_at_once_says_what_both_engines_say(
     for name in ("b/1.txt", "a/2.txt", ".env", "secrets.json", "node_modules/x.txt"):
         (project / name).parent.mkdir(exist_ok=True)
         (project / name).write_text("hit\nno\nhit\n")
-    query = Query("hit", max_matches=3)
+    query = SearchQuery("hit", max_matches=3)
     assert search.search_at_once(mounts, query, ROOT, "", EXCLUDED) is None
     expected = search.search(mounts, query, engine=engine)
     assert search.search_at_once(mounts, query, ROOT, "", EXCLUDED) == expected
@@ -120,8 +120,8 @@ def test_nothing_is_searched_at_once_where_others_could_keep_it_waiting(
 ) -> None:
     (project / "a.txt").write_text("hit\n")
     monkeypatch.setattr(inotify, "local", lambda handle: False)  # a network file system
-    search.search(mounts, Query("hit"))
-    assert local.search_small(mounts, Query("hit"), WHOLE) is None
+    search.search(mounts, SearchQuery("hit"))
+    assert local.search_small(mounts, SearchQuery("hit"), WHOLE) is None
 
 
 def test_a_tree_with_another_file_system_in_it_is_never_searched_at_once(
@@ -129,14 +129,14 @@ def test_a_tree_with_another_file_system_in_it_is_never_searched_at_once(
 ) -> None:
     (project / "sub").mkdir()
     (project / "sub" / "a.txt").write_text("hit\n")
-    real = tree.Entry.status
+    real = tree.SearchEntry.status
 
-    def status(self: tree.Entry) -> Any:
+    def status(self: tree.SearchEntry) -> Any:
         return SimpleNamespace(st_dev=-1) if self.directory else real(self)
 
-    monkeypatch.setattr(tree.Entry, "status", status)
-    search.search(mounts, Query("hit"))
-    assert local.search_small(mounts, Query("hit"), WHOLE) is None
+    monkeypatch.setattr(tree.SearchEntry, "status", status)
+    search.search(mounts, SearchQuery("hit"))
+    assert local.search_small(mounts, SearchQuery("hit"), WHOLE) is None
 
 
 def test_a_search_that_took_long_is_not_expected_to_be_quick(
@@ -144,8 +144,8 @@ def test_a_search_that_took_long_is_not_expected_to_be_quick(
 ) -> None:
     (project / "a.txt").write_text("hit\n")
     monkeypatch.setattr(search, "QUICK", 0.0)
-    search.search(mounts, Query("hit"))
-    assert local.search_small(mounts, Query("hit"), WHOLE) is None
+    search.search(mounts, SearchQuery("hit"))
+    assert local.search_small(mounts, SearchQuery("hit"), WHOLE) is None
 
 
 def changed(root: Path, dice: random.Random) -> None:
@@ -179,7 +179,7 @@ def test_what_is_remembered_of_directories_is_never_older_than_they_are(project:
     for name in ("a", "b/a", "b/c/d", "d/a/b/c"):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text("hit\n")
-    query, known = Query("hit"), 0
+    query, known = SearchQuery("hit"), 0
     with Mounts({"project": project}) as mounts:
         search.search(mounts, query)
         memory = local._known[mounts][WHOLE][1]

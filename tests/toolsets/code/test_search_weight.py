@@ -10,7 +10,7 @@ import pytest
 from toolgate.core.paths import MountPath
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.content import TooMuch
-from toolgate.workspace.search.query import EXCLUDED, Query
+from toolgate.workspace.search.query import EXCLUDED, SearchQuery
 from toolgate.workspace.search.search import search, search_at_once
 from toolgate.workspace.search.subset import plan
 
@@ -40,14 +40,14 @@ def test_a_heavy_pattern_is_not_searched_for_in_process_where_there_is_much(
 ) -> None:
     (project / "f").write_text("ab" * 500_000)
     with pytest.raises(TooMuch):
-        search(mounts, Query(HEAVY), engine="local")
-    assert search(mounts, Query("zzz"), engine="local").files_searched == 1
+        search(mounts, SearchQuery(HEAVY), engine="local")
+    assert search(mounts, SearchQuery("zzz"), engine="local").files_searched == 1
 
 
 def test_a_heavy_pattern_never_runs_where_its_caller_stands(project: Path, mounts: Mounts) -> None:
     (project / "f").write_text("ab" * 50_000 + "\n")
     paths = (MountPath.parse("."),)
-    search(mounts, Query("zzz"))
+    search(mounts, SearchQuery("zzz"))
     begun = time.process_time()
-    assert search_at_once(mounts, Query(HEAVY), paths, "", EXCLUDED) is None
+    assert search_at_once(mounts, SearchQuery(HEAVY), paths, "", EXCLUDED) is None
     assert time.process_time() - begun < 0.2

@@ -14,7 +14,7 @@ from repositories import Repo
 from toolgate.core.paths import MountPath
 from toolgate.policy.hard import MountRules
 from toolgate.policy.model import MountSpec
-from toolgate.workspace.git.history import Wanted, log
+from toolgate.workspace.git.history import LogRequest, log
 from toolgate.workspace.git.repositories import Repositories, Repository
 from toolgate.workspace.mounts import Mounts
 
@@ -36,7 +36,7 @@ async def logged(repository: Repository, path: str) -> list[str]:
     tip = repository.view.refs.head_id
     assert tip is not None
     found, _ = await log(
-        repository.view, repository.batch, tip.decode(), Wanted(path, 100), repository.visible
+        repository.view, repository.batch, tip.decode(), LogRequest(path, 100), repository.visible
     )
     return [entry.commit.hash for entry in found]
 

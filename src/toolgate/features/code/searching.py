@@ -30,7 +30,7 @@ from toolgate.features.code.arguments import (
 from toolgate.features.code.fits import fit_search, group, search_summary
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.concealed import MAX_BYTES
-from toolgate.workspace.search.query import EXCLUDED, Found, Match, Query, Tell
+from toolgate.workspace.search.query import EXCLUDED, FoundMatches, Match, SearchQuery, Tell
 from toolgate.workspace.search.search import ROOT, search, search_at_once
 
 DEFAULT_EXCLUDED = list(EXCLUDED)
@@ -95,7 +95,7 @@ def tools(mounts: Mounts) -> list[Tool]:
         include_line_numbers: Numbers = True,
     ) -> SearchResult:
         """Search files for a regular expression, line by line. `paths` default to the whole project."""
-        query = Query(pattern, case_sensitive, max_matches, context_lines)
+        query = SearchQuery(pattern, case_sensitive, max_matches, context_lines)
         tell = _telling(ctx, query, include_line_numbers)
         found = await _found(mounts, ctx, query, paths, file_pattern, exclude_patterns, tell)
         return _result(pattern, found, include_line_numbers)
@@ -120,7 +120,7 @@ def tools(mounts: Mounts) -> list[Tool]:
         max_matches: MaxMatches = 100,
     ) -> SearchResult:
         """Search one file or directory for a regular expression. `code.search` can do more."""
-        query = Query(pattern, case_sensitive, max_matches, 0)
+        query = SearchQuery(pattern, case_sensitive, max_matches, 0)
         tell = _telling(ctx, query, numbers=True)
         found = await _found(mounts, ctx, query, (path,), file_pattern, EXCLUDED, tell)
         return _result(pattern, found, numbers=True)
@@ -131,12 +131,12 @@ def tools(mounts: Mounts) -> list[Tool]:
 async def _found(
     mounts: Mounts,
     ctx: Context,
-    query: Query,
+    query: SearchQuery,
     paths: Sequence[MountPath],
     files: str,
     excluded: Sequence[str],
     tell: Tell,
-) -> Found:
+) -> FoundMatches:
     found = search_at_once(mounts, query, paths, files, excluded)
     if found is None:
         stopped = threading.Event()
@@ -156,7 +156,7 @@ async def _found(
     return found
 
 
-def _telling(ctx: Context, query: Query, numbers: bool) -> Tell:
+def _telling(ctx: Context, query: SearchQuery, numbers: bool) -> Tell:
     """Each match once, and no more than the result may have."""
     told: set[tuple[str, int]] = set()
 
@@ -170,7 +170,7 @@ def _telling(ctx: Context, query: Query, numbers: bool) -> Tell:
     return tell
 
 
-def _result(pattern: str, found: Found, numbers: bool) -> SearchResult:
+def _result(pattern: str, found: FoundMatches, numbers: bool) -> SearchResult:
     matches = [_line(match, numbers) for match in found.matches]
     result: SearchResult = {
         "summary": "",
@@ -201,7 +201,7 @@ def _hidden(count: int | None) -> str:
     )
 
 
-def _next(found: Found) -> str:
+def _next(found: FoundMatches) -> str:
     if found.total_matches <= MOST_MATCHES and not found.matches:
         return "the lines that match are too long to be shown: `code.read` shows where they begin"
     if found.total_matches <= len(found.matches):

@@ -23,11 +23,11 @@ from toolgate.ledger.effects import UNDO, Effect, Effects
 from toolgate.ledger.ledger import Ledger
 from toolgate.storage.port import Filter
 
-MOST = 1000
+MOST_LISTED = 1000
 Conversation = Annotated[
     str, Field(max_length=256, description="Only what calls of this conversation changed, by its id.")
 ]
-Limit = Annotated[int, Field(ge=1, le=MOST, description="Files to give at most, those changed last.")]
+Limit = Annotated[int, Field(ge=1, le=MOST_LISTED, description="Files to give at most, those changed last.")]
 Now = Literal["intact", "moved on", "gone", "not looked at"]
 
 

@@ -97,7 +97,7 @@ def private_places(entries: Iterable[str]) -> frozenset[tuple[str, int]]:
     return frozenset(places)
 
 
-class Pins:
+class AddressPins:
     """For one program: each name is asked for once, and its addresses are kept until the program ends."""
 
     def __init__(self, private: Iterable[str], resolver: Resolver, seconds: float, names: int) -> None:

@@ -14,26 +14,26 @@ import h11
 
 from toolgate.core.errors import Cancelled, NotAllowed, TimedOut, TooLarge, Unavailable
 
-from .addresses import Pins, dial
+from .addresses import AddressPins, dial
 from .ask import Ask, onward
 from .grant import Grant
 from .http1 import READ, Wire
 from .injection import Filled, Injector
-from .usage import Attempt, EgressLimits
+from .usage import EgressLimits, RequestAttempt
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ForwardContext:
     """What every request of one program has to pass."""
 
     grant: Grant
-    pins: Pins
+    pins: AddressPins
     injector: Injector
     limits: EgressLimits
     ca_file: str | None = None
 
 
-async def forward(ask: Ask, program: Wire, way: Way, attempt: Attempt) -> None:
+async def forward(ask: Ask, program: Wire, way: ForwardContext, attempt: RequestAttempt) -> None:
     addresses = await way.pins.addresses(ask.target)
     # Loopback addresses came this far because the owner listed them.
     safe = ask.target.scheme == "https" or all(address.is_loopback for address in addresses)
@@ -101,7 +101,7 @@ async def _send(filled: Filled, program: Wire, host: Wire, injector: Injector) -
     await host.send(h11.EndOfMessage())
 
 
-async def _answer(program: Wire, host: Wire, way: Way, attempt: Attempt) -> None:
+async def _answer(program: Wire, host: Wire, way: ForwardContext, attempt: RequestAttempt) -> None:
     response = await host.event()
     while isinstance(response, h11.InformationalResponse):
         response = await host.event()
@@ -133,7 +133,7 @@ async def _answer(program: Wire, host: Wire, way: Way, attempt: Attempt) -> None
 _OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
-async def tunnel(ask: Ask, program: Wire, way: Way, attempt: Attempt) -> None:
+async def tunnel(ask: Ask, program: Wire, way: ForwardContext, attempt: RequestAttempt) -> None:
     if way.injector.meant_for(ask.target.place):
         # In a tunnel no value could be put in, and what the host sends back could not be searched for it.
         raise NotAllowed(

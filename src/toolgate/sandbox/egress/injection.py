@@ -33,7 +33,7 @@ class Redaction(Protocol):
     def close(self) -> bytes: ...
 
 
-class Secrets(Protocol):
+class SecretSource(Protocol):
     @property
     def placeholders(self) -> Mapping[str, str]:
         """Placeholder → name. Placeholders are letters, digits, `-`, `_`, `.` and `~`, so no client encodes them."""
@@ -55,7 +55,7 @@ class Filled:
 
 
 class Injector:
-    def __init__(self, secrets: Secrets | None) -> None:
+    def __init__(self, secrets: SecretSource | None) -> None:
         self._secrets = secrets
         self._names = dict(secrets.placeholders) if secrets else {}
         alternatives = "|".join(re.escape(each) for each in sorted(self._names, key=len, reverse=True))

@@ -14,13 +14,13 @@ import h11
 from toolgate.core.errors import CallError, Cancelled, Failed, RateLimited, TimedOut
 
 from ..job import Request
-from .addresses import Pins, Resolver, system_resolver
+from .addresses import AddressPins, Resolver, system_resolver
 from .ask import ask_of, url_of
-from .forward import Way, forward, tunnel
+from .forward import ForwardContext, forward, tunnel
 from .grant import Grant
 from .http1 import Wire
-from .injection import Injector, Secrets
-from .usage import Attempt, EgressLimits, Record, Spent
+from .injection import Injector, SecretSource
+from .usage import EgressLimits, RequestAttempt, RequestRecord, Spent
 
 _log = logging.getLogger(__name__)
 _PAUSE_S = 0.05
@@ -34,7 +34,7 @@ class Proxy:
         grant: Grant,
         *,
         private: Iterable[str] = (),
-        secrets: Secrets | None = None,
+        secrets: SecretSource | None = None,
         redact: Callable[[str], str] = str,
         on_request: Callable[[Request], None] | None = None,
         limits: EgressLimits | None = None,
@@ -42,10 +42,10 @@ class Proxy:
         ca_file: str | None = None,
     ) -> None:
         self._limits = limits or EgressLimits()
-        pins = Pins(private, resolver, self._limits.connect_s, self._limits.names)
-        self._way = Way(grant, pins, Injector(secrets), self._limits, ca_file)
+        pins = AddressPins(private, resolver, self._limits.connect_s, self._limits.names)
+        self._way = ForwardContext(grant, pins, Injector(secrets), self._limits, ca_file)
         self._spent = Spent(self._limits)
-        self._record = Record(self._limits.listed, redact, on_request)
+        self._record = RequestRecord(self._limits.listed, redact, on_request)
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -84,7 +84,7 @@ class Proxy:
                 streams = await asyncio.open_connection(sock=client, limit=self._limits.head_bytes)
             except OSError:
                 return
-            attempt = Attempt(self._spent)
+            attempt = RequestAttempt(self._spent)
             program = Wire(h11.SERVER, streams, self._spent, attempt.send, "the program")
             try:
                 await self._settled(program, attempt, crowded)
@@ -94,7 +94,7 @@ class Proxy:
         finally:
             slots.release()
 
-    async def _settled(self, program: Wire, attempt: Attempt, crowded: bool) -> None:
+    async def _settled(self, program: Wire, attempt: RequestAttempt, crowded: bool) -> None:
         """The request with its end, whatever that is, told to the program and recorded."""
         try:
             error = await self._failure(program, attempt, crowded)
@@ -117,7 +117,7 @@ class Proxy:
         except CallError:
             return 0  # nobody was there to hear it
 
-    async def _failure(self, program: Wire, attempt: Attempt, crowded: bool) -> CallError | None:
+    async def _failure(self, program: Wire, attempt: RequestAttempt, crowded: bool) -> CallError | None:
         try:
             async with asyncio.timeout(self._limits.total_s):
                 await self._request(program, attempt, crowded)
@@ -130,7 +130,7 @@ class Proxy:
             return Failed("the proxy failed", "see the log")
         return None
 
-    async def _request(self, program: Wire, attempt: Attempt, crowded: bool) -> None:
+    async def _request(self, program: Wire, attempt: RequestAttempt, crowded: bool) -> None:
         request = await program.request()
         attempt.method, attempt.url = request.method.decode(), url_of(request)
         attempt.reason = "the program ended first"  # unless something else is said

@@ -65,7 +65,7 @@ class Spent:
 
 
 @dataclass(slots=True)
-class Attempt:
+class RequestAttempt:
     """A request under way; it becomes a `Request` when it ends."""
 
     spent: Spent
@@ -91,7 +91,7 @@ class Attempt:
             raise TooLarge(f"the response is larger than {most:,} bytes", "ask for a part of it")
 
 
-class Record:
+class RequestRecord:
     def __init__(
         self, most: int, redact: Callable[[str], str], on_request: Callable[[Request], None] | None
     ) -> None:
@@ -109,7 +109,7 @@ class Record:
         rest = Request("", "", allowed=False, reason=f"{self.unlisted} more requests are not listed")
         return (*self._requests, rest)
 
-    def add(self, attempt: Attempt) -> None:
+    def add(self, attempt: RequestAttempt) -> None:
         request = Request(
             attempt.method[:20], self._redact(shown(attempt.url)), attempt.allowed, attempt.status,
             self._redact(attempt.reason), attempt.address, attempt.sent, attempt.received, attempt.injected,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from . import privileges, runtime, walls
-from .copying import TooMuch
+from .copying import CopyTooLarge
 from .kernel import close_from
 from .order import Mode, Order, read_go
 from .runtime import HANDLE, Link
@@ -28,7 +28,7 @@ def live(order: Order, mode: Mode, streams: list[int], size: int) -> int:
         os.chdir(walls.work_directory(order, mode))
         os.umask(0o022)
         walls.restrict(order, mode)
-    except TooMuch as error:
+    except CopyTooLarge as error:
         line.sendall(json.dumps({"op": "too large", "error": str(error)}).encode())
         return BROKEN
     except Exception as error:

@@ -13,7 +13,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class TooMuch(OSError):
+class CopyTooLarge(OSError):
     """More than is copied for a program."""
 
 
@@ -31,7 +31,7 @@ class Copy:
             self._names -= 1
             kind = os.stat(name, dir_fd=origin, follow_symlinks=False).st_mode
             if self._names < 0 or depth > MAX_DEPTH:
-                raise TooMuch(f"the project has more than {MAX_NAMES:,} files, or lies too deep")
+                raise CopyTooLarge(f"the project has more than {MAX_NAMES:,} files, or lies too deep")
             if stat.S_ISDIR(kind):
                 self._below(origin, goal, name, path, depth)
             elif stat.S_ISREG(kind):
@@ -56,7 +56,7 @@ class Copy:
             mode = stat.S_IMODE(os.fstat(source).st_mode) & 0o777
         self._bytes -= len(content)
         if self._bytes < 0:
-            raise TooMuch(f"the project has more than {MAX_BYTES >> 20} MiB")
+            raise CopyTooLarge(f"the project has more than {MAX_BYTES >> 20} MiB")
         with os.fdopen(os.open(name, _WRITE, 0o600, dir_fd=goal), "wb") as writing:
             writing.write(content)
             os.fchmod(writing.fileno(), mode)

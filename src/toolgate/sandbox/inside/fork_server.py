@@ -57,10 +57,10 @@ def serve(control: socket.socket, mode: Mode, ablation: bool) -> None:
     size = privileges.address_space()
     gc.collect()
     gc.freeze()
-    Zygote(control, mode, ablation, size).loop()
+    ForkServer(control, mode, ablation, size).loop()
 
 
-class Zygote:
+class ForkServer:
     def __init__(self, control: socket.socket, mode: Mode, ablation: bool, size: int) -> None:
         self.control = control
         self.mode = mode
@@ -178,7 +178,7 @@ def _trial(mode: Mode, place: str, uid: int) -> str:
         kind="python", uid=uid, place=place, disk=1 << 20, inodes=16, read=[], execute=[], hide=[],
         packages=[], view=None, processes=False, network=mode != "landlock", off=[],
     )  # fmt: skip
-    pid = Zygote(control, mode, False, 0).fork(order)
+    pid = ForkServer(control, mode, False, 0).fork(order)
     if pid == 0:
         try:
             child.live(order, mode, [nothing, nothing, theirs.fileno()], 0)

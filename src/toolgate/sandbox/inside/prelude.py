@@ -33,7 +33,7 @@ NAMES = (
 )  # fmt: skip
 
 
-class Link(Protocol):
+class HostLink(Protocol):
     def ask(self, message: dict[str, Any]) -> dict[str, Any]: ...
 
 
@@ -41,7 +41,7 @@ class NoNetwork(OSError):
     """The program was started without a network grant."""
 
 
-def install(namespace: dict[str, Any], link: Link) -> None:
+def install(namespace: dict[str, Any], link: HostLink) -> None:
     """Put the helpers into the namespace, mask what is printed, and lead urllib to the proxy."""
     helpers = Helpers(link)
     namespace.update({name: getattr(helpers, name) for name in NAMES[:-1]}, Tainted=Tainted)
@@ -53,7 +53,7 @@ def install(namespace: dict[str, Any], link: Link) -> None:
 
 
 class Helpers:
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: HostLink) -> None:
         self._link = link
         self._secrets: dict[str, Tainted] = {}
 

@@ -29,7 +29,7 @@ NUMBER, ARCH = 0, 4
 """Offsets in what the filter is shown: the call's number and the architecture it was made for."""
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
-LONGEST = 4096
+LONGEST_FILTER = 4096
 
 
 def fail(errno: int) -> int:
@@ -97,7 +97,7 @@ def allow_numbers(numbers: Iterable[int]) -> list[Instruction]:
 
 
 def assemble(program: Sequence[Instruction]) -> bytes:
-    if len(program) > LONGEST:
+    if len(program) > LONGEST_FILTER:
         raise ValueError(f"a filter of {len(program)} instructions is too long")
     for place, (operation, yes, no, _) in enumerate(program):
         if max(yes, no) > 255 or place + 1 + max(yes, no) >= len(program) + (operation == _RETURN):

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 
 from toolgate.core.errors import Failed, TimedOut, TooLarge
 from toolgate.workspace.git.program import start, stop
-from toolgate.workspace.git.view import View
+from toolgate.workspace.git.view import GitView
 
-SECONDS = 5.0
+ANSWER_SECONDS = 5.0
 OBJECT_CAP = 16 << 20
 _CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class GitObject:
     id: str
     kind: str
     content: bytes
@@ -26,13 +26,13 @@ class Found:
 
 @dataclass(slots=True)
 class Batch:
-    view: View
+    view: GitView
     _process: asyncio.subprocess.Process | None = None
     _form: tuple[str, bytes] = ("", b"")
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _silence: asyncio.Task[None] | None = None
 
-    async def ask(self, *names: str, cap: int = OBJECT_CAP, keep: int = OBJECT_CAP) -> list[Found | None]:
+    async def ask(self, *names: str, cap: int = OBJECT_CAP, keep: int = OBJECT_CAP) -> list[GitObject | None]:
         """The objects of these names, in their order; None where there is none. All are asked for at once.
 
         Of each, the first `keep` bytes are held in memory.
@@ -41,12 +41,12 @@ class Batch:
             raise Failed("a name of an object has a line break", "report this")
         async with self._turn:
             try:
-                async with asyncio.timeout(SECONDS):
+                async with asyncio.timeout(ANSWER_SECONDS):
                     return await self._ask(names, cap, keep)
             except TimeoutError:
                 await self._stop()
                 raise TimedOut(
-                    f"git did not answer in {SECONDS:g} s", "name the revision by its hash"
+                    f"git did not answer in {ANSWER_SECONDS:g} s", "name the revision by its hash"
                 ) from None
             except BaseException:
                 await self._stop()  # half an answer may be in the pipe: the next question starts afresh
@@ -56,7 +56,7 @@ class Batch:
         async with self._turn:
             await self._stop()
 
-    async def _ask(self, names: tuple[str, ...], cap: int, keep: int) -> list[Found | None]:
+    async def _ask(self, names: tuple[str, ...], cap: int, keep: int) -> list[GitObject | None]:
         process = await self._running()
         assert process.stdin is not None
         lines = "".join(name + "\n" for name in names)
@@ -79,7 +79,7 @@ class Batch:
 
     async def _answer(
         self, process: asyncio.subprocess.Process, name: str, cap: int, keep: int
-    ) -> Found | None:
+    ) -> GitObject | None:
         assert process.stdout is not None
         line = await process.stdout.readline()
         if not line:
@@ -101,7 +101,7 @@ class Batch:
             raise Failed(
                 "git stopped in the middle of an object", "check the repository with `git fsck`"
             ) from None
-        return Found(words[0].decode(), words[1].decode(), content)
+        return GitObject(words[0].decode(), words[1].decode(), content)
 
     async def _stop(self) -> None:
         process, self._process = self._process, None

@@ -11,12 +11,12 @@ from toolgate.core.errors import NotFound, NotText, TooLarge
 from toolgate.core.evidence import spoil
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.git.batch import OBJECT_CAP, Batch
-from toolgate.workspace.git.commits import COMMIT_KEPT, LONGEST, moment
+from toolgate.workspace.git.commits import COMMIT_KEPT, LONGEST_LINE, moment
 from toolgate.workspace.git.concealed import known_commit
 from toolgate.workspace.git.history import LOG_SECONDS
-from toolgate.workspace.git.locate import Place
+from toolgate.workspace.git.locate import RepositoryPlace
 from toolgate.workspace.git.program import maybe_in_thread
-from toolgate.workspace.git.view import View
+from toolgate.workspace.git.view import GitView
 from toolgate.workspace.look import read_steady
 from toolgate.workspace.proof import note
 
@@ -64,7 +64,7 @@ class Blame:
     """Lines of the whole file."""
 
 
-def _on_disk(place: Place, path: str) -> bytes | None:
+def _on_disk(place: RepositoryPlace, path: str) -> bytes | None:
     relative = place.mount_path(path).relative
 
     def opening() -> int:
@@ -81,7 +81,7 @@ def _on_disk(place: Place, path: str) -> bytes | None:
     return content
 
 
-async def blame(view: View, batch: Batch, path: str, first: int, last: int | None) -> Blame:
+async def blame(view: GitView, batch: Batch, path: str, first: int, last: int | None) -> Blame:
     """The lines from `first` to `last`. Numbers are those of the file as it is now."""
     [kept] = await batch.ask(f"HEAD:{path}") if "\n" not in path else [None]
     if kept is None or kept.kind != "blob":
@@ -167,7 +167,7 @@ def _parse(data: bytes, total: int) -> Blame:
 
 def _learn(origin: Origin, line: bytes) -> None:
     name, _, value = line.partition(b" ")
-    text = value[:LONGEST].decode("utf-8", "replace")
+    text = value[:LONGEST_LINE].decode("utf-8", "replace")
     match name:
         case b"author":
             origin.author = text

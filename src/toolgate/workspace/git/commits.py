@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 COMMIT_KEPT = 256 << 10
 """What of a commit is read. A message is shown up to a small part of this."""
-LONGEST = 4096
+LONGEST_LINE = 4096
 """What of a line before the message is read; signatures have many lines."""
 _NAMED = """
 utf-8 ascii koi8-r koi8-u euc-jp euc-kr shift_jis iso-2022-jp gb2312 gbk gb18030 big5 mac-roman cp437 cp850 cp866 cp932 cp949
@@ -47,7 +47,7 @@ def read_commit(oid: str, content: bytes) -> Commit:
     for line in head.split(b"\n"):
         name, _, value = line.partition(b" ")
         if name:  # a line that begins with a space goes on with a signature
-            fields.setdefault(name, []).append(value[:LONGEST])
+            fields.setdefault(name, []).append(value[:LONGEST_LINE])
     codec = _codec(fields.get(b"encoding", [b"utf-8"])[0])
     return Commit(
         oid,

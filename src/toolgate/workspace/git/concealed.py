@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from toolgate.core.conceal import Secrets, blank, conceal
 from toolgate.workspace.git.commits import Commit, read_commit
-from toolgate.workspace.git.patch import Changed, FileDiff, Hunk, Line
-from toolgate.workspace.git.view import View
+from toolgate.workspace.git.patch import Changed, GitFileDiff, GitHunk, GitLine
+from toolgate.workspace.git.view import GitView
 
 BLOBS_CAP = 64 << 20
 BLOBS_SECONDS = 5.0
@@ -37,7 +37,7 @@ def _has(text: str, wanted: str, secrets: Secrets) -> bool:
 
 
 async def conceal_hunks(
-    view: View, comparisons: Iterable[Changed], env: Mapping[str, str] | None = None
+    view: GitView, comparisons: Iterable[Changed], env: Mapping[str, str] | None = None
 ) -> None:
     secrets = view.secrets()
     files = [file for changed in comparisons for file in changed.files if file.hunks and not file.submodule]
@@ -66,7 +66,7 @@ def _blobs(data: bytes) -> dict[str, bytes]:
     return found
 
 
-def _conceal(files: list[FileDiff], blobs: Mapping[str, bytes], secrets: Secrets) -> None:
+def _conceal(files: list[GitFileDiff], blobs: Mapping[str, bytes], secrets: Secrets) -> None:
     for file in files:
         if not all(oid in blobs or not oid.strip("0") for oid in file.ids):
             file.unread += len(file.hunks)  # too large to be looked at, so not shown
@@ -82,10 +82,10 @@ def _marked_lines(blob: bytes, encoding: str, secrets: Secrets) -> list[str] | N
     return known.text.decode(encoding, "replace").split("\n") if known.marks else None
 
 
-def _known(hunk: Hunk, old: list[str] | None, new: list[str] | None) -> Hunk:
+def _known(hunk: GitHunk, old: list[str] | None, new: list[str] | None) -> GitHunk:
     """Git cuts what it says of the section, so that half a secret may be left there."""
 
-    def known(line: Line) -> Line:
+    def known(line: GitLine) -> GitLine:
         lines = old if line.type == "deletion" else new
         there = lines is not None and line.line_number <= len(lines)
         return replace(line, content=lines[line.line_number - 1]) if lines is not None and there else line

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from toolgate.core.errors import CallError
 from toolgate.workspace.git.program import ENVIRONMENT, limit_memory
-from toolgate.workspace.git.view import View
+from toolgate.workspace.git.view import GitView
 
 LOOK_S = 0.05
 FAILED_S = 3600.0
@@ -92,7 +92,7 @@ def has_graph(info: Path, tips: str) -> bool:
     return 0 <= time.time() - begun < FAILED_S
 
 
-def start_building(view: View, info: Path, tips: str, commits: bytes, seconds: float) -> Building | None:
+def start_building(view: GitView, info: Path, tips: str, commits: bytes, seconds: float) -> Building | None:
     """None if another process is at it. `tips` is a name for what the graph is of."""
     wanted = os.open(info / "building", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -117,7 +117,7 @@ def start_building(view: View, info: Path, tips: str, commits: bytes, seconds: f
     return Building(pid, complaint)
 
 
-def _spawn(view: View, stdin: int, complaint: Path) -> int:
+def _spawn(view: GitView, stdin: int, complaint: Path) -> int:
     argv = [
         view.program, "-C", str(view.cwd), "--no-pager",
         "commit-graph", "write", "--stdin-commits", "--changed-paths", "--no-progress",
@@ -167,7 +167,7 @@ REBUILD_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Graph:
-    view: View
+    view: GitView
     _task: asyncio.Task[None] | None = None
     _building: Building | None = None
     _tips: frozenset[bytes] = frozenset()

@@ -13,7 +13,7 @@ from toolgate.workspace.git.commits import COMMIT_KEPT, Commit
 from toolgate.workspace.git.concealed import conceal_hunks, known_commit, said_by
 from toolgate.workspace.git.patch import Changed, Visible, parse
 from toolgate.workspace.git.program import Output, maybe_in_thread
-from toolgate.workspace.git.view import View
+from toolgate.workspace.git.view import GitView
 
 DIFF_SECONDS = 5.0
 LOG_SECONDS = 10.0
@@ -31,7 +31,7 @@ _AT_ONCE = 200
 
 
 @dataclass(slots=True)
-class Entry:
+class LogEntry:
     commit: Commit
     changed: Changed
 
@@ -45,7 +45,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LogRequest:
     """What `log` looks for. `author` and `grep` are plain text, found in any case."""
 
     path: str | None = None
@@ -85,7 +85,7 @@ async def verify(batch: Batch, revision: str) -> Commit:
 
 
 async def compare(
-    view: View, old: str, new: str, visible: Visible, *, paths: Sequence[str] = (), context: int = 3,
+    view: GitView, old: str, new: str, visible: Visible, *, paths: Sequence[str] = (), context: int = 3,
     ignore_whitespace: bool = False, fresh: dict[str, str] | None = None,
 ) -> Changed:  # fmt: skip
     """Two trees or commits, by id."""
@@ -105,7 +105,7 @@ async def _parsed(output: Output, visible: Visible) -> Changed:
     return await maybe_in_thread(len(output.data), lambda: parse(output.data, visible, whole=output.whole))
 
 
-async def _without_halves(view: View, old: str, new: str, visible: Visible) -> Visible:
+async def _without_halves(view: GitView, old: str, new: str, visible: Visible) -> Visible:
     """A comparison of some paths sees half of a rename; if the other half is blocked, so is this one."""
     output = await view.recall(
         "diff-tree", "-r", "-M", "--raw", "--no-abbrev", "--diff-filter=R", old, new, "--",
@@ -119,8 +119,8 @@ async def _without_halves(view: View, old: str, new: str, visible: Visible) -> V
 
 
 async def log(
-    view: View, batch: Batch, tip: str, wanted: Wanted, visible: Visible
-) -> tuple[list[Entry], bool]:
+    view: GitView, batch: Batch, tip: str, wanted: LogRequest, visible: Visible
+) -> tuple[list[LogEntry], bool]:
     """Newest first, and whether there are more than were asked for. A merge is compared with its first parent.
 
     Of a path, the files are those below it, as git has it: all the files of 20 large commits take ten times as long
@@ -137,10 +137,10 @@ async def log(
         parts = await _with_merges(view, wanted, parts[: wanted.limit])
     found = await batch.ask(*(part.id for part in parts), keep=COMMIT_KEPT)
 
-    def entries() -> Iterator[Entry]:
+    def entries() -> Iterator[LogEntry]:
         for part, commit in zip(parts, found, strict=True):
             changed = parse(part.data, visible, whole=part.whole, below=wanted.path or "")
-            yield Entry(known_commit(part.id, commit.content if commit else b"", secrets), changed)
+            yield LogEntry(known_commit(part.id, commit.content if commit else b"", secrets), changed)
 
     made = await maybe_in_thread(sum(len(part.data) for part in parts), lambda: list(entries()))
     await conceal_hunks(view, [entry.changed for entry in made])
@@ -148,7 +148,7 @@ async def log(
 
 
 async def _said(
-    view: View, batch: Batch, tip: str, wanted: Wanted, secrets: Secrets
+    view: GitView, batch: Batch, tip: str, wanted: LogRequest, secrets: Secrets
 ) -> tuple[list[Part], bool]:
     """Of the commits whose words git finds, those that have them beside secrets: git would find guesses, too."""
     filters = [f"--{name}={value}" for name, value in _filters(wanted)]
@@ -170,7 +170,7 @@ async def _said(
     return parts, len(kept) >= end or not output.whole
 
 
-async def _printed(view: View, tip: str, wanted: Wanted) -> Output:
+async def _printed(view: GitView, tip: str, wanted: LogRequest) -> Output:
     """Of a path without comparing merges: a git that does so while it looks for commits gives every merge of two
     branches on which the path differs, also where the merge itself changed nothing about it."""
     merges = ("--diff-merges=off",) if wanted.path else _MERGES
@@ -183,7 +183,7 @@ async def _printed(view: View, tip: str, wanted: Wanted) -> Output:
     )  # fmt: skip
 
 
-async def _with_merges(view: View, wanted: Wanted, parts: list[Part]) -> list[Part]:
+async def _with_merges(view: GitView, wanted: LogRequest, parts: list[Part]) -> list[Part]:
     """Few merges change a path themselves, so most logs of one need no second git."""
     bare = [part.id for part in parts if not part.data.strip()] if wanted.path else []
     if not bare:
@@ -192,7 +192,7 @@ async def _with_merges(view: View, wanted: Wanted, parts: list[Part]) -> list[Pa
     return [compared.get(part.id, part) for part in parts]
 
 
-async def _compared(view: View, wanted: Wanted, ids: Sequence[str]) -> list[Part]:
+async def _compared(view: GitView, wanted: LogRequest, ids: Sequence[str]) -> list[Part]:
     if not ids:
         return []
     below = () if wanted.patch or not wanted.path else (wanted.path,)
@@ -205,11 +205,11 @@ async def _compared(view: View, wanted: Wanted, ids: Sequence[str]) -> list[Part
     return list(compared.values())
 
 
-def _whole(wanted: Wanted) -> tuple[str, ...]:
+def _whole(wanted: LogRequest) -> tuple[str, ...]:
     return ("-p", f"-U{wanted.context}", "--full-diff") if wanted.patch else ()
 
 
-async def show(view: View, commit: Commit, visible: Visible) -> Changed:
+async def show(view: GitView, commit: Commit, visible: Visible) -> Changed:
     output = await view.recall(
         "diff-tree", "--format=", "-r", "--root", *_MERGES, *_COMPARE, "-p", commit.hash, "--",
         seconds=DIFF_SECONDS, cap=OUTPUT_CAP,
@@ -219,7 +219,7 @@ async def show(view: View, commit: Commit, visible: Visible) -> Changed:
     return changed
 
 
-def _filters(wanted: Wanted) -> Iterator[tuple[str, str]]:
+def _filters(wanted: LogRequest) -> Iterator[tuple[str, str]]:
     for name in ("since", "until", "author", "grep"):
         value: str = getattr(wanted, name)
         if value:

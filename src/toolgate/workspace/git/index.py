@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from toolgate.core.errors import TooLarge, Unavailable
 from toolgate.workspace.confine import held, open_directory
-from toolgate.workspace.git.locate import Place
+from toolgate.workspace.git.locate import RepositoryPlace
 
 _NODE = re.compile(rb"([^\0/]{0,4096})\0(-1|[0-9]{1,7}) ([0-9]{1,7})\n")
 _DEEPEST_TREE = 200
@@ -79,7 +79,7 @@ _OTHER_FORMS = {
 }
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     mode: int
     name: bytes
     raw: bytes
@@ -88,7 +88,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    entries: list[Entry]
+    entries: list[IndexEntry]
     trees: bytes = b""
     """The content of the extension `TREE`, if it fits the entries."""
 
@@ -121,9 +121,9 @@ def composed_index(index: Index, hash_name: str) -> bytes:
     return data + hashlib.new(hash_name, data, usedforsecurity=False).digest()
 
 
-def _plain(data: bytes, form: struct.Struct, count: int) -> tuple[list[Entry], int]:
+def _plain(data: bytes, form: struct.Struct, count: int) -> tuple[list[IndexEntry], int]:
     """Versions 2 and 3: each name ends with a NUL, each entry at a multiple of eight bytes."""
-    entries: list[Entry] = []
+    entries: list[IndexEntry] = []
     at, read, fixed = _HEADER.size, form.unpack_from, form.size
     for _ in range(count):
         mode, flags = read(data, at)
@@ -133,14 +133,14 @@ def _plain(data: bytes, form: struct.Struct, count: int) -> tuple[list[Entry], i
         if data[stop]:
             raise _damaged("a name goes on after its end")
         end = at + ((stop - at + 8) & ~7)
-        entries.append(Entry(mode, data[start:stop], data[at:end]))
+        entries.append(IndexEntry(mode, data[start:stop], data[at:end]))
         at = end
     return entries, at
 
 
-def _shortened(data: bytes, form: struct.Struct, count: int) -> tuple[list[Entry], int]:
+def _shortened(data: bytes, form: struct.Struct, count: int) -> tuple[list[IndexEntry], int]:
     """Version 4: each name says how much of the one before it keeps."""
-    entries: list[Entry] = []
+    entries: list[IndexEntry] = []
     at, name, total = _HEADER.size, b"", 0
     for _ in range(count):
         mode, flags = form.unpack_from(data, at)
@@ -151,7 +151,7 @@ def _shortened(data: bytes, form: struct.Struct, count: int) -> tuple[list[Entry
             raise _damaged("a name is made of more than there is")
         name = name[: len(name) - less] + data[after:stop]
         raw = _padded(data[at:start], name, form.size, flags)
-        entries.append(Entry(mode, name, raw))
+        entries.append(IndexEntry(mode, name, raw))
         at = stop + 1
         total += len(raw)
         if total > MOST_BYTES:
@@ -176,7 +176,7 @@ def _padded(head: bytes, name: bytes, fixed: int, flags: int) -> bytes:
     return head + name + b"\0" * (8 - (len(head) + len(name)) % 8)
 
 
-def _refuse_names(entries: list[Entry]) -> None:
+def _refuse_names(entries: list[IndexEntry]) -> None:
     """All at once: an index may have hundreds of thousands."""
     if not entries:
         return
@@ -229,7 +229,7 @@ class Known:
 class Tracked:
     """Reads a repository's index; one that is as it was is not read again."""
 
-    place: Place
+    place: RepositoryPlace
     _known: Known | None = None
 
     def copy(self, directory: Path, hash_name: str) -> Path:
@@ -260,7 +260,7 @@ class Tracked:
         return known
 
 
-def _repositories(place: Place, inside: list[bytes]) -> set[bytes]:
+def _repositories(place: RepositoryPlace, inside: list[bytes]) -> set[bytes]:
     """Files in whose place there is a repository now: they are gone. Git would open it to see which commit it is at, and
     its `.git` may lead anywhere."""
     handle = open_directory(place.mount.root, place.top, place.top, follow=False)

@@ -106,7 +106,7 @@ _BARE = ("HEAD", "objects", "refs")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RepositoryPlace:
     """A repository: the mount, the working directory in it (`.` is the mount itself) and its git directory."""
 
     mount: Mount
@@ -168,16 +168,16 @@ def read_beneath(root: Root, name: str, limit: int) -> bytes | None:
         return read_all(handle, name, limit)
 
 
-def locate(mounts: Mounts, path: MountPath, links: Links) -> Place:
+def locate(mounts: Mounts, path: MountPath, links: Links) -> RepositoryPlace:
     """The repository that a path belongs to: the nearest one upwards, up to the mount's root."""
     mount, relative = mounts.resolve(path)
     for top in _upwards(relative):
         git = ".git" if top == "." else f"{top}/.git"
         kind = _kind(mount.root, git)
         if kind == "directory":
-            return Place(mount, top, git, bare=False)
+            return RepositoryPlace(mount, top, git, bare=False)
         if kind == "file" and top == "." and mounts.rules(path).worktree:
-            return Place(mount, top, git, bare=False, linked=links.follow(mount, git))
+            return RepositoryPlace(mount, top, git, bare=False, linked=links.follow(mount, git))
         if kind:
             raise Unavailable(
                 f"{git} is a {kind}, which leads to a repository elsewhere",
@@ -185,7 +185,7 @@ def locate(mounts: Mounts, path: MountPath, links: Links) -> Place:
                 f"let a human add `worktree: true` to the mount {mount.name} in toolgate.yaml",
             )
     if all(_kind(mount.root, name) for name in _BARE):
-        return Place(mount, ".", ".", bare=True)
+        return RepositoryPlace(mount, ".", ".", bare=True)
     raise NotFound(
         f"the mount {mount.name} has no git repository",
         "run `git init` there, or mount the repository's root",

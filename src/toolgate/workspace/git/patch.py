@@ -57,7 +57,7 @@ _LINES: dict[bytes, LineKind] = {b" ": "context", b"+": "addition", b"-": "delet
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class GitLine:
     type: LineKind
     line_number: int
     """In the new file; in the old one for a deletion."""
@@ -66,14 +66,14 @@ class Line:
 
 
 @dataclass(slots=True)
-class Hunk:
+class GitHunk:
     old_start: int
     old_lines: int
     new_start: int
     new_lines: int
     section: str = ""
     """The function or heading git found above it."""
-    lines: list[Line] = field(default_factory=list)
+    lines: list[GitLine] = field(default_factory=list)
     unread: int = 0
     """Lines that follow these."""
     size: int = 0
@@ -94,9 +94,9 @@ class Hunks:
     def full(self) -> bool:
         return self.lines_left <= 0 or self.bytes_left <= 0
 
-    def read(self, part: bytes, text: Callable[[bytes], str]) -> tuple[list[Hunk], int]:
+    def read(self, part: bytes, text: Callable[[bytes], str]) -> tuple[list[GitHunk], int]:
         """A file's hunks, and how many more there are."""
-        found: list[Hunk] = []
+        found: list[GitHunk] = []
         at = 0 if part.startswith(_NEXT[1:]) else part.find(_NEXT) + 1
         while part.startswith(_NEXT[1:], at):
             if self.full:
@@ -109,14 +109,14 @@ class Hunks:
             at = end
         return found, 0
 
-    def _hunk(self, part: bytes, at: int, end: int, text: Callable[[bytes], str]) -> Hunk | None:
+    def _hunk(self, part: bytes, at: int, end: int, text: Callable[[bytes], str]) -> GitHunk | None:
         head, _, _ = part[at : min(end, at + 4096)].partition(b"\n")
         numbers = _HUNK.match(head)
         at = part.find(b"\n", at, end) + 1
         if numbers is None or not at:
             return None
         old, new = int(numbers[1]), int(numbers[3])
-        hunk = Hunk(old, int(numbers[2] or 1), new, int(numbers[4] or 1), text(numbers[5]), size=end - at)
+        hunk = GitHunk(old, int(numbers[2] or 1), new, int(numbers[4] or 1), text(numbers[5]), size=end - at)
         while at < end and not self.full:
             stop = part.find(b"\n", at, end)
             stop = end if stop < 0 else stop
@@ -130,13 +130,15 @@ class Hunks:
         return hunk
 
 
-def _read_line(hunk: Hunk, line: bytes, text: Callable[[bytes], str], old: int, new: int) -> tuple[int, int]:
+def _read_line(
+    hunk: GitHunk, line: bytes, text: Callable[[bytes], str], old: int, new: int
+) -> tuple[int, int]:
     kind = _LINES.get(line[:1])
     if kind is None:  # `\\ No newline at end of file`
         if hunk.lines:
             hunk.lines[-1] = replace(hunk.lines[-1], no_newline=True)
         return old, new
-    hunk.lines.append(Line(kind, old if kind == "deletion" else new, text(line[1:])))
+    hunk.lines.append(GitLine(kind, old if kind == "deletion" else new, text(line[1:])))
     return old + (kind != "addition"), new + (kind != "deletion")
 
 
@@ -148,7 +150,7 @@ _STATUS: dict[str, Kind] = {"A": "added", "M": "modified", "D": "deleted", "R": 
 
 
 @dataclass(slots=True)
-class FileDiff:
+class GitFileDiff:
     path: str
     status: Kind
     old_path: str | None = None
@@ -161,7 +163,7 @@ class FileDiff:
     modes: tuple[str, str] = ("", "")
     ids: tuple[str, str] = ("", "")
     encoding: str = "utf-8"
-    hunks: list[Hunk] = field(default_factory=list)
+    hunks: list[GitHunk] = field(default_factory=list)
     unread: int = 0
     """Hunks that follow these: more than any answer has room for."""
 
@@ -172,7 +174,7 @@ class FileDiff:
 
 @dataclass(slots=True)
 class Changed:
-    files: list[FileDiff] = field(default_factory=list)
+    files: list[GitFileDiff] = field(default_factory=list)
     left_out: int = 0
     """Files that may not be shown. Only their number is told."""
     whole: bool = True
@@ -243,24 +245,24 @@ def _sections(patch: bytes) -> Iterator[tuple[bytes, bytes]]:
         yield header, rest
 
 
-def _file(line: bytes) -> FileDiff:
+def _file(line: bytes) -> GitFileDiff:
     head, *names = line.split(b"\t")
     old_mode, new_mode, old_id, new_id, status = head[1:].decode("ascii").split(" ")
     kind = _STATUS.get(status[:1], "modified")
     path = unquote(names[-1])
-    return FileDiff(
+    return GitFileDiff(
         path, kind, unquote(names[0]) if kind == "renamed" else None,
         submodule="160000" in (old_mode, new_mode), turned=status[:1] == "T", modes=(old_mode, new_mode), ids=(old_id, new_id),
     )  # fmt: skip
 
 
-def _counts(count: bytes, file: FileDiff, line: bytes) -> bool:
+def _counts(count: bytes, file: GitFileDiff, line: bytes) -> bool:
     """Whether these numbers are this file's. Of one in which only ignored white space changed, git prints none."""
     omitted = file.status == "modified" and not file.turned and file.modes[0] == file.modes[1]
     return not omitted or count.split(b"\t", 2)[-1] == line.rpartition(b"\t")[2]
 
 
-def _count(file: FileDiff, line: bytes) -> None:
+def _count(file: GitFileDiff, line: bytes) -> None:
     added, removed = line.split(b"\t", 2)[:2]
     if added == b"-":
         file.binary = True
@@ -268,7 +270,7 @@ def _count(file: FileDiff, line: bytes) -> None:
         file.insertions, file.deletions = int(added), int(removed)
 
 
-def _ids(file: FileDiff) -> list[tuple[str, str]]:
+def _ids(file: GitFileDiff) -> list[tuple[str, str]]:
     """The objects that a file's section is about. One that turned into a link has two: it went, and it came."""
     old, new = file.ids
     if not file.turned:
@@ -277,7 +279,7 @@ def _ids(file: FileDiff) -> list[tuple[str, str]]:
     return [(old, none), (none, new)]
 
 
-def _belongs(section: tuple[bytes, bytes], file: FileDiff, ids: tuple[str, str]) -> bool:
+def _belongs(section: tuple[bytes, bytes], file: GitFileDiff, ids: tuple[str, str]) -> bool:
     """Whether a section is this file's: two files may have the same first line, and one of them be blocked.
 
     A section that is nobody's is dropped, with all that follow.
@@ -310,14 +312,14 @@ def _heading(rest: bytes) -> Iterator[bytes]:
         at = end + 1
 
 
-def _read_hunks(file: FileDiff, parts: list[bytes], hunks: Hunks) -> None:
+def _read_hunks(file: GitFileDiff, parts: list[bytes], hunks: Hunks) -> None:
     for part in parts:
         found, unread = hunks.read(part, _decoder(file, part))
         file.hunks += found
         file.unread += unread
 
 
-def _decoder(file: FileDiff, part: bytes) -> Callable[[bytes], str]:
+def _decoder(file: GitFileDiff, part: bytes) -> Callable[[bytes], str]:
     """UTF-8 if all of it is; else one byte per character, which loses nothing, and the result says so."""
     try:
         part.decode("utf-8")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from toolgate.core.errors import CallError, Unavailable
 from toolgate.workspace.confine import held
-from toolgate.workspace.git.locate import Place
+from toolgate.workspace.git.locate import RepositoryPlace
 
 _ID = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})")
 _SYMBOLIC = re.compile(rb"ref: *(refs/\S+)\s*")
@@ -50,7 +50,7 @@ class Refs:
         return b"ref: %s\n" % self.head if self.head.startswith(b"refs/") else self.head + b"\n"
 
 
-def stamp_of(place: Place) -> Stamp:
+def stamp_of(place: RepositoryPlace) -> Stamp:
     """Changes whenever a ref does, or the config. Git renames a new file into place; others may write into the one that
     is there."""
     names = ("HEAD", "packed-refs", "shallow", "reftable", "config")
@@ -73,7 +73,7 @@ def newest(stamp: Stamp) -> int:
     return max((mark[0] for _, mark in stamp if mark), default=0)
 
 
-def read_refs(place: Place) -> Refs:
+def read_refs(place: RepositoryPlace) -> Refs:
     if place.status("reftable") is not None:
         raise Unavailable(
             "this repository keeps its refs in a reftable, which is not read yet",
@@ -107,7 +107,7 @@ def _mark(status: os.stat_result | None) -> tuple[int, ...]:
     return () if status is None else (status.st_ctime_ns, status.st_mtime_ns, status.st_ino, status.st_size)
 
 
-def _directories(place: Place) -> Iterator[tuple[bytes, int]]:
+def _directories(place: RepositoryPlace) -> Iterator[tuple[bytes, int]]:
     """Every directory of refs with an open handle, valid until the next one is asked for. Links are not entered."""
     todo = ["refs"]
     while todo:
@@ -134,7 +134,7 @@ def _too_many() -> Unavailable:
     )
 
 
-def _loose(place: Place) -> Iterator[tuple[bytes, bytes]]:
+def _loose(place: RepositoryPlace) -> Iterator[tuple[bytes, bytes]]:
     count = 0
     for directory, handle in _directories(place):
         with os.scandir(handle) as entries:

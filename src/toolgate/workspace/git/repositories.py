@@ -13,9 +13,9 @@ from toolgate.core.paths import MountPath
 from toolgate.policy.hard import MountRules
 from toolgate.workspace.git.batch import Batch
 from toolgate.workspace.git.graph import Graph
-from toolgate.workspace.git.locate import Linked, Links, Place, locate
+from toolgate.workspace.git.locate import Linked, Links, RepositoryPlace, locate
 from toolgate.workspace.git.refs import Refs
-from toolgate.workspace.git.view import View
+from toolgate.workspace.git.view import GitView
 from toolgate.workspace.mounts import Mounts
 
 MOST_OPEN = 32
@@ -25,7 +25,7 @@ MOST_KNOWN = 20_000
 
 @dataclass(slots=True)
 class Repository:
-    view: View
+    view: GitView
     batch: Batch
     graph: Graph
     rules: Callable[[], Mapping[str, MountRules]]
@@ -33,7 +33,7 @@ class Repository:
     """Which directories those rules show; together, because threads ask too."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RepositoryPlace:
         return self.view.place
 
     def visible(self, path: str) -> bool:
@@ -80,7 +80,7 @@ class Repositories:
             found = self._open.pop(key, None)
             if found is None:
                 name = hashlib.sha256(f"{place.mount.directory}\0{place.git_dir}".encode()).hexdigest()[:16]
-                view = await asyncio.to_thread(View.make, place, self.cache / name)
+                view = await asyncio.to_thread(GitView.make, place, self.cache / name)
                 view.secrets = self.mounts.secrets
                 found = Repository(view, Batch(view), Graph(view), self.rules)
             self._open[key] = found  # last again: the one used longest ago comes first
@@ -113,7 +113,7 @@ class HistoryProof:
 
     repositories: Repositories
     path: MountPath
-    view: View
+    view: GitView
     refs: Refs
     objects: frozenset[tuple[str, tuple[int, int]]] | None
     turns: int

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from toolgate.core.errors import NotFound, Unavailable
 from toolgate.workspace.confine import held
-from toolgate.workspace.git.locate import Place
+from toolgate.workspace.git.locate import RepositoryPlace
 
 _PACK = re.compile(r"pack-(?:[0-9a-f]{40}|[0-9a-f]{64})\.(?:pack|rev|idx)")
 
@@ -69,8 +69,8 @@ PACKS = "pack"
 
 
 @dataclass(slots=True)
-class Store:
-    place: Place
+class ObjectStore:
+    place: RepositoryPlace
     links: Path
     """Our directory of links; it holds the commit-graph too."""
     young: bool = False

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from toolgate.core.conceal import Secrets
 from toolgate.workspace.git.index import Tracked
-from toolgate.workspace.git.locate import Place
+from toolgate.workspace.git.locate import RepositoryPlace
 from toolgate.workspace.git.program import Output, find_git, run
 from toolgate.workspace.git.refs import Refs, newest, read_refs, stamp_of
-from toolgate.workspace.git.store import SETTLED_NS, Store
+from toolgate.workspace.git.store import SETTLED_NS, ObjectStore
 
 MOST_BYTES = 32 << 20
 MOST_OF_ONE = 2 << 20
@@ -104,7 +104,7 @@ _OWN_CONFIG = """\
 """
 
 
-def config_of(place: Place, hash_name: str) -> bytes:
+def config_of(place: RepositoryPlace, hash_name: str) -> bytes:
     text = _OWN_CONFIG % (1 if hash_name == "sha256" else 0)
     if hash_name == "sha256":
         text += "[extensions]\n\tobjectFormat = sha256\n"
@@ -140,12 +140,12 @@ _LOCK = "alive"
 
 
 @dataclass(slots=True)
-class View:
+class GitView:
     """One per repository and process. `refresh` before use; `close` removes it."""
 
-    place: Place
+    place: RepositoryPlace
     directory: Path
-    store: Store
+    store: ObjectStore
     refs: Refs
     lock: int
     """Held as long as anybody needs the directory."""
@@ -166,12 +166,12 @@ class View:
         self.tracked = Tracked(self.place)
 
     @classmethod
-    def make(cls, place: Place, cache: Path) -> View:
+    def make(cls, place: RepositoryPlace, cache: Path) -> GitView:
         """`cache` is the repository's own directory in the project's state; it outlives the process."""
         program = find_git()
         cache.mkdir(parents=True, exist_ok=True, mode=0o700)
         _sweep(cache)
-        store = Store(place, cache / "objects")
+        store = ObjectStore(place, cache / "objects")
         store.lay()
         store.check()
         refs = read_refs(place)

@@ -23,7 +23,7 @@ from toolgate.workspace.git.history import DIFF_SECONDS, OUTPUT_CAP, compare
 from toolgate.workspace.git.locate import read_beneath
 from toolgate.workspace.git.patch import Changed, Visible, unquote
 from toolgate.workspace.git.program import Output, maybe_in_thread
-from toolgate.workspace.git.view import View
+from toolgate.workspace.git.view import GitView
 
 MAX_FILES = 2000
 FILE_CAP = 4 << 20
@@ -34,7 +34,7 @@ _MAYBE_CONVERTED = (b"\r", b"\0", b"$Id")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class WorktreeDifference:
     path: str
     old_mode: str
     old_id: str
@@ -45,7 +45,7 @@ class Difference:
 
 
 async def compare_working_tree(
-    view: View, base: str, visible: Visible, *, paths: Sequence[str] = (), context: int = 3, ignore_whitespace: bool = False
+    view: GitView, base: str, visible: Visible, *, paths: Sequence[str] = (), context: int = 3, ignore_whitespace: bool = False
 ) -> Changed:  # fmt: skip
     """`base` is a commit or a tree. Files that git does not track are not part of it."""
     with tempfile.TemporaryDirectory(prefix="moment-", dir=view.directory) as name:
@@ -69,8 +69,8 @@ async def compare_working_tree(
 
 
 async def _differences(
-    view: View, base: str, index: Path, visible: Visible, paths: Sequence[str]
-) -> list[Difference]:
+    view: GitView, base: str, index: Path, visible: Visible, paths: Sequence[str]
+) -> list[WorktreeDifference]:
     """What differs under `paths`, and every blocked file that came or went, wherever it is."""
     output = await view.git(
         "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--no-abbrev", "--raw", "--no-renames",
@@ -85,8 +85,8 @@ async def _differences(
     return list(found.values())
 
 
-def _listed(output: Output, visible: Visible, paths: Sequence[str]) -> dict[str, Difference]:
-    found: dict[str, Difference] = {}
+def _listed(output: Output, visible: Visible, paths: Sequence[str]) -> dict[str, WorktreeDifference]:
+    found: dict[str, WorktreeDifference] = {}
     for line in output.data.split(b"\n"):
         if not line.startswith(b":") or not output.whole:
             continue
@@ -95,7 +95,7 @@ def _listed(output: Output, visible: Visible, paths: Sequence[str]) -> dict[str,
         path = unquote(name)
         wanted = not paths or any(path == one or path.startswith(one + "/") for one in paths)
         if wanted or (_GONE in (old_mode, new_mode) and not visible(path)):
-            found[path] = Difference(path, old_mode, old_id, new_mode, wanted)
+            found[path] = WorktreeDifference(path, old_mode, old_id, new_mode, wanted)
     return found
 
 
@@ -103,11 +103,11 @@ def _listed(output: Output, visible: Visible, paths: Sequence[str]) -> dict[str,
 class Moment:
     """Objects that exist for one comparison."""
 
-    view: View
+    view: GitView
     directory: Path
     index: Path
 
-    async def contents(self, differences: Sequence[Difference]) -> dict[str, tuple[str, str]]:
+    async def contents(self, differences: Sequence[WorktreeDifference]) -> dict[str, tuple[str, str]]:
         found: dict[str, tuple[str, str]] = {}
         left = TOTAL_CAP
         for one in differences:
@@ -120,7 +120,7 @@ class Moment:
             found[one.path] = (one.new_mode, await self._store(one, content))
         return found
 
-    def _read(self, one: Difference) -> bytes | None:
+    def _read(self, one: WorktreeDifference) -> bytes | None:
         """A file's content or a link's target; None for what is not there, or not inside."""
         relative = self.view.place.mount_path(one.path).relative
         root = self.view.place.mount.root
@@ -139,7 +139,7 @@ class Moment:
         except (CallError, OSError):
             return None
 
-    async def _store(self, one: Difference, content: bytes) -> str:
+    async def _store(self, one: WorktreeDifference, content: bytes) -> str:
         plain = content.isascii() and not any(mark in content for mark in _MAYBE_CONVERTED)
         if plain or one.new_mode == "120000":
             return self._write("blob", content)

@@ -20,7 +20,7 @@ from toolgate.core.change import FileChange
 from toolgate.core.conceal import Secrets, conceal
 from toolgate.core.errors import Conflict, TooLarge
 from toolgate.core.paths import MountPath
-from toolgate.workspace.patch.model import FilePatch, Hunk, Op, shown
+from toolgate.workspace.patch.model import FilePatch, Op, PatchHunk, shown
 
 Region = tuple[int, int]
 _FIRST_REACH = 100
@@ -30,7 +30,7 @@ _MOVED_AT_ONCE = 64
 """Lines that are moved up or down in the time in which one is looked at."""
 
 
-class Work:
+class PatchWork:
     """What a diff may still cost, all its files together."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Work:
         self.spend(lines // _MOVED_AT_ONCE)
 
 
-def find(image: list[bytes], hunk: Hunk, taken: list[Region], work: Work) -> int | None:
+def find(image: list[bytes], hunk: PatchHunk, taken: list[Region], work: PatchWork) -> int | None:
     """The index of the line where the hunk applies, or None."""
     at_start, at_end = hunk.old_start <= 1, not hunk.trailing
     expected = expected_line(hunk)
@@ -64,18 +64,20 @@ def find(image: list[bytes], hunk: Hunk, taken: list[Region], work: Work) -> int
     return expected if fits(image, hunk, expected, taken) else _nearest(image, hunk, expected, taken, work)
 
 
-def expected_line(hunk: Hunk) -> int:
+def expected_line(hunk: PatchHunk) -> int:
     if hunk.new_count:
         return hunk.new_start - 1
     return hunk.new_start  # a side without lines names the line before it
 
 
-def fits(image: list[bytes], hunk: Hunk, at: int, taken: list[Region]) -> bool:
+def fits(image: list[bytes], hunk: PatchHunk, at: int, taken: list[Region]) -> bool:
     end = at + len(hunk.old)
     return at >= 0 and image[at:end] == hunk.old and not _overlaps(at, end, taken)
 
 
-def _nearest(image: list[bytes], hunk: Hunk, expected: int, taken: list[Region], work: Work) -> int | None:
+def _nearest(
+    image: list[bytes], hunk: PatchHunk, expected: int, taken: list[Region], work: PatchWork
+) -> int | None:
     if not hunk.old[-1].endswith(b"\n"):  # the last line of a file is nowhere but at its end
         end = len(image) - len(hunk.old)
         return end if fits(image, hunk, end, taken) else None
@@ -90,7 +92,7 @@ def _nearest(image: list[bytes], hunk: Hunk, expected: int, taken: list[Region],
 
 
 def _nearest_in(
-    image: list[bytes], window: Region, hunk: Hunk, expected: int, taken: list[Region]
+    image: list[bytes], window: Region, hunk: PatchHunk, expected: int, taken: list[Region]
 ) -> int | None:
     low, high = window
     lines = image[low:high]
@@ -165,7 +167,7 @@ class _Tree:
     edited: set[MountPath] = field(default_factory=set)
     removed: set[MountPath] = field(default_factory=set)
     secrets: Secrets | None = None
-    work: Work = field(default_factory=Work)
+    work: PatchWork = field(default_factory=PatchWork)
 
     def original(self, path: MountPath) -> bytes | None:
         if path not in self.seen:
@@ -233,7 +235,7 @@ def _check_free(tree: _Tree, patch: FilePatch) -> None:
 
 
 def _apply_hunks(
-    patch: FilePatch, before: bytes, work: Work, secrets: Secrets | None
+    patch: FilePatch, before: bytes, work: PatchWork, secrets: Secrets | None
 ) -> tuple[bytes, tuple[int, ...]]:
     if not patch.hunks:
         return before, ()
@@ -269,7 +271,7 @@ def _with_secrets(new: list[bytes], known: list[bytes], real: list[bytes]) -> li
     return [held[line].pop(0) if held.get(line) else line for line in new]
 
 
-def _why(image: list[bytes], hunk: Hunk) -> str:
+def _why(image: list[bytes], hunk: PatchHunk) -> str:
     """The first line that is not as the hunk says, at the place where it should be."""
     at = expected_line(hunk)
     if not hunk.context and not (hunk.old_start <= 1 and at == 0):
@@ -298,7 +300,7 @@ def _end(line: bytes) -> str:
     return "CRLF" if line.endswith(b"\r\n") else "LF" if line.endswith(b"\n") else "no newline"
 
 
-def rejected(patch: FilePatch, hunk: Hunk | None, why: str) -> Conflict:
+def rejected(patch: FilePatch, hunk: PatchHunk | None, why: str) -> Conflict:
     name = patch.new.shown
     what = (
         f"hunk {hunk.number} (line {hunk.line} of the diff) does not apply to {name!r}"

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from toolgate.core.errors import OutsideMount
 from toolgate.core.paths import MountPath
-from toolgate.workspace.patch.model import REGULAR, FilePatch, Hunk, Op, malformed, shown
+from toolgate.workspace.patch.model import REGULAR, FilePatch, Op, PatchHunk, malformed, shown
 
 NOWHERE = "/dev/null"
 _PREFIXES = frozenset("abciow12")  # a/ b/, and git's mnemonic ones
@@ -154,7 +154,7 @@ class GitHeader:
     names: tuple[str, str] | None
     said: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
 
-    def patch(self, hunks: tuple[Hunk, ...]) -> FilePatch:
+    def patch(self, hunks: tuple[PatchHunk, ...]) -> FilePatch:
         op = self._op()
         if hunks and b"+++ " not in self.said:
             raise malformed("hunks without `---` and `+++` before them", self.line, "give both")
@@ -265,7 +265,7 @@ def read_git_header(lines: list[bytes], at: int) -> tuple[GitHeader, int]:
     return header, at
 
 
-def plain_patch(lines: list[bytes], at: int, hunks: tuple[Hunk, ...]) -> FilePatch:
+def plain_patch(lines: list[bytes], at: int, hunks: tuple[PatchHunk, ...]) -> FilePatch:
     """A file whose header is only `---` and `+++`."""
     old, old_date = file_header(_rest(lines, at, b"--- "), at + 1)
     new, new_date = file_header(_rest(lines, at + 1, b"+++ "), at + 2)
@@ -283,7 +283,7 @@ def plain_patch(lines: list[bytes], at: int, hunks: tuple[Hunk, ...]) -> FilePat
     return FilePatch(op, path, path, hunks, at + 1, guessed=may_create(op, hunks))
 
 
-def may_create(op: Op, hunks: tuple[Hunk, ...]) -> bool:
+def may_create(op: Op, hunks: tuple[PatchHunk, ...]) -> bool:
     return op == "modify" and len(hunks) == 1 and not hunks[0].old_count
 
 

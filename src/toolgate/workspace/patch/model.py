@@ -15,7 +15,7 @@ REGULAR = frozenset({0o100644, 0o100755, 0o100664})
 
 
 @dataclass(frozen=True, slots=True)
-class Hunk:
+class PatchHunk:
     """Lines keep their line ends; one without an end is the last of its file."""
 
     number: int
@@ -41,7 +41,7 @@ class FilePatch:
     old: MountPath
     new: MountPath
     """The same as `old`, except for a rename or a copy."""
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[PatchHunk, ...]
     line: int
     new_mode: int = 0
     """The mode that the diff asks for; 0 where it says nothing."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.workspace.patch.header import may_create, plain_patch, read_git_header
-from toolgate.workspace.patch.model import FilePatch, Hunk, malformed, shown
+from toolgate.workspace.patch.model import FilePatch, PatchHunk, malformed, shown
 
 _HEADER = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _COUNTS = "make the counts in @@ say how many lines follow"
@@ -77,12 +77,12 @@ class Body:
             side[-1] = side[-1][:-1]
         self.last = b"\\"
 
-    def finish(self, line: int) -> Hunk:
+    def finish(self, line: int) -> PatchHunk:
         if not self.full:
             raise self._wrong(f"the diff ends within the hunk{self._missing()}", line, _COUNTS)
         if not self.changed:
             raise self._wrong("the hunk changes nothing", self.line, "leave it out")
-        return Hunk(
+        return PatchHunk(
             self.number, self.line, self.old_start, self.old_count, self.new_start, self.new_count,
             self.old, self.new, self.leading, self.trailing, self.context,
         )  # fmt: skip
@@ -104,9 +104,9 @@ class Body:
         return malformed(what, line, fix, self.number)
 
 
-def read_hunks(lines: list[bytes], at: int) -> tuple[tuple[Hunk, ...], int]:
+def read_hunks(lines: list[bytes], at: int) -> tuple[tuple[PatchHunk, ...], int]:
     """All hunks from line index `at` on, and the index after them."""
-    hunks: list[Hunk] = []
+    hunks: list[PatchHunk] = []
     while at < len(lines) and lines[at].startswith(b"@@"):
         body = Body(len(hunks) + 1, at + 1, lines[at])
         at += 1
@@ -125,7 +125,7 @@ def read_hunks(lines: list[bytes], at: int) -> tuple[tuple[Hunk, ...], int]:
     return tuple(hunks), at
 
 
-def _check_order(before: Hunk, hunk: Hunk) -> None:
+def _check_order(before: PatchHunk, hunk: PatchHunk) -> None:
     if hunk.old_start < before.old_start + before.old_count:
         raise malformed(
             f"it starts at line {hunk.old_start}, but hunk {before.number} reaches to line "
@@ -203,7 +203,7 @@ def _files(lines: list[bytes]) -> Iterator[FilePatch]:
 
 
 def _hunks_alone(path: MountPath, lines: list[bytes]) -> FilePatch:
-    hunks: tuple[Hunk, ...] = ()
+    hunks: tuple[PatchHunk, ...] = ()
     at = 0
     while at < len(lines):
         if lines[at].startswith(b"@@") and not hunks:

@@ -21,8 +21,8 @@ from toolgate.core.errors import CallError
 from toolgate.workspace.confine import open_with_status
 from toolgate.workspace.search.content import Matcher, TooMuch, search_concealed
 from toolgate.workspace.search.local import MAX_WORK, may_search, read_up_to
-from toolgate.workspace.search.query import Match, Query
-from toolgate.workspace.search.report import Report
+from toolgate.workspace.search.query import Match, SearchQuery
+from toolgate.workspace.search.report import RgReport
 from toolgate.workspace.search.selection import Start
 from toolgate.workspace.search.subset import plan
 
@@ -72,10 +72,10 @@ class Judged:
 @dataclass(slots=True)
 class Judge:
     secrets: Secrets
-    query: Query
+    query: SearchQuery
     matcher: Matcher | None
     deadline: float
-    rg: Callable[[Report], bool]
+    rg: Callable[[RgReport], bool]
     """Lets rg search the texts that the report is given; says whether that was all of it."""
     tick: Callable[[], None]
 
@@ -83,7 +83,7 @@ class Judge:
         told = time.monotonic()
         judged = Judged()
         with ExitStack() as stack:
-            report = Report(self.query, concealed=True)
+            report = RgReport(self.query, concealed=True)
             for name in names:
                 if (now := time.monotonic()) > self.deadline:
                     judged.complete = False

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import re2
 
 from toolgate.core.conceal import Concealed
-from toolgate.workspace.search.query import Hit, Match, Query, make_match
+from toolgate.workspace.search.query import LineHit, Match, SearchQuery, make_match
 from toolgate.workspace.search.subset import Plan, plan
 
 MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
@@ -52,20 +52,20 @@ class Matcher:
             return False
         return True
 
-    def visible(self, known: Concealed) -> Iterator[tuple[Hit | None, int, int]]:
+    def visible(self, known: Concealed) -> Iterator[tuple[LineHit | None, int, int]]:
         """Every matching line with its first match beside secrets; None where all of them touch one."""
         for hit, first, last in self.hits(known.text):
-            found: Hit | None = hit
+            found: LineHit | None = hit
             while found is not None and known.hides(first + found.start, first + found.end):
                 found = self._next(known.text, found, first, last)
             yield found, first, last
 
-    def _next(self, data: bytes, hit: Hit, first: int, last: int) -> Hit | None:
+    def _next(self, data: bytes, hit: LineHit, first: int, last: int) -> LineHit | None:
         at = first + hit.end + (hit.start == hit.end)
         found = self._regex.search(data, at, last) if at <= last else None
-        return None if found is None else Hit(hit.line, found.start() - first, found.end() - first)
+        return None if found is None else LineHit(hit.line, found.start() - first, found.end() - first)
 
-    def hits(self, data: bytes) -> Iterator[tuple[Hit, int, int]]:
+    def hits(self, data: bytes) -> Iterator[tuple[LineHit, int, int]]:
         """Every matching line, with where it begins and ends."""
         if not data:
             return
@@ -81,7 +81,7 @@ class Matcher:
             last = end_of_text if last < 0 else last
             line += data.count(b"\n", counted, first)
             counted = first
-            yield Hit(line, start - first, end - first), first, last
+            yield LineHit(line, start - first, end - first), first, last
             at = last + 1
 
 
@@ -101,7 +101,7 @@ def search_content(
     matched: Matcher,
     data: bytes,
     file: str,
-    query: Query,
+    query: SearchQuery,
     room: int,
     told: int = -1,
     most: int = sys.maxsize,
@@ -128,7 +128,15 @@ def search_content(
 
 
 def _take(
-    matched: Matcher, data: bytes, file: str, query: Query, room: int, told: int, most: int, *, whole: bool
+    matched: Matcher,
+    data: bytes,
+    file: str,
+    query: SearchQuery,
+    room: int,
+    told: int,
+    most: int,
+    *,
+    whole: bool,
 ) -> tuple[list[Match], int]:
     """Where the two do not agree on the whole, they do on the lines that are ASCII; and if those are as many as rg has
     found, there is no other."""
@@ -148,7 +156,7 @@ def _take(
     return found, total
 
 
-class Seen(NamedTuple):
+class SeenMatches(NamedTuple):
     matches: list[Match]
     total: int
     hidden: int
@@ -156,8 +164,8 @@ class Seen(NamedTuple):
 
 
 def search_concealed(
-    matched: Matcher, known: Concealed, file: str, query: Query, room: int, most: int = sys.maxsize
-) -> Seen:
+    matched: Matcher, known: Concealed, file: str, query: SearchQuery, room: int, most: int = sys.maxsize
+) -> SeenMatches:
     """The same for a file that holds a secret."""
     found: list[Match] = []
     total = hidden = 0
@@ -172,7 +180,7 @@ def search_concealed(
             data, count = known.text, query.context_lines
             around = _before(data, first, count), _after(data, last, count)
             found.append(make_match(file, hit, data[first:last], *around))
-    return Seen(found, total, hidden)
+    return SeenMatches(found, total, hidden)
 
 
 def _before(data: bytes, first: int, count: int) -> list[bytes]:

@@ -29,7 +29,7 @@ from toolgate.workspace.search.content import (
     search_concealed,
     search_content,
 )
-from toolgate.workspace.search.query import Found, Match, Query, Tell, top
+from toolgate.workspace.search.query import FoundMatches, Match, SearchQuery, Tell, top
 from toolgate.workspace.search.selection import Start, opened
 from toolgate.workspace.search.tree import Memory, TooMany, Walk
 
@@ -45,7 +45,7 @@ MAX_WORK = 20_000_000
 @dataclass(slots=True)
 class Local:
     matcher: Matcher
-    query: Query
+    query: SearchQuery
     deadline: float
     room: int = MAX_BYTES
     names: int = MAX_NAMES
@@ -61,7 +61,7 @@ class Local:
     searched: int = 0
     counts: dict[str, int] = field(default_factory=dict)
 
-    def search(self, starts: Sequence[Start]) -> Found:
+    def search(self, starts: Sequence[Start]) -> FoundMatches:
         """Everything, or TooMuch; Unequal where a file's content is not plainly the same to rg."""
         for start in starts:
             if start.directory:
@@ -70,7 +70,7 @@ class Local:
                 self._file(
                     start.handle, os.fstat(start.handle), start.shown(start.relative), start.hard_links
                 )
-        return Found(
+        return FoundMatches(
             self.matches, self.total, self.searched, self.total > len(self.matches),
             len(self.counts), top(self.counts.items()), self.hidden,
         )  # fmt: skip
@@ -152,7 +152,7 @@ def read_up_to(handle: int, room: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def join(parts: Iterable[Found], most: int) -> Found:
+def join(parts: Iterable[FoundMatches], most: int) -> FoundMatches:
     """The answers of several mounts as one."""
     matches: list[Match] = []
     total = searched = 0
@@ -169,7 +169,7 @@ def join(parts: Iterable[Found], most: int) -> Found:
         files += part.files_matched
         hidden = None if hidden is None or part.hidden is None else hidden + part.hidden
     cut = truncated or total > most
-    return Found(matches[:most], total, searched, cut, files, top(counts), hidden)
+    return FoundMatches(matches[:most], total, searched, cut, files, top(counts), hidden)
 
 
 FILES, NAMES, BYTES, HITS, WORK = 32, 128, 128 << 10, 256, 400_000
@@ -185,7 +185,7 @@ _known: WeakKeyDictionary[Mounts, dict[Where, tuple[float, Memory]]] = WeakKeyDi
 _UNKNOWN: tuple[float, Memory] = (0.0, {})
 
 
-def search_small(mounts: Mounts, query: Query, where: Where) -> Found | None:
+def search_small(mounts: Mounts, query: SearchQuery, where: Where) -> FoundMatches | None:
     """None where it is not known to be small, or is not so any more."""
     known = _known.get(mounts, {})
     now = time.monotonic()

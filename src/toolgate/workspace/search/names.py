@@ -32,7 +32,7 @@ _SHARE = 16
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Unknown(Exception):
+class UnknownNames(Exception):
     """The names of this mount cannot be known, or not any more."""
 
 
@@ -62,23 +62,23 @@ class Names:
             try:
                 for event in inotify.events(said):
                     self._hear(event)
-            except Unknown:
+            except UnknownNames:
                 self.watch.close()
                 return None
             return tuple(self._shut)
 
-    def _hear(self, event: inotify.Event) -> None:
+    def _hear(self, event: inotify.WatchEvent) -> None:
         if not event.name:
             if event.watch < 0:
-                raise Unknown("more has happened than the queue could hold")
+                raise UnknownNames("more has happened than the queue could hold")
             return
         if event.name.startswith(TEMPORARY) and not event.directory:
             return  # every write of ours has one; rg may come to it, and what it says of it is dropped
         relative = self._directories[event.watch] + event.name
         if relative + "/" in self._prefixes:
-            raise Unknown("something has come in the place of a directory")
+            raise UnknownNames("something has come in the place of a directory")
         if self.judge(relative, event.name, event.directory):
-            raise Unknown("there is a new directory, with names of its own")
+            raise UnknownNames("there is a new directory, with names of its own")
         self._touch(relative)
 
     def _touch(self, relative: str) -> None:
@@ -106,7 +106,9 @@ class Names:
             return False
         self._told += len(relative)
         if len(self._shut) >= MAX_SHUT or self._told > MAX_TOLD or not relative.isprintable():
-            raise Unknown("there is too much that rg would have to be told, or something it cannot be told")
+            raise UnknownNames(
+                "there is too much that rg would have to be told, or something it cannot be told"
+            )
         self._shut[relative] = None
         return False
 
@@ -132,7 +134,7 @@ def learn(root: int, rules: MountRules, stop: Callable[[], bool]) -> Names | Non
     room = min(MAX_DIRECTORIES, inotify.most_watches() // _SHARE)
     try:
         _Learning(names, queue, os.fstat(root).st_dev, stop, room, MAX_NAMES).directory(root, "", 1)
-    except (OSError, Unknown):
+    except (OSError, UnknownNames):
         names.watch.close()
         return None
     except BaseException:
@@ -155,10 +157,10 @@ class _Learning:
         another nothing is heard."""
         self.room -= 1
         if self.stop() or self.room < 0 or depth > MAX_DEPTH or os.fstat(handle).st_dev != self.device:
-            raise Unknown
+            raise UnknownNames
         number = inotify.add(self.queue, handle, inotify.NEW_NAMES)
         if number is None or not self.names.watched(number, prefix):
-            raise Unknown
+            raise UnknownNames
         for name in self._below(handle, prefix):
             with suppress(FileNotFoundError), held(os.open(name, _DIRECTORY, dir_fd=handle)) as inner:
                 self.directory(inner, f"{prefix}{name}/", depth + 1)
@@ -169,7 +171,7 @@ class _Learning:
             for item in items:
                 self.room_for_names -= 1
                 if self.room_for_names < 0:
-                    raise Unknown
+                    raise UnknownNames
                 if self.names.judge(prefix + item.name, item.name, item.is_dir(follow_symlinks=False)):
                     found.append(item.name)
         return found

@@ -115,7 +115,7 @@ FIX = "install toolgate with the extra `code`, or put `rg` on the PATH"
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class RgEnd:
     complete: bool
     """False where its time was up or its reader had enough."""
 
@@ -134,7 +134,7 @@ def run(
     deadline: float,
     take: Callable[[bytes], bool],
     tick: Callable[[], None] | None = None,
-) -> Ended:
+) -> RgEnd:
     """Start rg in the directory of the handle `where`; `take` gets its output and says whether to go on."""
     with _started(args, where, handles, subprocess.PIPE) as process:
         try:
@@ -144,7 +144,7 @@ def run(
                 process.kill()
     if complete and process.returncode == 2 and errors:
         raise _mistake(errors)
-    return Ended(complete)
+    return RgEnd(complete)
 
 
 def run_quietly(

@@ -15,13 +15,13 @@ MAX_TEXT = 500
 """Characters of a line that are shown; a longer one is cut around its match."""
 
 
-TOP = 5
+TOP_FILES = 5
 Tell = Callable[[Sequence["Match"]], None]
 """Gets what was found in one file while the search goes on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SearchQuery:
     pattern: str
     case_sensitive: bool = False
     max_matches: int = 100
@@ -42,7 +42,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMatches:
     matches: list[Match]
     total_matches: int
     files_searched: int
@@ -56,11 +56,11 @@ class Found:
 
 def top(counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
     """Most first; of equal ones the one that came first."""
-    return tuple(heapq.nlargest(TOP, counts, key=lambda each: each[1]))
+    return tuple(heapq.nlargest(TOP_FILES, counts, key=lambda each: each[1]))
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class LineHit:
     """A matching line as an engine finds it: its number from 1, and the bytes of the line that match."""
 
     line: int
@@ -68,7 +68,7 @@ class Hit:
     end: int
 
 
-def make_match(file: str, hit: Hit, raw: bytes, before: Iterable[bytes], after: Iterable[bytes]) -> Match:
+def make_match(file: str, hit: LineHit, raw: bytes, before: Iterable[bytes], after: Iterable[bytes]) -> Match:
     """The same words whichever engine found it: the line as it is in the file, and those around it."""
     return Match(
         file,
@@ -91,7 +91,7 @@ def _short(line: bytes) -> str:
     return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
 
 
-def _window(raw: bytes, hit: Hit) -> str:
+def _window(raw: bytes, hit: LineHit) -> str:
     """The line, or of a very long one the part around its match."""
     if len(raw) <= MAX_TEXT:
         return _text(raw)

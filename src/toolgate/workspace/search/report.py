@@ -13,13 +13,13 @@ from typing import Any
 import orjson
 
 from toolgate.core.conceal import Concealed
-from toolgate.workspace.search.query import Hit, Match, Query, make_match
+from toolgate.workspace.search.query import LineHit, Match, SearchQuery, make_match
 
 _SEARCHED = re.compile(rb"^(\d+) files searched$", re.MULTILINE)
 
 
 @dataclass(slots=True)
-class Counts:
+class MatchCounts:
     files: int = 0
     _rest: bytes = b""
 
@@ -51,8 +51,8 @@ _FIRST = re.compile(
 
 
 @dataclass(slots=True)
-class Report:
-    query: Query
+class RgReport:
+    query: SearchQuery
     concealed: bool = False
     """Whether secrets were taken out of the files: a match that touches a marker is none."""
     handles: list[int] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Report:
     _enough: bool = False
     _size: int = 0
     _lines: dict[int, bytes] = field(default_factory=dict)
-    _hits: list[Hit] = field(default_factory=list)
+    _hits: list[LineHit] = field(default_factory=list)
 
     def expect(self, handle: int, name: str, shown: str, known: Concealed = _PLAIN) -> None:
         self.handles.append(handle)
@@ -117,7 +117,7 @@ class Report:
                 places = ((one["start"], one["end"]) for one in found)
                 if self.concealed:
                     places = self._beside_secrets(data, places)
-                self._hits += [Hit(number, *place) for place in islice(places, 1)]
+                self._hits += [LineHit(number, *place) for place in islice(places, 1)]
         elif message["type"] == "end":
             name, shown, _ = self._files[_bytes(data["path"]).decode()]
             if data["binary_offset"] is None:
@@ -131,7 +131,7 @@ class Report:
         at = data["absolute_offset"]
         return ((start, end) for start, end in places if not known.hides(at + start, at + end))
 
-    def _match(self, shown: str, hit: Hit) -> Match:
+    def _match(self, shown: str, hit: LineHit) -> Match:
         lines, context = self._lines, self.query.context_lines
         before = [lines[at] for at in range(hit.line - context, hit.line) if at in lines]
         after = [lines[at] for at in range(hit.line + 1, hit.line + context + 1) if at in lines]

@@ -23,8 +23,8 @@ from toolgate.workspace.search.content import Matcher, TooMuch, Unequal, search_
 from toolgate.workspace.search.local import MAX_WORK, may_search, read_up_to
 from toolgate.workspace.search.names import Names
 from toolgate.workspace.search.program import run, run_quietly
-from toolgate.workspace.search.query import Found, Match, Query, Tell, top
-from toolgate.workspace.search.report import Counts, Report
+from toolgate.workspace.search.query import FoundMatches, Match, SearchQuery, Tell, top
+from toolgate.workspace.search.report import MatchCounts, RgReport
 from toolgate.workspace.search.rgglobs import exactly, options, plain_options
 from toolgate.workspace.search.selection import Start
 from toolgate.workspace.search.tree import path_order
@@ -44,7 +44,7 @@ MAX_BYTES = 64 << 20
 Progress = Callable[[str], None]
 
 
-class _Counted(NamedTuple):
+class _CountedFiles(NamedTuple):
     files: dict[str, int]
     searched: int
     complete: bool
@@ -52,7 +52,7 @@ class _Counted(NamedTuple):
 
 @dataclass(slots=True)
 class Ripgrep:
-    query: Query
+    query: SearchQuery
     matcher: Matcher | None
     deadline: float
     progress: Progress | None = None
@@ -66,7 +66,7 @@ class Ripgrep:
     _asked: str | None = None
     """What rg looks for instead of the pattern, where that would miss files that have to be looked at."""
 
-    def search(self, starts: Sequence[Start]) -> Found:
+    def search(self, starts: Sequence[Start]) -> FoundMatches:
         """All starts are of one mount."""
         trees = [start for start in starts if start.directory]
         files = [start for start in starts if not start.directory]
@@ -85,7 +85,7 @@ class Ripgrep:
             )
         return self._show(starts[0], counts, searched, complete)
 
-    def _judged(self, starts: list[Start], secrets: Secrets) -> _Counted:
+    def _judged(self, starts: list[Start], secrets: Secrets) -> _CountedFiles:
         """What rg counts in files without secrets; the others are searched without what is hidden in them."""
         pattern = self.query.pattern
         counted = self._count(starts)
@@ -102,7 +102,7 @@ class Ripgrep:
         self._ahead |= judged.matches
         files = {name: counted.files[name] for name in judged.clean if name in counted.files}
         searched = counted.searched if starts[0].selection.usual else self._named(starts, secrets)
-        return _Counted(files | judged.counts, searched, complete and judged.complete)
+        return _CountedFiles(files | judged.counts, searched, complete and judged.complete)
 
     def _named(self, starts: list[Start], secrets: Secrets) -> int:
         """How many files the caller's own globs choose, but for those with a secret in their names."""
@@ -112,13 +112,13 @@ class Ripgrep:
         run_quietly(args, starts[0].root.handle, self.deadline, said.append, partial(self._say, ""), below)
         return sum(not secrets.spans(name) for name in b"".join(said).split(b"\0") if name)
 
-    def _read(self, start: Start, report: Report) -> bool:
+    def _read(self, start: Start, report: RgReport) -> bool:
         """Lets rg say which lines of open files match, and whether that is all."""
         args = [*_COMMON, *report.options, *self._pattern(), "--", *report.paths]
         tick = partial(self._say, "reading the lines that match")
         return run(args, start.root.handle, report.handles, self.deadline, report.take, tick).complete
 
-    def _count(self, starts: list[Start]) -> _Counted:
+    def _count(self, starts: list[Start]) -> _CountedFiles:
         names = self.names
         shut = names.shut() if names is not None else None
         if names is None or shut is None:
@@ -139,15 +139,15 @@ class Ripgrep:
         if not counted.complete or self.deadline - now < 2 * (now - begun):
             # too late to search again: what was read here is what it is, what rg counted may be something else
             exact = {name: len(found) for name, found in self._ahead.items() if name in counted.files}
-            return _Counted(exact, len(exact), complete=False)
+            return _CountedFiles(exact, len(exact), complete=False)
         self._ahead.clear()
         self._counted = 0
         return self._run(starts, _choice(starts), fence=True)
 
-    def _run(self, starts: list[Start], choice: Sequence[str], *, fence: bool) -> _Counted:
+    def _run(self, starts: list[Start], choice: Sequence[str], *, fence: bool) -> _CountedFiles:
         """Behind the fence, unless it will be known that no name was swapped meanwhile."""
         begun = time.monotonic()
-        heard = Counts()
+        heard = MatchCounts()
         counts: dict[str, int] = {}
 
         def take(chunk: bytes) -> None:
@@ -167,7 +167,7 @@ class Ripgrep:
         args = [*_COMMON, *_WALK, *self._pattern(), *choice, "--", *_where(starts)]
         below = [start.handle if start.directory else start.root.handle for start in starts] if fence else []
         complete = run_quietly(args, starts[0].root.handle, self.deadline, take, tick, below)
-        return _Counted(counts, heard.searched if complete else len(counts), complete)
+        return _CountedFiles(counts, heard.searched if complete else len(counts), complete)
 
     def _look_ahead(self, start: Start, name: str, count: int) -> bool:
         """Whether it was read: then it is there, and may be searched."""
@@ -193,7 +193,7 @@ class Ripgrep:
         case = "--case-sensitive" if self.query.case_sensitive else "--ignore-case"
         return [case, "-e", self.query.pattern if self._asked is None else self._asked]
 
-    def _show(self, start: Start, counts: dict[str, int], searched: int, complete: bool) -> Found:
+    def _show(self, start: Start, counts: dict[str, int], searched: int, complete: bool) -> FoundMatches:
         total = sum(counts.values())
         matches: list[Match] = []
         ordered = sorted(counts, key=path_order)
@@ -220,7 +220,7 @@ class Ripgrep:
         matched = [(name, counts[name]) for name in ordered if counts[name]]
         most_in = tuple((start.shown(name), count) for name, count in top(matched))
         cut = not complete or total > len(matches)
-        return Found(
+        return FoundMatches(
             matches, total, searched, cut, len(matched), most_in, None if self.secrets is not None else 0
         )
 
@@ -232,7 +232,7 @@ class Ripgrep:
         found: dict[str, list[Match]] = {}
         whole = True
         with ExitStack() as stack:
-            report = Report(self.query)
+            report = RgReport(self.query)
             for name, count in told.items():
                 if name in self._ahead:
                     found[name] = self._ahead[name]

@@ -14,7 +14,7 @@ from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.content import TooMuch, Unequal, matcher
 from toolgate.workspace.search.known import names_of
 from toolgate.workspace.search.local import QUICK, Local, join, remember, search_small
-from toolgate.workspace.search.query import EXCLUDED, Found, Query, Tell
+from toolgate.workspace.search.query import EXCLUDED, FoundMatches, SearchQuery, Tell
 from toolgate.workspace.search.ripgrep import Ripgrep
 from toolgate.workspace.search.selection import Start, opened
 
@@ -28,7 +28,7 @@ _large: dict[tuple[int, int], float] = {}
 
 def search(
     mounts: Mounts,
-    query: Query,
+    query: SearchQuery,
     paths: Sequence[MountPath] = (),
     files: str = "",
     excluded: Sequence[str] = EXCLUDED,
@@ -37,7 +37,7 @@ def search(
     progress: Callable[[str], None] | None = None,
     tell: Tell | None = None,
     engine: Engine = "auto",
-) -> Found:
+) -> FoundMatches:
     """`tell` gets matches as they are found, some of them perhaps twice. `engine` is for comparing the two; a named one that cannot answer raises."""
     _check(query.pattern)
     begun = time.monotonic()
@@ -55,8 +55,8 @@ def search(
 
 
 def search_at_once(
-    mounts: Mounts, query: Query, paths: Sequence[MountPath], files: str, excluded: Sequence[str]
-) -> Found | None:
+    mounts: Mounts, query: SearchQuery, paths: Sequence[MountPath], files: str, excluded: Sequence[str]
+) -> FoundMatches | None:
     """For a caller who must not be held up: None where the search may take longer than a thread takes to begin."""
     _check(query.pattern)
     found = search_small(mounts, query, (tuple(paths) or (ROOT,), files, tuple(excluded)))
@@ -68,12 +68,12 @@ def search_at_once(
 def _search_mount(
     mounts: Mounts,
     starts: Sequence[Start],
-    query: Query,
+    query: SearchQuery,
     deadline: float,
     progress: Callable[[str], None] | None,
     tell: Tell | None,
     engine: Engine,
-) -> Found:
+) -> FoundMatches:
     matched = matcher(query.pattern, query.case_sensitive)
     if engine != "rg":
         try:

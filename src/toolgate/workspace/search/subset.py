@@ -32,7 +32,7 @@ class Plan:
     """How many steps a byte may take."""
 
 
-class _Refused(Exception):
+class _OnlyForRg(Exception):
     pass
 
 
@@ -56,7 +56,7 @@ class _Atom:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _PatternReader:
     text: str
     case_sensitive: bool
     at: int = 0
@@ -69,17 +69,17 @@ class _Reader:
         while self.at < len(self.text):
             self._step()
         if len(self.stack) != 1:
-            raise _Refused
+            raise _OnlyForRg
         self._close_branch()
         if self.stack[0].size > MAX_SIZE:
-            raise _Refused
+            raise _OnlyForRg
         size = self.stack[0].size
         light = size <= _LIGHT or not set(self.text) & _BRANCHING
         return Plan("(?m:" + "".join(self.out) + ")", self.ascii_only, 1 if light else size)
 
     def _next(self) -> str:
         if self.at >= len(self.text):
-            raise _Refused
+            raise _OnlyForRg
         self.at += 1
         return self.text[self.at - 1]
 
@@ -129,14 +129,14 @@ class _Reader:
         self._settle()
         if self.text.startswith("?", self.at):
             if not self.text.startswith("?:", self.at):
-                raise _Refused
+                raise _OnlyForRg
             self.at += 2
         self.stack.append(_Group(opened_at=len(self.out)))
         self.out.append("(?:")
 
     def _close(self) -> None:
         if len(self.stack) == 1:
-            raise _Refused
+            raise _OnlyForRg
         self._close_branch()
         group = self.stack.pop()
         self.out.append(")")
@@ -145,7 +145,7 @@ class _Reader:
     def _repeat(self, char: str) -> None:
         atom = self.last
         if atom is None or atom.empty or not atom.repeatable:
-            raise _Refused
+            raise _OnlyForRg
         low, high, times = {"*": (0, 1, "*"), "+": (1, 1, "+"), "?": (0, 1, "?")}.get(char) or self._counts()
         if self.text.startswith("?", self.at):
             self.at += 1
@@ -156,17 +156,17 @@ class _Reader:
     def _settle_repeated(self, atom: _Atom, low: int, high: int) -> None:
         self.last = _Atom(low == 0, atom.size * max(high, 1), atom.at, repeatable=False)
         if self.last.size > MAX_SIZE:
-            raise _Refused
+            raise _OnlyForRg
 
     def _counts(self) -> tuple[int, int, str]:
         end = self.text.find("}", self.at)
         low, comma, high = self.text[self.at : max(end, self.at)].partition(",")
         if not _number(low) or (high and not _number(high)):
-            raise _Refused
+            raise _OnlyForRg
         self.at = end + 1
         most = int(high) if high else int(low)
         if most > MAX_REPEAT or int(low) > most or most == 0:
-            raise _Refused
+            raise _OnlyForRg
         return int(low), most + (1 if comma and not high else 0), f"{{{low}{comma}{high}}}"
 
     def _escape(self) -> None:
@@ -185,7 +185,7 @@ class _Reader:
             self.ascii_only = True
             self._atom(rf"[^\n{_CLASSES[char.lower()]}]")
         else:
-            raise _Refused
+            raise _OnlyForRg
 
     def _literal(self, char: str) -> str:
         if char in _PLAIN:
@@ -194,7 +194,7 @@ class _Reader:
             return "\\" + char
         if char.isprintable() and not char.isascii() and self.case_sensitive:
             return char
-        raise _Refused
+        raise _OnlyForRg
 
     def _set(self) -> str:
         negated = self.text.startswith("^", self.at)
@@ -203,7 +203,7 @@ class _Reader:
         while (char := self._next()) != "]":
             items.append(self._member(char, first=not items))
         if not items:
-            raise _Refused  # `[]a]`: a bracket that is a member
+            raise _OnlyForRg  # `[]a]`: a bracket that is a member
         return "[" + (r"^\n" if negated else "") + "".join(items) + "]"
 
     def _member(self, char: str, first: bool) -> str:
@@ -212,21 +212,21 @@ class _Reader:
         if char == "-":
             if first or self.text.startswith("]", self.at):
                 return r"\-"
-            raise _Refused
+            raise _OnlyForRg
         if char in "[&~^" or char not in _PLAIN | frozenset(".*+?(){}|$"):
-            raise _Refused
+            raise _OnlyForRg
         if self.text.startswith("-", self.at) and not self.text.startswith("-]", self.at):
             self.at += 1
             end = self._next()
             if char not in _END_OF_RANGE or end not in _END_OF_RANGE or end < char:
-                raise _Refused
+                raise _OnlyForRg
             return f"{char}-{end}"
         return char if char.isalnum() else f"\\x{ord(char):02x}"
 
     def _escaped_member(self) -> str:
         char = self._next()
         if self.text.startswith("-", self.at) and not self.text.startswith("-]", self.at):
-            raise _Refused
+            raise _OnlyForRg
         if char in _ESCAPED:
             return f"\\x{ord(char):02x}"
         if char in _CLASSES:
@@ -234,7 +234,7 @@ class _Reader:
             return _CLASSES[char]
         if char == "t":
             return r"\t"
-        raise _Refused
+        raise _OnlyForRg
 
 
 def plan(pattern: str, case_sensitive: bool) -> Plan | None:
@@ -242,8 +242,8 @@ def plan(pattern: str, case_sensitive: bool) -> Plan | None:
     if len(pattern) > MAX_LENGTH:
         return None
     try:
-        return _Reader(pattern, case_sensitive).read()
-    except _Refused:
+        return _PatternReader(pattern, case_sensitive).read()
+    except _OnlyForRg:
         return None
 
 

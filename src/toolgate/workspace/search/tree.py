@@ -27,7 +27,7 @@ class TooMany(Exception):
 
 
 @dataclass(slots=True)
-class Entry:
+class SearchEntry:
     relative: str
     name: str
     parent: int
@@ -50,7 +50,7 @@ class Walk:
     memory: Memory | None = None
     """What was in directories that are as they were is not read again."""
 
-    def entries(self, handle: int, start: str) -> Iterator[Entry]:
+    def entries(self, handle: int, start: str) -> Iterator[SearchEntry]:
         """Everything below an open directory whose path in the mount is `start`."""
         levels = [_Level(handle, "" if start == "." else start + "/", self._names(handle))]
         try:
@@ -63,12 +63,12 @@ class Walk:
                 relative = here.prefix + name
                 if not is_directory:
                     if self.selection.takes(relative, name):
-                        yield Entry(relative, name, here.handle, False)
+                        yield SearchEntry(relative, name, here.handle, False)
                     continue
                 if not self.selection.enters(relative, name):
                     continue
                 if self.directories:
-                    yield Entry(relative, name, here.handle, True)
+                    yield SearchEntry(relative, name, here.handle, True)
                 if len(levels) < self.max_depth:
                     self._enter(levels, name, relative)
         finally:

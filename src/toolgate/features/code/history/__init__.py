@@ -44,7 +44,7 @@ from toolgate.features.code.history.shapes import (
     diff_shape,
 )
 from toolgate.workspace.git.blame import blame as find_blame
-from toolgate.workspace.git.history import Wanted, compare, log, show, verify
+from toolgate.workspace.git.history import LogRequest, compare, log, show, verify
 from toolgate.workspace.git.patch import Changed, shown
 from toolgate.workspace.git.repositories import Repositories, Repository
 from toolgate.workspace.git.worktree import compare_working_tree
@@ -126,7 +126,7 @@ def _log(repositories: Repositories) -> Tool:
         """
         repository = await repositories.at(path)
         inside = repository.place.inside(path)
-        wanted = Wanted(
+        wanted = LogRequest(
             None if inside == "." else inside, limit, check_time(since), check_time(until), author, grep, include_diff, skip,
         )  # fmt: skip
         if since or until:
@@ -162,7 +162,7 @@ def _log_summary(commits: list[dict[str, Any]], more: bool, skip: int) -> str:
     return f"{last}{counted(len(commits), 'commit')} by {counted(len(authors), 'author')}{before}"
 
 
-def _no_commits(path: MountPath, wanted: Wanted) -> str:
+def _no_commits(path: MountPath, wanted: LogRequest) -> str:
     """Of what there are none: a misspelt path must not read like a file without history."""
     of = f" of {path.shown!r}" if wanted.path else ""
     filters = [name for name in ("since", "until", "author", "grep") if getattr(wanted, name)]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from toolgate.workspace.git.blame import Blame, BlameLine, Origin
 from toolgate.workspace.git.commits import Commit
-from toolgate.workspace.git.patch import Changed, FileDiff, Hunk, Line, shown
+from toolgate.workspace.git.patch import Changed, GitFileDiff, GitHunk, GitLine, shown
 
 MAX_DIFF = 50 * 1024
 MOST_AUTHORS = 10
@@ -31,7 +31,7 @@ class Room:
     json: int = JSON_ROOM
     full: bool = False
 
-    def take(self, hunk: Hunk) -> bool:
+    def take(self, hunk: GitHunk) -> bool:
         cost = hunk.size + _PER_LINE * (hunk.count + 2)
         if hunk.size > self.diff or cost > self.json:
             self.full = True
@@ -40,11 +40,11 @@ class Room:
         self.json -= cost
         return True
 
-    def part(self, hunk: Hunk) -> list[Line]:
+    def part(self, hunk: GitHunk) -> list[GitLine]:
         """The first lines of a hunk that is too large for any answer, as many as there is room for."""
         if hunk.size <= MAX_DIFF and hunk.size + _PER_LINE * (hunk.count + 2) <= JSON_ROOM:
             return []  # it can be had whole, by asking for its file alone
-        kept: list[Line] = []
+        kept: list[GitLine] = []
         for line in hunk.lines:
             size = len(line.content.encode("utf-8", "replace")) + 2
             if size > self.diff or size + _PER_LINE > self.json:
@@ -80,7 +80,7 @@ def diff_shape(changed: Changed, room: Room, view: View) -> dict[str, Any]:
     return result
 
 
-def file_shape(file: FileDiff, room: Room, view: View = "unified") -> dict[str, Any] | None:
+def file_shape(file: GitFileDiff, room: Room, view: View = "unified") -> dict[str, Any] | None:
     """A file with the hunks that fit; None where not even the first one does."""
     hunks: list[dict[str, Any]] = []
     whole = 0
@@ -193,7 +193,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _brief(file: FileDiff) -> dict[str, Any]:
+def _brief(file: GitFileDiff) -> dict[str, Any]:
     return {
         "path": shown(file.path),
         "status": file.status,
@@ -202,7 +202,7 @@ def _brief(file: FileDiff) -> dict[str, Any]:
     }
 
 
-def _marks(file: FileDiff) -> dict[str, Any]:
+def _marks(file: GitFileDiff) -> dict[str, Any]:
     marks: dict[str, Any] = {}
     if file.old_path is not None:
         marks["old_path"] = shown(file.old_path)
@@ -220,7 +220,7 @@ def _marks(file: FileDiff) -> dict[str, Any]:
     return marks
 
 
-def _hunk(hunk: Hunk, view: View) -> dict[str, Any]:
+def _hunk(hunk: GitHunk, view: View) -> dict[str, Any]:
     shape: dict[str, Any] = {
         "old_start": hunk.old_start, "old_lines": hunk.old_lines,
         "new_start": hunk.new_start, "new_lines": hunk.new_lines,
@@ -234,18 +234,18 @@ def _hunk(hunk: Hunk, view: View) -> dict[str, Any]:
     return shape
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: GitLine) -> dict[str, Any]:
     shape: dict[str, Any] = {"type": line.type, "line_number": line.line_number, "content": line.content}
     if line.no_newline:
         shape["no_newline"] = True
     return shape
 
 
-def _rows(hunk: Hunk) -> list[dict[str, Any]]:
+def _rows(hunk: GitHunk) -> list[dict[str, Any]]:
     """Old on the left, new on the right; what was replaced stands beside what replaced it."""
     rows: list[dict[str, Any]] = []
-    left: list[Line] = []
-    right: list[Line] = []
+    left: list[GitLine] = []
+    right: list[GitLine] = []
 
     def flush() -> None:
         for index in range(max(len(left), len(right))):
