@@ -6,12 +6,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import SECOND, iso
-from toolgate.core.lookalikes import notes
-from toolgate.core.ports import Question
-from toolgate.kits import diffs
+
+if TYPE_CHECKING:
+    from toolgate.core.ports import Question
 
 LONGEST = 120
 """Characters of a path in a sentence."""
@@ -119,6 +119,8 @@ def change_in_words(preview: str, most: int = 5) -> str:
 
     The names are quoted, so that one with a comma in it cannot pose as two.
     """
+    from toolgate.kits import diffs
+
     files = diffs.parse(preview) if preview else []
     named: dict[str, list[str]] = {}
     for op in _DEEDS:
@@ -134,6 +136,8 @@ def change_in_words(preview: str, most: int = 5) -> str:
 
 def lookalikes(question: Question) -> list[str]:
     """A note for each word in what would run that may be taken for another."""
+    from toolgate.core.lookalikes import notes
+
     return notes([question.preview, *_texts_in(question.args)])
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
 from toolgate.kits.terminal import idents, options, project, speech
 from toolgate.kits.terminal.command import Argument, command
 from toolgate.kits.words import grant_in_words
-from toolgate.ledger.state import Grant
+
+if TYPE_CHECKING:
+    from toolgate.ledger.state import Grant
 
 
 @command(epilog="Example: toolgate grants revoke g_01a2b3 --reason 'the migration is done'")
@@ -25,7 +27,7 @@ def grants(
         raise InvalidArgs(
             f"{action!r} is not what grants can do", "write `toolgate grants` or `toolgate grants revoke ID`"
         )
-    project.run(_revoke(ident, reason, root) if action else _list(root))
+    project.run_on_ledger(_revoke(ident, reason, root) if action else _list(root))
 
 
 async def _list(root: Any) -> None:

@@ -32,7 +32,8 @@ def tail(
         persona=persona, tool=tool, kinds=tuple(kind or ()), conversation=conversation, since=options.moment(since),
         newest_first=True, limit=count,
     )  # fmt: skip
-    project.run(ledger_pages.tail(wanted, follow, root))
+    run = project.run if follow else project.run_on_ledger
+    run(ledger_pages.tail(wanted, follow, root))
 
 
 @app.command(epilog="Example: toolgate ledger show 42")

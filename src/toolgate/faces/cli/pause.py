@@ -9,7 +9,7 @@ from toolgate.core.names import PERSONA
 from toolgate.kits.terminal import complete, options, project, speech
 from toolgate.kits.terminal.command import Argument, command
 from toolgate.project import opening
-from toolgate.project.config import check_persona
+from toolgate.project.checked import check_persona
 
 if TYPE_CHECKING:
     from toolgate.project.opening import Setup
@@ -22,7 +22,7 @@ def pause(
     persona: Who = "", reason: options.Reason = "", root: options.Root = None, json: options.Json = False
 ) -> None:
     """Stop a persona, or everything, at once. Calls that already run are not interrupted."""
-    project.run(_pause(persona, reason, root))
+    project.run_on_ledger(_pause(persona, reason, root))
 
 
 async def _pause(persona: str, reason: str, root: options.Root) -> None:
@@ -39,7 +39,7 @@ async def _pause(persona: str, reason: str, root: options.Root) -> None:
 
 def _check(persona: str, setup: Setup) -> None:
     if setup.problem is None:
-        check_persona(persona, setup.config)
+        check_persona(persona, setup.says)
     elif not PERSONA.fullmatch(persona):
         raise InvalidArgs(f"{persona[:80]!r} is not a persona's name", "use letters, digits, - and _")
     else:
@@ -49,7 +49,7 @@ def _check(persona: str, setup: Setup) -> None:
 @command(epilog="Example: toolgate resume builder")
 def resume(persona: Who = "", root: options.Root = None, json: options.Json = False) -> None:
     """Lift a pause."""
-    project.run(_resume(persona, root))
+    project.run_on_ledger(_resume(persona, root))
 
 
 async def _resume(persona: str, root: options.Root) -> None:

@@ -6,11 +6,13 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core import wire
 from toolgate.core.errors import CallError, InvalidArgs
-from toolgate.core.tool import Tool
+
+if TYPE_CHECKING:
+    from toolgate.core.tool import Tool
 
 
 @dataclass

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
-import signal
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import toolgate
+from toolgate.core import loops
 from toolgate.core.errors import NotAllowed, SetupError, ToolgateError
 from toolgate.kits.terminal import complete, speech
-from toolgate.project import config, opening
+from toolgate.project import opening
+from toolgate.project.trust import FILE
 
 if TYPE_CHECKING:
     from toolgate.consent.desk import Desk
@@ -29,14 +29,32 @@ FEW_TOOLS = "this project is not trusted, so most tools are not there: `toolgate
 
 def run(work: Coroutine[Any, Any, int | None]) -> None:
     """Do it, and end with the exit code it gives."""
-    code = asyncio.run(_interruptible(work))
-    if code:
+    if code := _in_loop(work):
         raise SystemExit(code)
+
+
+def run_on_ledger(work: Coroutine[Any, Any, int | None]) -> None:
+    """The same for what only reads or writes the ledger: in a file it needs no event loop, and does not wait for one
+    to be loaded."""
+    if code := loops.run(work, _in_loop):
+        raise SystemExit(code)
+
+
+def _in_loop(work: Coroutine[Any, Any, int | None]) -> int | None:
+    import asyncio
+
+    from toolgate.kits.terminal import logs
+
+    logs.setup(speech.mode.verbose, speech.mode.debug)
+    return asyncio.run(_interruptible(work))
 
 
 async def _interruptible(work: Coroutine[Any, Any, int | None]) -> int | None:
     """Ctrl-C cancels the work between two steps of the loop, where asyncio's own handler may strike within one
     and leave a traceback. A second Ctrl-C does not wait for the work to clean up."""
+    import asyncio
+    import signal
+
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     struck = False
@@ -83,7 +101,7 @@ def recorded(root: Path | None) -> Setup:
             f"warning: the policy is broken, and every call is refused: {setup.problem.message}", "yellow"
         )
     elif not setup.written:
-        speech.note(f"warning: there is no {config.FILE} in {setup.root}", "yellow")
+        speech.note(f"warning: there is no {FILE} in {setup.root}", "yellow")
     if setup.problem is not None or not setup.written:
         speech.note(f"this is about the ledger in {setup.place}", "yellow")
     return setup
@@ -111,8 +129,8 @@ def unknown(root: Path, tool: str) -> NotAllowed:
 
 def _set_up(setup: Setup) -> None:
     """A newcomer's first command: there is nothing to trust yet, and no persona to blame."""
-    if not setup.trusted and not os.path.lexists(setup.root / config.FILE):
-        raise SetupError(f"there is no {config.FILE} in {setup.root} or above it", "run `toolgate init`")
+    if not setup.trusted and not os.path.lexists(setup.root / FILE):
+        raise SetupError(f"there is no {FILE} in {setup.root} or above it", "run `toolgate init`")
 
 
 def make_key(root: Path) -> None:
@@ -120,7 +138,7 @@ def make_key(root: Path) -> None:
     setup = opening.prepare(root)
     opening.key_path(setup)  # a place that no key may be in is refused
     try:
-        asyncio.run(opening.make_key(setup))
+        loops.run(opening.make_key(setup))
     except ToolgateError as error:
         speech.note(f"warning: {error.message}", "yellow")
         speech.note(f"fix: {error.fix}", "yellow")

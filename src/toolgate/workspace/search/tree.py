@@ -6,8 +6,10 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from toolgate.workspace.search.selection import Selection
+if TYPE_CHECKING:
+    from toolgate.workspace.search.selection import Selection
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 MAX_DEPTH = 128
