@@ -59,5 +59,4 @@ def test_a_call_loads_its_own_family_of_tools(project: Path) -> None:
     )
     loaded = imported(project, "call", "system.ping")
     assert not loaded & NEVER
-    assert "toolgate.features.system.system" in loaded
     assert not loaded & (TOOLS - {"toolgate.app", "toolgate.facade"})

@@ -22,7 +22,8 @@ def doctor(root: options.Root = None, json: options.Json = False) -> None:
 async def _doctor(root: Any) -> int:
     patient = Patient(project.locate(root))
     try:
-        findings = [finding for check in _checks() for finding in await _examine(check, patient)]
+        findings = [finding for check in CHECKS for finding in await _examine(check, patient)]
+        findings += [finding for check in _brought(patient) for finding in await _examine(check, patient)]
     finally:
         await patient.close()
     broken = any(finding.state == "bad" for finding in findings)
@@ -31,10 +32,10 @@ async def _doctor(root: Any) -> int:
     return 1 if broken else 0
 
 
-def _checks() -> list[Check]:
-    """Those of the kernel first: they open the project."""
-    brought = [check for feature in everything() if feature.checks for check in load(feature.checks)]
-    return [*CHECKS, *brought]
+def _brought(patient: Patient) -> list[Check]:
+    """The checks of features: also of those that the project itself brings, where its gate opens."""
+    there = [each.feature for each in patient.gate.features.values()] if patient.gate else everything()
+    return [check for feature in there if feature.checks for check in load(feature.checks)]
 
 
 async def _examine(check: Any, patient: Patient) -> list[Diagnosis]:
