@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -30,9 +30,6 @@ from toolgate.gate.overdue import still_runs
 from toolgate.gate.resolve import resolve
 from toolgate.gate.streaming import stream
 from toolgate.gate.validate import validate
-from toolgate.ledger import checkpoint as checkpoints
-from toolgate.ledger import export, stats
-from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.ledger import Work, no_question
 from toolgate.ledger.resolve import ResolveWork
@@ -46,7 +43,7 @@ from toolgate.project import trust, vault_api
 from toolgate.project.config import Config, check_persona
 from toolgate.project.gate_reads import GateReads
 from toolgate.secrets.vault import Vault
-from toolgate.storage.port import Filter, Row
+from toolgate.storage.port import Row
 from toolgate.workspace.files import WorkspaceFiles
 
 if TYPE_CHECKING:
@@ -176,10 +173,6 @@ class Gate(GateReads):
             persona, lambda: Rejected(persona=persona, code="not_allowed", error=what[:500])
         )
 
-    def tool_names(self) -> list[str]:
-        """Of all tools, whoever may use them. Loads none."""
-        return self.services.registry.names()
-
     async def find_tool(self, name: str, *, ask_servers: bool = False) -> Tool | None:
         """The tool that a name or alias leads to; with `ask_servers` also one of a server that was not asked yet."""
         registry = self.services.registry
@@ -215,13 +208,6 @@ class Gate(GateReads):
         changed = found.paths if found.tool.plan is not None and found.effects.writes else None
         return replace(found, paused=paused, changed=changed)
 
-    def tool(self, name: str) -> Tool | None:
-        """The tool of this name or alias, whoever may call it; None where there is none."""
-        try:
-            return self.services.registry.resolve(name)
-        except CallError:
-            return None
-
     def judge(
         self, tool: Tool, args: Mapping[str, Any] | None = None, persona: str | None = None,
         paused: Mapping[str, str] | None = None,
@@ -241,17 +227,9 @@ class Gate(GateReads):
 
     # --- consent ------------------------------------------------------------------------------------------
 
-    async def open_questions(self) -> list[str]:
-        """The ids of the open questions, oldest first."""
-        return await self.services.desk.open_ids()
-
     async def approvals(self) -> list[Question]:
         """Open questions, oldest first."""
         return await self.services.desk.waiting()
-
-    async def question(self, ident: str) -> Question | None:
-        """One question with every byte of it; None where it was used or has expired."""
-        return await self.services.desk.question(ident)
 
     async def answer(
         self, ident: str, answer: Literal["approve", "deny"], *, reason: str = "",
@@ -290,10 +268,6 @@ class Gate(GateReads):
             self._policy.current()
         if persona:
             check_persona(persona, self.config)
-
-    async def paused(self) -> dict[str, str]:
-        """Who is stopped, and why; the empty name stands for everybody."""
-        return await self.services.ledger.look(lambda state, now: dict(state.paused))
 
     async def undo(
         self, *events: int | str, conversation: str = "", since: str = "", preview: bool = False,
@@ -350,28 +324,17 @@ class Gate(GateReads):
 
     # --- the record ---------------------------------------------------------------------------------------
 
-    async def events(self, wanted: Filter | None = None) -> list[Row]:
-        return await self.services.ledger.backend.rows(wanted or Filter(newest_first=True, limit=50))
-
     async def note(self, by: str, text: str, data: Mapping[str, Any]) -> int:
         """Record an annotation of a feature's; the event's number."""
         work = Work(lambda view: view.emit(Noted(type=by, rationale=text, data=dict(data))))
         await self.services.ledger.do(work)
         return work.rows[0].seq
 
-    async def whole(self, row: Row) -> Mapping[str, Any]:
-        """All of what an event recorded; NotFound where it was long and only its beginning is still kept."""
-        return await whole_body(self.services.ledger.backend, row)
-
     @property
     def traces(self) -> Traces:
         """The programs that were run: `add` stores one, in redacted words."""
         found: Traces = self.feature("programs")
         return found
-
-    async def stats(self, period: str = "1day", persona: str = "") -> dict[str, Any]:
-        ledger = self.services.ledger
-        return await stats.usage(ledger.backend, period, persona, ledger.clock.now())
 
     async def verify(
         self,
@@ -381,13 +344,6 @@ class Gate(GateReads):
     ) -> Report:
         ledger = self.services.ledger
         return await verify(ledger.backend, ledger.keys, checkpoints, progress, ledger.clock.now(), archives)
-
-    async def checkpoint(self, project: str = "") -> Checkpoint:
-        ledger = self.services.ledger
-        return checkpoints.sign(await ledger.backend.head(), project, ledger.keys)
-
-    def export(self) -> AsyncIterator[str]:
-        return export.export(self.services.ledger.backend)
 
     async def archive(self, directory: Path, keep_days: int = 30, *, by: str = "") -> Segment:
         """Move events older than that, and needed by nothing, into a signed file in `directory`."""
@@ -405,50 +361,9 @@ class Gate(GateReads):
         await ledger.do(work)
         return next(row.seq for row in work.rows if row.kind == "resolved")
 
-    def mac(self, purpose: str, body: bytes, version: int | None = None) -> tuple[int, str]:
-        """See `Keys.mac_for`."""
-        return self.services.ledger.keys.mac_for(purpose, body, version)
-
     async def rotate_key(self, *, by: str = "") -> tuple[int, int]:
         """Seal what follows with a new key: its version, and the event that says so."""
         ledger = self.services.ledger
         if ledger.keys.source == "memory":
             raise Unavailable("this ledger's key is kept in memory only", "there is nothing to rotate")
         return await rotate(ledger, Path(ledger.keys.source), by or whoami())
-
-    async def running(self) -> tuple[set[str], list[Row]]:
-        """The calls that run, and the starts of those that have run for longer than they may."""
-        return await self.services.ledger.look(
-            lambda state, now: (
-                set(state.live),
-                [item.row for item in state.live.values() if not still_runs(self.services, item, now)],
-            ),
-            no_question,
-        )
-
-    async def unknown_calls(self) -> list[str]:
-        """The calls whose outcome nobody knows, oldest first."""
-        return await self.services.ledger.look(lambda state, now: list(state.doubts), no_question)
-
-    async def ledger_state(self) -> dict[str, Any]:
-        ledger = self.services.ledger
-        head = await ledger.backend.head()
-        live, open_questions = await ledger.look(
-            lambda state, now: (len(state.live), sum(q.state == "open" for q in state.questions.values())),
-            no_question,
-        )
-        return {
-            "backend": ledger.backend.name,
-            "events": head.seq,
-            "bytes": await ledger.backend.size(),
-            "running": live,
-            "open_questions": open_questions,
-        }
-
-    async def stores(self) -> dict[str, Any]:
-        """How large the ledger and the images are."""
-        files = self.services.files
-        found: dict[str, Any] = {"ledger": await self.ledger_state()}
-        if isinstance(files, WorkspaceFiles):
-            found["images"] = asdict(await files.run(files.images.usage))
-        return found

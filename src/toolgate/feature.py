@@ -67,7 +67,7 @@ class Page(NamedTuple):
     """In the navigation; empty for a page that others link to."""
     adds: str
     """A function of the console's router and the Console that adds the routes. Its templates are in `templates/`
-    beside its module, and are called `<feature>/<file>`."""
+    of its package, or in `TEMPLATES` of its module by name, and are called `<feature>/<file>`."""
     icon: str = ""
     """Beside the title: the path of an SVG of 20 by 20, drawn as a line."""
 

@@ -128,6 +128,7 @@ async def _bare(code: str, work: Path) -> Outcome:
     return Outcome(stdout, stderr, process.returncode)
 
 
+@pytest.mark.sample(1, over="mode")
 async def test_whoever_takes_too_much_is_stopped_and_told_by_which_limit(mode: str) -> None:
     room = asyncio.Semaphore(AT_ONCE)
     with Remote(mode) as remote:

@@ -174,6 +174,7 @@ async def approved(gate: Gate, persona: str, path: str, content: str) -> toolgat
     return await gate.call("fs.write", args, persona=persona, wait=False)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 async def test_no_way_pushes_out_the_undo_of_anothers_approved_change(tmp_path: Path, way: Way) -> None:
     file = tmp_path / "main.py"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgate.ledger.categories import categorize, error_line
+from toolgate.ledger.traces import categorize, error_line
 
 PYTHON = [
     ("x =", "syntax"),

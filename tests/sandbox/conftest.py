@@ -7,6 +7,11 @@ import pytest
 from sandbox.remote import Remote, modes
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """In a sample each test runs in one of the modes."""
+    item.add_marker(pytest.mark.sample(1, over="mode"))
+
+
 @pytest.fixture(scope="session", params=modes())
 def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)

@@ -32,7 +32,7 @@ def footprint(process: psutil.Process) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("mode", modes())
-async def test_a_thousand_in_a_row_leave_nothing(mode: str) -> None:
+async def test_hundreds_in_a_row_leave_nothing(mode: str) -> None:
     share = RUNS // len(modes()) + 1
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         os.chmod(directory, 0o777)

@@ -172,9 +172,9 @@ def test_what_links_beside_a_program_lead_to_is_held(project: Path) -> None:
     for name in ("src/app.py", "src/new.py", "lib/vendored.py"):
         assert held.find(MountPath.parse(name)), name
     assert held.find(MountPath.parse("lib/other.py")) is None
-    pins = own_code(Config.from_dict({"version": 1, "servers": {"up": PY}}), project, None, None, {}).servers[
-        "up"
-    ]
+    pins = own_code(Config.from_dict({"version": 1, "servers": {"up": PY}}), project, None, None, {}).kept[
+        "servers"
+    ]["up"]
     before = pins.snapshot().files
     (project / "src" / "app.py").write_text("evil")
     assert "src/app.py has changed" in pins.check(before)
@@ -375,7 +375,7 @@ async def test_more_code_than_can_be_pinned_is_not_started(
 
 def test_a_mode_that_makes_it_a_program_is_a_change(project: Path) -> None:
     config = Config.from_dict({"version": 1, "servers": {"up": PY}})
-    pins = own_code(config, project, None, None, {"PATH": "/usr/bin"}).servers["up"]
+    pins = own_code(config, project, None, None, {"PATH": "/usr/bin"}).kept["servers"]["up"]
     before = pins.snapshot().files
     assert pins.check(before) == ""
     file = project / "tools" / "server.py"

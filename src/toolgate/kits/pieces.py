@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolgate.core.display import visible
-from toolgate.core.ports import Question
+
+if TYPE_CHECKING:
+    from toolgate.core.question import Question
 
 WIDE = 500
 """Characters of one piece."""

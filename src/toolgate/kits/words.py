@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from toolgate.core.clock import SECOND, iso
 
 if TYPE_CHECKING:
-    from toolgate.core.ports import Question
+    from toolgate.core.question import Question
 
 LONGEST = 120
 """Characters of a path in a sentence."""

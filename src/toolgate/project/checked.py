@@ -1,8 +1,10 @@
-"""Checked configurations: what a toolgate.yaml means for its ledger, as it was found when the file was read in full.
+"""Checked configurations: what a toolgate.yaml means for its ledger, as it was found when the file was read in full, and
+the data that stands in it.
 
 Reading the file in full takes longer than all else that `pause` does. So the answer is kept in the user's own state
 directory, with the hash of the file's bytes and this version of toolgate: another byte, another version or anything odd,
-and the file is read in full again. Where it lies, and whether a tool could write it there, is looked at every time.
+and the file is read in full again. Where it lies, and whether a tool could write it there, is looked at every time. A gate
+takes the data from here, without parsing YAML, and checks them as always.
 """
 
 from __future__ import annotations
@@ -67,8 +69,8 @@ def known(root: Path, state_dir: Path) -> Checked | None:
     file = root / FILE
     try:
         raw, status = read_once(file, MAX_BYTES)
-        kept = json.loads(_place(root, state_dir).read_bytes())
-        if kept["toolgate"] != VERSION or kept["file"] != hashlib.sha256(raw).hexdigest():
+        kept = _kept(root, state_dir)
+        if kept["file"] != hashlib.sha256(raw).hexdigest():
             return None
         found = _checked(kept["says"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -77,18 +79,31 @@ def known(root: Path, state_dir: Path) -> Checked | None:
     return found
 
 
+def data(root: Path, state_dir: Path) -> tuple[str, Any] | None:
+    """The hash of a file that was checked, and what stands in it."""
+    try:
+        kept = _kept(root, state_dir)
+        return str(kept["file"]), kept["data"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _kept(root: Path, state_dir: Path) -> dict[str, Any]:
+    kept = json.loads(_place(root, state_dir).read_bytes())
+    if not isinstance(kept, dict) or kept["toolgate"] != VERSION:
+        raise ValueError("another version's")
+    return kept
+
+
 def _checked(says: dict[str, Any]) -> Checked:
     return Checked(**(says | {"personas": tuple(says["personas"]), "mounts": dict(says["mounts"])}))
 
 
-def remember(root: Path, state_dir: Path, config: Config, digest: str) -> None:
-    """Keep what the file with this hash says, unless it is kept already. What cannot be kept is read in full again."""
-    told = {"toolgate": VERSION, "file": digest, "says": of(config)._asdict()}
-    place = _place(root, state_dir)
-    text = json.dumps(told).encode()
+def remember(root: Path, state_dir: Path, config: Config, digest: str, written: Any) -> None:
+    """Keep what the file with this hash says. What cannot be kept is read in full again."""
+    told = {"toolgate": VERSION, "file": digest, "says": of(config)._asdict(), "data": written}
     with suppress(OSError):
-        if not (place.exists() and place.read_bytes() == text):
-            durable.replace(place, text)
+        durable.replace(_place(root, state_dir), json.dumps(told).encode())
 
 
 def _place(root: Path, state_dir: Path) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -36,7 +37,7 @@ from toolgate.policy.model import (
     flawed,
 )
 from toolgate.policy.policy import Policy
-from toolgate.project import yamlfile
+from toolgate.project import checked, yamlfile
 from toolgate.project.checked import check_persona
 from toolgate.project.config_errors import MAX_FLAWS, every, flaws_of
 from toolgate.project.http_config import HttpSpec
@@ -250,27 +251,40 @@ def load_from(
 ) -> Config:
     """Read a configuration that will be in force: from a place that no mount can write, neither one of its own nor
     one of those that are open."""
-    return load_with_hash(file, root, mounts, more)[0]
-
-
-def load_with_hash(
-    file: Path,
-    root: Path,
-    mounts: Mapping[str, MountSpec] | None = None,
-    more: tuple[Feature, ...] | None = None,
-) -> tuple[Config, str]:
-    """The same, and the SHA-256 of the bytes that were read."""
     raw, status = _bytes(file)
     if mounts is not None:
         check_config(file, status, root, mounts)
+    return _loaded(file, raw, status, root, more)[0]
+
+
+def load_known(root: Path, state_dir: Path) -> Config:
+    """As `load`, for a trusted project: what stands in a file that was read before is not parsed again, only checked."""
+    file = root / FILE
+    raw, status = _bytes(file)
+    digest, kept = hashlib.sha256(raw).hexdigest(), checked.data(root, state_dir)
+    if kept is not None and kept[0] == digest:
+        with suppress(ValidationError, RecursionError):  # then its lines are wanted
+            loaded = validate(kept[1])
+            check_config(file, status, root, loaded.mounts)
+            return loaded
+    loaded, data = _loaded(file, raw, status, root, None)
+    checked.remember(root, state_dir, loaded, digest, data)
+    return loaded
+
+
+def _loaded(
+    file: Path, raw: bytes, status: os.stat_result, root: Path, more: tuple[Feature, ...] | None
+) -> tuple[Config, Any]:
+    """The configuration, and the data that it was made of."""
     try:
-        loaded = loads(_decoded(raw, file), str(file), more)
+        document = yamlfile.read(_decoded(raw, file), str(file))
+        loaded = _validated(document.data, document, str(file), more)
     except ConfigError:
         # it may have been broken on purpose: not even its mistake is believed then
         check_config(file, status, root, Config.from_dict({"version": VERSION}).mounts)
         raise
     check_config(file, status, root, loaded.mounts)
-    return loaded, hashlib.sha256(raw).hexdigest()
+    return loaded, document.data
 
 
 def read(file: Path) -> Config:

@@ -1,30 +1,54 @@
-"""GateReads: what faces read of a gate besides calling it: questions, pauses, the record and its proof.
+"""GateReads: what is read of a gate besides calling it: questions, pauses, the record and its proof.
 
 It decides nothing and writes nothing. `Gate` inherits it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 
 from toolgate.consent.desk import QuestionPage
-from toolgate.core.errors import ToolgateError
+from toolgate.core.errors import CallError, ToolgateError
 from toolgate.core.ports import Question
+from toolgate.core.tool import Tool
 from toolgate.gate.flow import Services
+from toolgate.gate.overdue import still_runs
 from toolgate.gate.redact import shown_diff
+from toolgate.ledger import checkpoint as checkpoints
+from toolgate.ledger import export, stats
+from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.chain import fault_of
+from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.ledger import no_question
 from toolgate.ledger.state import State
 from toolgate.project.record import Record
-from toolgate.storage.port import Row
+from toolgate.storage.port import Filter, Row
+from toolgate.workspace.files import WorkspaceFiles
 
 
 class GateReads:
     services: Services
 
+    # --- tools --------------------------------------------------------------------------------------------
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of this name or alias, whoever may call it; None where there is none."""
+        with suppress(CallError):
+            return self.services.registry.resolve(name)
+        return None
+
+    def tool_names(self) -> list[str]:
+        """What there is at this moment, whoever may call it. Loads no tool."""
+        return self.services.registry.names()
+
     # --- consent ------------------------------------------------------------------------------------------
+
+    async def open_questions(self) -> list[str]:
+        """The ids of the open questions, oldest first."""
+        return await self.services.desk.open_ids()
 
     async def questions(
         self, limit: int, after: int = 0, *, persona: str = "", whole: bool = False
@@ -50,6 +74,10 @@ class GateReads:
     def now(self) -> int:
         """By the ledger's clock, in microseconds."""
         return self.services.ledger.clock.now()
+
+    def mac(self, purpose: str, body: bytes, version: int | None = None) -> tuple[int, str]:
+        """See `Keys.mac_for`."""
+        return self.services.ledger.keys.mac_for(purpose, body, version)
 
     async def head(self) -> int:
         """The number of the newest event."""
@@ -91,6 +119,60 @@ class GateReads:
     async def changed(self, seconds: float) -> None:
         """Until another process may have written, or so many seconds have passed."""
         await self.services.ledger.backend.changed(seconds)
+
+    async def events(self, wanted: Filter | None = None) -> list[Row]:
+        return await self.services.ledger.backend.rows(wanted or Filter(newest_first=True, limit=50))
+
+    async def whole(self, row: Row) -> Mapping[str, Any]:
+        """All of what an event recorded; NotFound where it was long and only its beginning is still kept."""
+        return await whole_body(self.services.ledger.backend, row)
+
+    async def stats(self, period: str = "1day", persona: str = "") -> dict[str, Any]:
+        ledger = self.services.ledger
+        return await stats.usage(ledger.backend, period, persona, ledger.clock.now())
+
+    async def checkpoint(self, project: str = "") -> Checkpoint:
+        ledger = self.services.ledger
+        return checkpoints.sign(await ledger.backend.head(), project, ledger.keys)
+
+    def export(self) -> AsyncIterator[str]:
+        return export.export(self.services.ledger.backend)
+
+    async def running(self) -> tuple[set[str], list[Row]]:
+        """The calls that run, and the starts of those that have run for longer than they may."""
+        return await self.services.ledger.look(
+            lambda state, now: (
+                set(state.live),
+                [item.row for item in state.live.values() if not still_runs(self.services, item, now)],
+            )
+        )
+
+    async def unknown_calls(self) -> list[str]:
+        """The calls whose outcome nobody knows, oldest first."""
+        return await self.services.ledger.look(lambda state, now: list(state.doubts))
+
+    async def ledger_state(self) -> dict[str, Any]:
+        ledger = self.services.ledger
+        head = await ledger.backend.head()
+        live, open_questions = await ledger.look(
+            lambda state, now: (len(state.live), sum(q.state == "open" for q in state.questions.values())),
+            no_question,
+        )
+        return {
+            "backend": ledger.backend.name,
+            "events": head.seq,
+            "bytes": await ledger.backend.size(),
+            "running": live,
+            "open_questions": open_questions,
+        }
+
+    async def stores(self) -> dict[str, Any]:
+        """How large the ledger and the images are."""
+        files = self.services.files
+        found: dict[str, Any] = {"ledger": await self.ledger_state()}
+        if isinstance(files, WorkspaceFiles):
+            found["images"] = asdict(await files.run(files.images.usage))
+        return found
 
 
 def _standing(state: State, now: int) -> set[int]:

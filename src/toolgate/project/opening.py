@@ -97,12 +97,12 @@ def prepare(
     if config is None:
         source = root / FILE
         trusted = trust.is_trusted(root, state_dir)
-        if source.exists():
-            loaded, digest = configuration.load_with_hash(source, root)
-            if trusted:
-                checked.remember(root, state_dir, loaded, digest)
-        else:
+        if not source.exists():
             loaded = Config.from_dict({"version": 1})
+        elif trusted:
+            loaded = configuration.load_known(root, state_dir)
+        else:
+            loaded = configuration.load(root)
     else:
         trusted = True  # the program that opens the gate vouches for what it hands in
         if isinstance(config, str | Path):
@@ -291,7 +291,7 @@ async def keys_of(setup: Setup, backend: Backend) -> Keys:
 
 async def make_key(setup: Setup) -> None:
     """With a new project, before it is opened for the first time."""
-    await keys_of(setup, backend_of(setup))
+    await keys_of(setup, await _ledger_backend(setup))
 
 
 def keys_again(setup: Setup, backend: Backend) -> Keys:

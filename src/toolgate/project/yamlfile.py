@@ -1,18 +1,21 @@
 """YAML with line numbers: plain data, and for every key and element the line it stands on.
 
 Only plain YAML is read: no anchors, no aliases, no tags, no duplicate keys, no deep nesting. Whatever text comes
-in, the answer is data or a ConfigError that says where and what to do.
+in, the answer is data or a ConfigError that says where and what to do. PyYAML is loaded when there is something to read: most
+times a file is known already (`checked.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
-
-import yaml
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.display import key_shown
 from toolgate.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    import yaml
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 24
@@ -32,32 +35,38 @@ class Document:
         return self.lines.get(place, 1)
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses anchors, aliases and deep nesting while composing, before anything can grow."""
+@cache
+def _loader() -> type[yaml.SafeLoader]:
+    import yaml
 
-    depth = 0
+    class Loader(yaml.SafeLoader):
+        """Refuses anchors, aliases and deep nesting while composing, before anything can grow."""
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
-        if getattr(event, "anchor", None) is not None:
-            line = event.start_mark.line + 1
-            raise _YamlRefused(
-                "anchors and aliases (`&`, `*`) are not read", "write the value out; quote a `*`", line
-            )
-        if self.depth >= MAX_DEPTH:
-            line = event.start_mark.line + 1
-            raise _YamlRefused(f"nested deeper than {MAX_DEPTH} levels", "flatten it", line)
-        self.depth += 1
-        try:
-            node = super().compose_node(parent, index)
-        finally:
-            self.depth -= 1
-        if isinstance(node, yaml.ScalarNode) and any("\ud800" <= char <= "\udfff" for char in node.value):
-            # written as an escape: no text that could be kept, compared or shown
-            raise _YamlRefused(
-                "half a character (a surrogate)", "write the whole one", node.start_mark.line + 1
-            )
-        return node
+        depth = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+            if getattr(event, "anchor", None) is not None:
+                line = event.start_mark.line + 1
+                raise _YamlRefused(
+                    "anchors and aliases (`&`, `*`) are not read", "write the value out; quote a `*`", line
+                )
+            if self.depth >= MAX_DEPTH:
+                line = event.start_mark.line + 1
+                raise _YamlRefused(f"nested deeper than {MAX_DEPTH} levels", "flatten it", line)
+            self.depth += 1
+            try:
+                node = super().compose_node(parent, index)
+            finally:
+                self.depth -= 1
+            if isinstance(node, yaml.ScalarNode) and any("\ud800" <= char <= "\udfff" for char in node.value):
+                # written as an escape: no text that could be kept, compared or shown
+                raise _YamlRefused(
+                    "half a character (a surrogate)", "write the whole one", node.start_mark.line + 1
+                )
+            return node
+
+    return Loader
 
 
 class _YamlRefused(Exception):
@@ -69,6 +78,8 @@ class _YamlRefused(Exception):
 
 
 def read(text: str, file: str) -> Document:
+    import yaml
+
     try:
         return _read(text)
     except _YamlRefused as error:
@@ -88,7 +99,7 @@ def read(text: str, file: str) -> Document:
 
 
 def _read(text: str) -> Document:
-    loader = _Loader(text)
+    loader = _loader()(text)
     try:
         node = loader.get_single_node()
     except (ValueError, IndexError, RecursionError) as error:  # PyYAML's scanner lets a few through
@@ -102,6 +113,8 @@ def _read(text: str) -> Document:
 
 
 def _value(node: yaml.Node, place: Place, lines: dict[Place, int]) -> Any:
+    import yaml
+
     line = node.start_mark.line + 1
     lines.setdefault(place, line)
     if isinstance(node, yaml.MappingNode) and node.tag == _PREFIX + "map":
@@ -114,6 +127,8 @@ def _value(node: yaml.Node, place: Place, lines: dict[Place, int]) -> Any:
 
 
 def _mapping(node: yaml.MappingNode, place: Place, lines: dict[Place, int]) -> dict[str, Any]:
+    import yaml
+
     found: dict[str, Any] = {}
     for key, item in node.value:
         line = key.start_mark.line + 1
@@ -133,6 +148,8 @@ def _mapping(node: yaml.MappingNode, place: Place, lines: dict[Place, int]) -> d
 
 
 def _scalar(node: yaml.ScalarNode, line: int) -> Any:
+    import yaml
+
     kind = node.tag.removeprefix(_PREFIX)
     if kind in ("str", "timestamp", "value"):  # a date stays the text it was written as
         return node.value

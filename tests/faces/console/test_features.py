@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jinja2 import TemplateNotFound
 
 from faces.http.serving import house
 from toolgate import feature
 from toolgate.core.errors import SetupError
+from toolgate.faces.console import templates
+from toolgate.faces.console.console import _templates_of
 from toolgate.faces.http.app import api
 from toolgate.feature import Feature, Page
 
@@ -45,20 +48,26 @@ def add(router: APIRouter, console: Pages) -> None:
 """
 TODAY = '{% extends "base.html" %}{% block title %}Today{% endblock %}{% block main %}<h1>Today</h1>{{ text }}{% endblock %}'
 DIARY = Feature(
-    name="diary", summary="", routes="diary_pages:routes", pages=(Page("/diary", "Diary", "diary_pages:add"),)
+    name="diary", summary="", routes="diary.pages:routes", pages=(Page("/diary", "Diary", "diary.pages:add"),)
 )
 
 
 @pytest.fixture
 def diary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    package = tmp_path / "installed"
+    package = tmp_path / "installed/diary"
     (package / "templates").mkdir(parents=True)
-    (package / "diary_pages.py").write_text(PAGES)
+    (package / "__init__.py").write_text("")
+    (package / "pages.py").write_text(PAGES)
     (package / "templates/today.html").write_text(TODAY)
     (package / "templates/base.html").write_text("not the frame")
-    monkeypatch.syspath_prepend(package)
+    (package.parent / "plain.py").write_text(PAGES)
+    (package.parent / "single.py").write_text(f"{PAGES}\nTEMPLATES = {{'today.html': {TODAY!r}}}\n")
+    (package.parent / "templates").mkdir()
+    (package.parent / "templates/today.html").write_text("anybody may write this")
+    monkeypatch.syspath_prepend(package.parent)
     yield
-    sys.modules.pop("diary_pages", None)
+    for name in ("diary", "diary.pages", "plain", "single"):
+        sys.modules.pop(name, None)
 
 
 async def test_a_features_page_and_route_are_there_and_guarded(
@@ -80,6 +89,18 @@ async def test_a_features_page_and_route_are_there_and_guarded(
             assert (await helper.get("/api/v1/diary")).json() == {"entries": ["dear"]}
 
 
+def test_templates_come_from_a_package_or_from_the_module_itself_and_from_nowhere_else(diary: None) -> None:
+    def loaded(module: str) -> str:
+        page = Page("/diary", "Diary", f"{module}:add")
+        environment = templates.environment(_templates_of([(DIARY, page)]))
+        assert environment.loader is not None
+        return environment.loader.get_source(environment, "diary/today.html")[0]
+
+    assert loaded("diary.pages") == loaded("single") == TODAY
+    with pytest.raises(TemplateNotFound):
+        loaded("plain")
+
+
 def test_a_router_that_does_not_say_who_may_use_it_is_refused(diary: None) -> None:
     with pytest.raises(SetupError, match="does not say who may use it"):
-        api([DIARY._replace(routes="diary_pages:unguarded")])
+        api([DIARY._replace(routes="diary.pages:unguarded")])

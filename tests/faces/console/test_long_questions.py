@@ -15,11 +15,11 @@ import pytest
 from faces.http.serving import House, house
 from toolgate.core.effects import Effects
 from toolgate.core.ports import Question
-from toolgate.faces.cli import question as terminal
 from toolgate.faces.console.diff_view import Painter
 from toolgate.faces.console.question import too_large, view
 from toolgate.faces.mcp import question as form
 from toolgate.kits import pieces
+from toolgate.kits.terminal import question as terminal
 
 from .test_pages import asked, page, post
 

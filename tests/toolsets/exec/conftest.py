@@ -24,6 +24,11 @@ def root(tmp_path: Path) -> Path:
     return place
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """In a sample each test runs in one of the modes."""
+    item.add_marker(pytest.mark.sample(1, over="mode"))
+
+
 @pytest.fixture(params=["root", "userns", "landlock"])
 def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each of the ways to wall a program in, as far as this machine and user have it."""

@@ -3,21 +3,22 @@
 The envelope (call, persona, tool, conversation, ref, claim) becomes columns; everything else a class declares
 becomes the canonical JSON body. Both are under the hash chain. A class never changes meaning: new facts get new
 fields with defaults, new transitions get new classes. They are values: nothing changes one after it was made (not
-`frozen` only because that doubles the cost of making two of them for every call).
+`frozen` only because that doubles the cost of making two of them for every call). A `BodyShape` reads
+many values of one at a time, for the same reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
 from itertools import compress
+from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import orjson
 
 from toolgate.core.canonical import canonical
 from toolgate.core.decision import Verdict
-from toolgate.core.events.shape import shape_of
 
 Json = Mapping[str, Any]
 _OURS = frozenset({str, int, bool, Verdict, orjson.Fragment})
@@ -89,3 +90,47 @@ def _mended(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_mended(key): _mended(item) for key, item in value.items()}
     return [_mended(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+_PLAIN = frozenset({"str", "int", "bool"})
+
+
+class BodyShape:
+    def __init__(self, event: type[Any]) -> None:
+        envelope = {item.name for item in fields(event.__mro__[-2])}  # what every event has
+        body = [(item, _default(item)) for item in fields(event) if item.name not in envelope]
+        self.needed = tuple(item.name for item, default in body if default is MISSING)
+        self.optional = tuple(item.name for item, default in body if _empty(default))
+        """Left out where they are empty, which is their default."""
+        self.other = tuple(
+            (item.name, default) for item, default in body if default is not MISSING and not _empty(default)
+        )
+        self.foreign = frozenset(item.name for item, _ in body if item.type not in _PLAIN)
+        """Values from outside, whose spelling needs care."""
+        self.needed_of, self.optional_of = _getter(self.needed), _getter(self.optional)
+
+
+_shapes: dict[type[Any], BodyShape] = {}
+
+
+def shape_of(event: type[Any]) -> BodyShape:
+    found = _shapes.get(event)
+    if found is None:
+        found = _shapes[event] = BodyShape(event)
+    return found
+
+
+def _default(item: Field[Any]) -> Any:
+    if item.default is not MISSING:
+        return item.default
+    return item.default_factory() if item.default_factory is not MISSING else MISSING
+
+
+def _empty(default: Any) -> bool:
+    return default is not MISSING and default is not None and not default
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda event: tuple(getattr(event, name) for name in names)

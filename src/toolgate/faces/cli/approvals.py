@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import InvalidArgs, NotFound
-from toolgate.kits.terminal import complete, idents, options, project, speech
+from toolgate.kits import words
+from toolgate.kits.terminal import arguments, complete, idents, options, project, speech
+from toolgate.kits.terminal import question as questions
 from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.project import opening
 
 if TYPE_CHECKING:
     from toolgate.consent.desk import Desk
     from toolgate.consent.works import Scope
-    from toolgate.core.ports import Question
+    from toolgate.core.question import Question
 
 
 @command(epilog="Example: toolgate approvals q_01a2b3 approve --grant 3600 --path 'docs/**'")
@@ -54,17 +56,17 @@ def approvals(
 ) -> None:
     """List open questions, show one in full, or answer it."""
     if answer:
-        project.run_on_ledger(
+        project.control(
             _answer(ident, _word(answer), reason, _scope(grant, path, arg, uses, same), same, root)
         )
     elif ident and file:
-        project.run_on_ledger(_file(ident, root, file))
+        project.run(_file(ident, root, file))
     elif ident:
-        project.run_on_ledger(_show(ident, root, everything, only))
+        project.control(_show(ident, root, everything, only))
     elif watch:
         project.run(_watch(root, limit))
     else:
-        project.run_on_ledger(_list(root, limit, after))
+        project.control(_list(root, limit, after))
 
 
 def _word(answer: str) -> Literal["approve", "deny"]:
@@ -83,7 +85,6 @@ def _scope(
             raise InvalidArgs("--path, --arg, --same and --uses describe a grant", "add --grant SECONDS")
         return None
     from toolgate.consent.works import Scope
-    from toolgate.kits.terminal import arguments
 
     return Scope(arguments.read("", named or ()).fit(), tuple(paths or ()), seconds=seconds, uses=uses)
 
@@ -110,8 +111,6 @@ async def _answer(
         speech.say(f"{ident} is {outcome}" + ("; `toolgate grants` shows the grant" if scope else ""))
         if scope is not None and asked is not None and outcome == "approved":
             from toolgate.consent.works import covered
-            from toolgate.kits import words
-            from toolgate.kits.terminal import question as questions
 
             until = questions.now() + round(scope.seconds * SECOND)
             speech.say(words.grant_in_words(asked.persona, asked.tool, covered(scope, asked.args), until))
@@ -137,8 +136,6 @@ async def _show(ident: str, root: Path | None, whole: bool, only: str) -> None:
         )
     if speech.finish(_plain(question)):
         return
-    from toolgate.kits.terminal import question as questions
-
     if only:
         if only not in question.args:
             named = ", ".join(question.args) or "none"
@@ -201,9 +198,6 @@ def _print(found: list[Question]) -> None:
     if not found:
         speech.say("no open questions")
         return
-    from toolgate.kits import words
-    from toolgate.kits.terminal import question as questions
-
     now = questions.now()
     rows = [
         [

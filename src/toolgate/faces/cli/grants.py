@@ -27,7 +27,7 @@ def grants(
         raise InvalidArgs(
             f"{action!r} is not what grants can do", "write `toolgate grants` or `toolgate grants revoke ID`"
         )
-    project.run_on_ledger(_revoke(ident, reason, root) if action else _list(root))
+    project.control(_revoke(ident, reason, root) if action else _list(root))
 
 
 async def _list(root: Any) -> None:

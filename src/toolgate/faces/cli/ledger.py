@@ -32,7 +32,7 @@ def tail(
         persona=persona, tool=tool, kinds=tuple(kind or ()), conversation=conversation, since=options.moment(since),
         newest_first=True, limit=count,
     )  # fmt: skip
-    run = project.run if follow else project.run_on_ledger
+    run = project.run if follow else project.control
     run(ledger_pages.tail(wanted, follow, root))
 
 
@@ -48,7 +48,7 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show the life of a call: every row, decision, who approved, hashes, links."""
-    project.run(ledger_pages.show(ident, root, whole))
+    project.control(ledger_pages.show(ident, root, whole))
 
 
 @app.command(epilog="Example: toolgate ledger verify --checkpoint kept-elsewhere.json")

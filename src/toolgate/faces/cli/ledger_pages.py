@@ -6,17 +6,19 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.event import BY_KIND
 from toolgate.kits.terminal import idents, project, speech
-from toolgate.kits.terminal.columns import Columns
 from toolgate.kits.terminal.speech import StyledText
 from toolgate.kits.words import by_whom, cut_in_words
-from toolgate.project.record import Record
-from toolgate.storage.port import Filter, Row
+
+if TYPE_CHECKING:
+    from toolgate.kits.terminal.columns import Columns
+    from toolgate.project.record import Record
+    from toolgate.storage.port import Filter, Row
 
 STYLES = {
     "committed": "green", "approved": "green", "granted": "green", "resolved": "green", "asked": "yellow",

@@ -22,7 +22,7 @@ def pause(
     persona: Who = "", reason: options.Reason = "", root: options.Root = None, json: options.Json = False
 ) -> None:
     """Stop a persona, or everything, at once. Calls that already run are not interrupted."""
-    project.run_on_ledger(_pause(persona, reason, root))
+    project.control(_pause(persona, reason, root))
 
 
 async def _pause(persona: str, reason: str, root: options.Root) -> None:
@@ -49,7 +49,7 @@ def _check(persona: str, setup: Setup) -> None:
 @command(epilog="Example: toolgate resume builder")
 def resume(persona: Who = "", root: options.Root = None, json: options.Json = False) -> None:
     """Lift a pause."""
-    project.run_on_ledger(_resume(persona, root))
+    project.control(_resume(persona, root))
 
 
 async def _resume(persona: str, root: options.Root) -> None:

@@ -23,9 +23,9 @@ def stats(
     if code:
         from toolgate.features.programs.commands import summary
 
-        project.run(summary(period or "7days", persona, root))
+        project.control(summary(period or "7days", persona, root))
     else:
-        project.run(_stats(period or "1day", persona, root))
+        project.control(_stats(period or "1day", persona, root))
 
 
 async def _stats(period: str, persona: str, root: Any) -> None:

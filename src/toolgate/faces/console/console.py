@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from jinja2 import BaseLoader, DictLoader, FileSystemLoader
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from toolgate.core.apart import apart
@@ -193,13 +194,16 @@ def _entry(page: Page) -> NavItem:
     return NavItem(page.path, page.title, page.icon or _PLAIN_ICON)
 
 
-def _templates_of(brought: Iterable[tuple[Feature, Page]]) -> dict[str, Path]:
-    """By feature: the directory `templates` beside the module that adds its pages."""
-    found = {}
+def _templates_of(brought: Iterable[tuple[Feature, Page]]) -> dict[str, BaseLoader]:
+    """By feature: `TEMPLATES` of the module that adds its pages, or the directory `templates` of its package. A template
+    is code: beside a module that is in no package it could be a file that a tool may write, so none is read there."""
+    found: dict[str, BaseLoader] = {}
     for feature, page in brought:
-        spec = find_spec(page.adds.partition(":")[0])
-        if spec is not None and spec.origin:
-            found[feature.name] = Path(spec.origin).parent / "templates"
+        module = import_module(page.adds.partition(":")[0])
+        if hasattr(module, "TEMPLATES"):
+            found[feature.name] = DictLoader(module.TEMPLATES)
+        elif module.__package__ and module.__file__:
+            found[feature.name] = FileSystemLoader(Path(module.__file__).parent / "templates")
     return found
 
 

@@ -12,7 +12,15 @@ from typing import Any
 from urllib.parse import quote
 
 from fastapi import Request
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined, Template
+from jinja2 import (
+    BaseLoader,
+    ChoiceLoader,
+    Environment,
+    FileSystemLoader,
+    PrefixLoader,
+    StrictUndefined,
+    Template,
+)
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
@@ -26,12 +34,12 @@ THEME = "toolgate_theme"
 _TITLES = {404: "There is no such page", 405: "That is no page to open"}
 
 
-def environment(brought: Mapping[str, Path] | None = None) -> Environment:
+def environment(brought: Mapping[str, BaseLoader] | None = None) -> Environment:
     """With the templates that features bring, by feature; none of them can take the place of one of ours."""
     loader = ChoiceLoader(
         [
             FileSystemLoader(Path(__file__).parent / "templates"),
-            PrefixLoader({name: FileSystemLoader(place) for name, place in (brought or {}).items()}),
+            PrefixLoader(brought or {}),
         ]
     )
     made = Environment(

@@ -47,8 +47,8 @@ class Stdio:
     async def serve(self) -> None:
         with _stopping() as stopped:
             leave = self.connection.server.list_changes.join(self.connection.persona, self._changed)
-            self._took(self._read)
             self.pipe.open(self._took)
+            self._took(self._read)  # what was read before, and before anything that comes now
             waits = [asyncio.ensure_future(event.wait()) for event in (self.pipe.ended, stopped)]
             try:
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -8,6 +8,8 @@ from toolgate.features.jobs.place import installed
 from toolgate.kits.terminal.checkup import Diagnosis, Patient
 from toolgate.project import config
 
+NEARLY_FULL = 0.9
+
 
 async def jobs(patient: Patient) -> AsyncIterator[Diagnosis]:
     """Silent for those who have none."""
@@ -24,11 +26,20 @@ async def jobs(patient: Patient) -> AsyncIterator[Diagnosis]:
         )
         return
     waiting = await patient.gate.jobs.find(limit=1000, open_only=True)
+    used, most = await patient.gate.jobs.room()
+    if used > NEARLY_FULL * most:
+        fix = "cancel jobs that are not wanted, or raise `jobs: {max_bytes: …}`; without room no job is taken"
+        yield Diagnosis("warn", "jobs", f"jobs.db holds {_megabytes(used)} of {_megabytes(most)}", fix)
     if waiting and not await patient.gate.jobs.attended():
         fix = "`toolgate jobs run`, or `jobs: {run: true}` in toolgate.yaml and `toolgate up`"
         yield Diagnosis("warn", "jobs", f"{len(waiting)} not ended, and no process runs them", fix)
     else:
-        yield Diagnosis("ok", "jobs", f"{len(waiting)} not ended")
+        room = f", {_megabytes(used)} of {_megabytes(most)}" if used else ""
+        yield Diagnosis("ok", "jobs", f"{len(waiting)} not ended{room}")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MiB"
 
 
 CHECKS = (jobs,)

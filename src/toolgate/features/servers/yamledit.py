@@ -19,10 +19,19 @@ def with_servers(text: str, servers: Mapping[str, Mapping[str, Any]], file: str)
     end = "\r\n" if "\r\n" in text else "\n"
     made = _inserted(text, servers, end, file)
     before, after = config.loads(text, file), config.loads(made, file)
-    kept = after.model_copy(update={"servers": {k: v for k, v in after.servers.items() if k not in servers}})
-    if kept != before or not set(servers) <= set(after.servers):
+    kept = {name: spec for name, spec in after.section(KEY).items() if name not in servers}
+    if (
+        kept != before.section(KEY)
+        or _rest(after) != _rest(before)
+        or not set(servers) <= set(after.section(KEY))
+    ):
         raise _by_hand(servers, file)
     return made
+
+
+def _rest(read: config.Config) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """All that a configuration says besides."""
+    return read.model_dump(exclude={KEY}), read.unread
 
 
 def _inserted(text: str, servers: Mapping[str, Mapping[str, Any]], end: str, file: str) -> str:

@@ -13,8 +13,7 @@ import toolgate
 from toolgate.core import loops
 from toolgate.core.errors import NotAllowed, SetupError, ToolgateError
 from toolgate.kits.terminal import complete, speech
-from toolgate.project import opening
-from toolgate.project.trust import FILE
+from toolgate.project import opening, trust
 
 if TYPE_CHECKING:
     from toolgate.consent.desk import Desk
@@ -29,14 +28,16 @@ FEW_TOOLS = "this project is not trusted, so most tools are not there: `toolgate
 
 def run(work: Coroutine[Any, Any, int | None]) -> None:
     """Do it, and end with the exit code it gives."""
-    if code := _in_loop(work):
-        raise SystemExit(code)
+    _end(_in_loop(work))
 
 
-def run_on_ledger(work: Coroutine[Any, Any, int | None]) -> None:
-    """The same for what only reads or writes the ledger: in a file it needs no event loop, and does not wait for one
-    to be loaded."""
-    if code := loops.run(work, _in_loop):
+def control(work: Coroutine[Any, Any, int | None]) -> None:
+    """The same for work that opens the ledger and no gate: without an event loop where the ledger is a file."""
+    _end(loops.run(work, _in_loop))
+
+
+def _end(code: int | None) -> None:
+    if code:
         raise SystemExit(code)
 
 
@@ -101,7 +102,7 @@ def recorded(root: Path | None) -> Setup:
             f"warning: the policy is broken, and every call is refused: {setup.problem.message}", "yellow"
         )
     elif not setup.written:
-        speech.note(f"warning: there is no {FILE} in {setup.root}", "yellow")
+        speech.note(f"warning: there is no {trust.FILE} in {setup.root}", "yellow")
     if setup.problem is not None or not setup.written:
         speech.note(f"this is about the ledger in {setup.place}", "yellow")
     return setup
@@ -129,8 +130,8 @@ def unknown(root: Path, tool: str) -> NotAllowed:
 
 def _set_up(setup: Setup) -> None:
     """A newcomer's first command: there is nothing to trust yet, and no persona to blame."""
-    if not setup.trusted and not os.path.lexists(setup.root / FILE):
-        raise SetupError(f"there is no {FILE} in {setup.root} or above it", "run `toolgate init`")
+    if not setup.trusted and not os.path.lexists(setup.root / trust.FILE):
+        raise SetupError(f"there is no {trust.FILE} in {setup.root} or above it", "run `toolgate init`")
 
 
 def make_key(root: Path) -> None:

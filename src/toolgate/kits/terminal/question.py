@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from toolgate.core.clock import iso
 from toolgate.core.display import visible
 from toolgate.core.lookalikes import decidable
-from toolgate.core.ports import Question
 from toolgate.kits import diffs, pieces
 from toolgate.kits.terminal.columns import ENDLESS
 from toolgate.kits.terminal.speech import pairs, safe
@@ -20,6 +19,8 @@ from toolgate.kits.words import change_in_words, finding_in_words, lookalikes, s
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+
+    from toolgate.core.question import Question
 
 _DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _FOLDED = "   ↪ "

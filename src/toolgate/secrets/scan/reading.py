@@ -1,23 +1,37 @@
-"""One content, looked through by every rule that is for it, in the order of where things stand."""
+"""One content, looked through by every rule that is for it, in the order of where things stand.
+
+Tokens and keys that stand in base64 (a settings file, a cookie, a Kubernetes Secret) are looked at once they are decoded,
+once each, so this takes no longer than reading them.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice
 
 from toolgate.core.ports import VaultValues
 from toolgate.secrets.scan.assigned import UNSURE, by_name, by_run, compared
 from toolgate.secrets.scan.commands import commands
-from toolgate.secrets.scan.hidden import hidden
-from toolgate.secrets.scan.keyblocks import key_blocks, kubernetes_secrets
-from toolgate.secrets.scan.payloads import magic, payloads
-from toolgate.secrets.scan.rules import CONTROLS, MANY, UNJUDGED, Scanned, SecretHit, Source, at_most, plain
+from toolgate.secrets.scan.keyblocks import key_blocks, kubernetes_secrets, private_keys
+from toolgate.secrets.scan.payloads import hidden, magic, payloads
+from toolgate.secrets.scan.rules import (
+    CONTROLS,
+    MANY,
+    UNJUDGED,
+    Scanned,
+    SecretHit,
+    Source,
+    at_most,
+    back,
+    plain,
+)
 from toolgate.secrets.scan.tokens import runs, tokens
 from toolgate.secrets.scan.urls import addresses
-from toolgate.secrets.scan.wrapped import wrapped
 
 _SAMPLE = 64 << 10
 _MANY_CONTROLS = 0.02
@@ -123,3 +137,44 @@ def _apart(hits: list[SecretHit]) -> list[SecretHit]:
         elif kept[last].rule in UNSURE and hit.rule not in UNSURE:
             kept[last], reached = hit, max(reached, hit.end)
     return kept
+
+
+_ENCODED = re.compile(rb"[A-Za-z0-9+/_-]{28,8000}")
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+
+
+def wrapped(
+    text: bytes, long_runs: list[tuple[int, int]], known: Collection[int] = ()
+) -> Iterator[SecretHit]:
+    reached = 0
+    for start, end in long_runs:
+        if start < reached:
+            continue
+        begin = back(text, start, min(64, start - reached), _LETTERS)
+        match = _ENCODED.match(text, begin) if begin not in known else None
+        if match is None:
+            continue
+        reached = max(end, match.end())
+        inner = _decoded(match[0])
+        for hit in _inside(inner) if inner else ():
+            excerpt = f"in base64: {hit.excerpt}"
+            yield SecretHit("secret", hit.rule, begin, match.end(), excerpt, (match[0],))
+            break
+
+
+def _decoded(value: bytes) -> bytes:
+    """Nothing, unless it is text."""
+    try:
+        head = base64.b64decode(value[:28].translate(_URL_SAFE))
+        if not head.isascii() or b"\0" in head:
+            return b""
+        inner = base64.b64decode(value.translate(_URL_SAFE) + b"=" * (-len(value) % 4))
+    except (binascii.Error, ValueError):
+        return b""
+    return inner if inner.isascii() else b""
+
+
+def _inside(inner: bytes) -> Iterator[SecretHit]:
+    yield from private_keys(inner)
+    yield from tokens(inner, list(runs(inner)))
