@@ -1,26 +1,32 @@
-"""`toolgate diary`: what the personas wrote, newest first."""
+"""`toolgate diary`: what the personas wrote, for the person at the terminal."""
 
+from __future__ import annotations
+
+from pathlib import Path
 from typing import Annotated
 
 from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.command import Option, command
 
 
-@command(epilog="Example: toolgate diary --persona builder")
+@command(epilog="Example: toolgate diary --persona builder -n 5")
 def diary(
     persona: options.Persona = "",
-    limit: Annotated[int, Option("--limit", help="How many.", min=1, max=100)] = 20,
+    count: Annotated[int, Option("-n", "--lines", help="How many.", min=1, max=1000)] = 20,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
-    """Read what the personas wrote, newest first."""
-    project.run(_show(persona, limit, root))
+    """Read what the personas wrote, the newest first."""
+    project.run(_read(persona, count, root))
 
 
-async def _show(persona: str, limit: int, root: options.Root) -> None:
+async def _read(persona: str, count: int, root: Path | None) -> None:
     async with project.gate(root) as gate:
-        entries = await gate.feature("diary").read(persona, limit)
-    if speech.finish(entries):
+        found = await gate.feature("diary").read(persona, count)
+    if speech.finish(found):
         return
-    for entry in entries:
-        speech.say(f"{entry['id']}  {entry['persona']}  {entry['text']}")
+    if not found:
+        speech.say("nobody has written anything")
+        return
+    rows = [[one["id"], one["persona"], one["text"]] for one in found]
+    speech.put(speech.table(["entry|right", "persona", "text|cut"], rows))

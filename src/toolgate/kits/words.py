@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import SECOND, iso
-from toolgate.core.lookalikes import notes
-from toolgate.kits import diffs
 
 if TYPE_CHECKING:
     from toolgate.core.question import Question
@@ -121,6 +119,8 @@ def change_in_words(preview: str, most: int = 5) -> str:
 
     The names are quoted, so that one with a comma in it cannot pose as two.
     """
+    from toolgate.kits import diffs
+
     files = diffs.parse(preview) if preview else []
     named: dict[str, list[str]] = {}
     for op in _DEEDS:
@@ -136,6 +136,8 @@ def change_in_words(preview: str, most: int = 5) -> str:
 
 def lookalikes(question: Question) -> list[str]:
     """A note for each word in what would run that may be taken for another."""
+    from toolgate.core.lookalikes import notes
+
     return notes([question.preview, *_texts_in(question.args)])
 
 

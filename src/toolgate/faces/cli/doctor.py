@@ -33,9 +33,9 @@ async def _doctor(root: Any) -> int:
 
 
 def _brought(patient: Patient) -> list[Check]:
-    """Of features, once those of the kernel have opened the project, which may bring some too."""
-    more = patient.gate.config.brought if patient.gate is not None else ()
-    return [check for feature in everything(more) if feature.checks for check in load(feature.checks)]
+    """The checks of features: also of those that the project itself brings, where its gate opens."""
+    there = [each.feature for each in patient.gate.features.values()] if patient.gate else everything()
+    return [check for feature in there if feature.checks for check in load(feature.checks)]
 
 
 async def _examine(check: Any, patient: Patient) -> list[Diagnosis]:

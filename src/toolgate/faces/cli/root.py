@@ -121,11 +121,9 @@ def run(words: list[str]) -> None:
         raise SystemExit(2)
     if rest[0] not in names() and rest[0] not in _of_the_project():
         raise _unknown("command", rest[0])
-    from toolgate.faces.cli import logging
     from toolgate.kits.terminal import speech
 
     speech.mode.reset(verbose=verbose, debug=debug)
-    logging.setup(verbose, debug)
     load(rest[0]).run(rest[1:], f"{PROGRAM} {rest[0]}")
 
 

@@ -44,6 +44,9 @@ def _end(code: int | None) -> None:
 def _in_loop(work: Coroutine[Any, Any, int | None]) -> int | None:
     import asyncio
 
+    from toolgate.kits.terminal import logs
+
+    logs.setup(speech.mode.verbose, speech.mode.debug)
     return asyncio.run(_interruptible(work))
 
 
