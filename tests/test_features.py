@@ -14,6 +14,7 @@ from toolgate import testing
 from toolgate.core.errors import ConfigError, DuplicateName, SetupError, Unavailable
 from toolgate.core.names import Registry
 from toolgate.feature import FEATURES, Feature, built_in, load
+from toolgate.project.config import Config
 from toolgate.storage.tables import Migration, SqliteTables
 
 ROOT = Path(__file__).parents[1]
@@ -129,6 +130,12 @@ async def test_a_migration_that_fails_midway_leaves_nothing(tmp_path: Path) -> N
 async def test_a_section_that_nobody_knows_is_refused_even_with_plugins(tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text("def toolset(services):\n    return []\n")
     config = ROOMY | {"plugins": ["./plain.py"], "diary": {}}
+    with pytest.raises(ConfigError, match="diary"):
+        Config.from_dict(config)
+    (tmp_path / "feature.py").write_text(
+        "from toolgate.feature import Feature\nFEATURE = Feature('other', '')\n"
+    )
+    config = ROOMY | {"plugins": ["./feature.py:FEATURE"], "diary": {}}
     with pytest.raises(ConfigError, match="diary"):
         async with toolgate.open(tmp_path, config, "memory"):
             pass

@@ -126,7 +126,7 @@ class Config(Strict):
     scan: ScanSpec = ScanSpec.model_construct()
     ledger: LedgerSpec = LedgerSpec.model_construct()
     budget: BudgetSpec = BudgetSpec.model_construct()
-    plugins: tuple[Annotated[str, Field(pattern=r"^(\./\S+\.py|[\w.]+:\w+)$")], ...] = ()
+    plugins: tuple[Annotated[str, Field(pattern=r"^(\./[^\s:]+\.py(:\w+)?|[\w.]+:\w+)$")], ...] = ()
     """`package.module:factory` or `./file.py`; started only in a trusted project."""
     mcp: McpSpec = McpSpec.model_construct()
     http: HttpSpec = HttpSpec.model_construct()
@@ -223,7 +223,7 @@ class Config(Strict):
             for tool in each.human_tools
         )
         human = PersonaSpec(phase="collaborate", allow=own, mounts=tuple(self.mounts))
-        files = [plugin for plugin in self.plugins if plugin.startswith("./")]
+        files = [plugin.partition(":")[0] for plugin in self.plugins if plugin.startswith("./")]
         keys = [self.ledger.key_file] if self.ledger.key_file else []
         return Policy(
             {HUMAN: human, **self.personas},
@@ -403,12 +403,17 @@ def _model(sections: frozenset[tuple[str, str]]) -> type[Config]:
 
 def validate(data: Any, more: tuple[Feature, ...] | None = None) -> Config:
     """Raises pydantic's ValidationError. `more` are the features that the project brings; until they are loaded, a key
-    that nobody else knows is set aside where `plugins` name any."""
+    that nobody else knows is set aside where `plugins` name any (`package:FEATURE`, in capitals)."""
     if not isinstance(data, dict):
         return Config.model_validate(data)
     known = _sections(more or ())
     unread: dict[str, Any] = {}
-    if more is None and isinstance(data.get("plugins"), list):
+    named = data.get("plugins")
+    if (
+        more is None
+        and isinstance(named, list)
+        and any(str(one).rpartition(":")[2].isupper() for one in named)
+    ):
         words = {info.alias or name for name, info in Config.model_fields.items()}
         unread = {key: value for key, value in data.items() if key not in words and key not in known}
     kept = {key: value for key, value in data.items() if key not in unread}

@@ -43,12 +43,12 @@ def own_code(
 ) -> OwnCode:
     placing = Placing(mount_roots(root, config.mounts))
     files: list[Path] = [] if source is None else [source.absolute()]
-    files += [root / spec for spec in config.plugins if spec.endswith(".py")]
+    files += [root / spec.partition(":")[0] for spec in config.plugins if spec.startswith("./")]
     if database is not None:
         files += [Path(f"{database}{more}") for more in _BESIDE] + [database.parent / "owners"]
     own = [name for file in files for name in placing.names(file)]
     for spec in config.plugins:
-        if not spec.endswith(".py"):
+        if not spec.startswith("./"):
             own += _package(spec, placing)
     kept: dict[str, Any] = {}
     held: list[HeldPlace] = []
