@@ -9,8 +9,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "toolgate"
 ROOT_MODULES = 9
-FILES = 521
-LINES = 69_910
+FILES = 514
+LINES = 70_050
 """Ceilings. They are lowered when the tree gets smaller, and raised only with a feature that is new."""
 SEVERAL_MEANINGS = {
     "Argument": 2,
@@ -18,38 +18,15 @@ SEVERAL_MEANINGS = {
     "Denied": 2,
     "Effects": 2,
     "Elsewhere": 2,
-    "Ended": 2,
-    "Entry": 4,
-    "Event": 2,
-    "Execution": 2,
     "Expired": 2,
     "Failed": 2,
-    "FileDiff": 2,
-    "Found": 4,
     "GatePort": 2,
-    "Given": 2,
     "Grant": 2,
-    "Hunk": 3,
     "Job": 2,
-    "Keep": 2,
-    "Line": 3,
-    "Link": 2,
     "Outcome": 2,
-    "Piece": 2,
-    "Record": 2,
-    "Report": 2,
-    "Request": 3,
-    "Secrets": 2,
-    "Seen": 2,
     "Standing": 2,
-    "TooMuch": 2,
     "Undone": 2,
-    "Unknown": 2,
-    "View": 3,
-    "Wanted": 2,
-    "Work": 2,
-    "Zygote": 2,
-    "_Reader": 3,
+    "View": 2,
 }
 """Class names that still have so many meanings. The list may shrink only."""
 
@@ -64,8 +41,8 @@ def test_one_class_name_has_one_meaning() -> None:
     meanings = Counter(
         node.name for tree in modules().values() for node in tree.body if isinstance(node, ast.ClassDef)
     )
-    several = {name: count for name, count in meanings.items() if count > SEVERAL_MEANINGS.get(name, 1)}
-    assert several == {}, "rename the rarer one"
+    several = {name: count for name, count in meanings.items() if count > 1}
+    assert several == SEVERAL_MEANINGS, "rename the rarer one, or take it off the list"
 
 
 def test_every_module_says_what_it_is() -> None:

@@ -40,7 +40,7 @@ class Linear:
     def __init__(self, pattern: str) -> None:
         self.text = pattern
         _check(pattern)
-        self._parts = _PatternReader(pattern).read()
+        self._parts = _PatternTranslator(pattern).read()
         self._whole = _compiled(self._parts.source)
         if self._whole is None:
             raise ConfigError(
@@ -65,7 +65,7 @@ class _Parts(NamedTuple):
     """The same for what may be left of it, where a text that nobody has seen matched its beginning."""
 
 
-class _PatternReader:
+class _PatternTranslator:
     """Reads a pattern that Python understands."""
 
     def __init__(self, pattern: str) -> None:
