@@ -48,6 +48,8 @@ def apart(work: Callable[[*V], T], *values: *V) -> asyncio.Future[T]:
 
 def large(value: Any) -> bool:
     """Whether there is more text in it than that; looks no further than it must."""
+    if type(value) in _LEAVES or (type(value) is str and len(value) <= LARGE):
+        return False  # what nearly every call is
     left, waiting = LARGE, [value]
     while waiting:
         one = waiting.pop()
