@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import toolgate
+from toolgate import feature as feature_module
 from toolgate import testing
+from toolgate.app import _tables
 from toolgate.core.errors import ConfigError, DuplicateName, SetupError, Unavailable
 from toolgate.core.names import Registry
-from toolgate.feature import FEATURES, Feature, built_in, load
+from toolgate.feature import FEATURES, Feature, built_in, load, places_of
 from toolgate.project.config import Config
+from toolgate.project.opening import prepare
 from toolgate.storage.tables import Migration, SqliteTables
 
 ROOT = Path(__file__).parents[1]
@@ -42,12 +47,7 @@ async def test_every_family_makes_exactly_the_tools_that_it_names() -> None:
 
 def test_every_place_that_a_feature_names_is_there() -> None:
     for feature in built_in():
-        places = [
-            *feature.sections.values(), feature.opens, feature.routes, feature.drawings, feature.checks,
-            feature.background, feature.tables, feature.holds, *(each.tools for each in feature.families),
-            *(each.runs for each in feature.commands), *(each.adds for each in feature.pages),
-        ]  # fmt: skip
-        for place in filter(None, places):
+        for place in places_of(feature):
             assert load(place) is not None, place
         assert (ROOT / feature.docs).is_file(), feature.name
 
@@ -82,6 +82,48 @@ async def test_a_call_loads_its_own_family_only(tmp_path: Path) -> None:
         assert "fs.write" in registry
         assert "system.ping" in registry._tools
         assert "fs.write" not in registry._tools
+
+
+def test_only_what_is_installed_brings_features_by_an_entry_point(tmp_path: Path) -> None:
+    """A program's own directory is on Python's path, and may be a mount that tools write into."""
+    (tmp_path / "evil-1.dist-info").mkdir()
+    (tmp_path / "evil-1.dist-info" / "entry_points.txt").write_text(
+        "[toolgate.features]\nevil = evil:FEATURE\n"
+    )
+    (tmp_path / "evil.py").write_text(
+        "print('ran')\nfrom toolgate.feature import Feature\nFEATURE = Feature('evil', '')\n"
+    )
+    (tmp_path / "app.py").write_text(
+        "from toolgate.feature import everything\nprint([one.name for one in everything()])\n"
+    )
+    run = [sys.executable, "app.py"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "evil" not in done.stdout
+    assert "ran" not in done.stdout
+
+
+async def test_two_who_need_the_tables_at_once_both_find_them_made(tmp_path: Path) -> None:
+    steps = [Migration("CREATE TABLE one (id INTEGER);", "")]
+    module = SimpleNamespace(STEPS=steps)
+    sys.modules["two_at_once"] = module  # type: ignore[assignment]
+    feature = Feature("both", "", tables="two_at_once:STEPS")
+    try:
+        async with toolgate.open(tmp_path, ROOMY) as gate:
+            stack = gate.features["system"].stack
+            tables = _tables(prepare(tmp_path, ROOMY), feature, stack, gate.services.ledger.backend)
+
+            async def read() -> list[dict[str, object]]:
+                return await (await tables()).fetch("SELECT * FROM one")
+
+            assert await asyncio.gather(read(), read(), read()) == [[], [], []]
+    finally:
+        del sys.modules["two_at_once"]
+
+
+def test_a_section_of_toolgates_own_cannot_be_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Feature("other", "", sections={"jobs": "nowhere:Model"})
+    monkeypatch.setattr(feature_module, "installed", lambda: (other,))
+    assert Config.from_dict(ROOMY | {"jobs": {"run": True}}).jobs.run is True
 
 
 def test_two_who_declare_one_name_are_told() -> None:

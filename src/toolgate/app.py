@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -301,18 +302,18 @@ def _tables(
     setup: Setup, feature: Feature, stack: AsyncExitStack, backend: Backend
 ) -> Callable[[], Awaitable[Tables]]:
     made: list[Tables] = []
+    turn = asyncio.Lock()
 
     async def tables() -> Tables:
-        if not made:
-            dsn = getattr(backend, "dsn", "")
-            memory = isinstance(backend, MemoryBackend)
-            opened = (
-                PostgresTables(dsn) if dsn else SqliteTables(None if memory else setup.local / "features.db")
-            )
-            stack.push_async_callback(opened.close)
-            made.append(opened)
-            await opened.migrate(feature.name, load(feature.tables))
-        return made[0]
+        async with turn:  # nobody gets them before they are up to date
+            if not made:
+                dsn, memory = getattr(backend, "dsn", ""), isinstance(backend, MemoryBackend)
+                file = None if memory else setup.local / "features.db"
+                opened: Tables = PostgresTables(dsn) if dsn else SqliteTables(file)
+                stack.push_async_callback(opened.close)
+                await opened.migrate(feature.name, load(feature.tables) if feature.tables else ())
+                made.append(opened)
+            return made[0]
 
     return tables
 

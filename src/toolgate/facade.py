@@ -92,6 +92,11 @@ class Gate(GateReads):
         found = self.services.files
         return found if isinstance(found, WorkspaceFiles) else None
 
+    def load_tools(self) -> None:
+        """All of them at once, for a gate that serves many: a family is loaded where its first caller stands."""
+        for _ in self.services.registry:
+            pass
+
     def feature(self, name: str) -> Any:
         """What a feature offers to programs, such as `jobs`. Made when somebody asks, because most gates never do."""
         if name not in self._opened:

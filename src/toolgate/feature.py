@@ -9,6 +9,7 @@ somebody needs it.
 from __future__ import annotations
 
 import os
+import site
 import sys
 from functools import lru_cache
 from importlib import import_module
@@ -72,14 +73,6 @@ class Page(NamedTuple):
     """Beside the title: the path of an SVG of 20 by 20, drawn as a line."""
 
 
-class MountKind(NamedTuple):
-    """What a mount of this kind means to policy and to the tools that write."""
-
-    name: str
-    write_effect: str = "project"
-    deletes: bool = True
-
-
 class Feature(NamedTuple):
     name: str
     summary: str
@@ -105,7 +98,6 @@ class Feature(NamedTuple):
     """A tuple of checks for `toolgate doctor`."""
     background: str = ""
     """A function of the FeatureContext: a coroutine that `toolgate up` runs beside the server, or None."""
-    mount_kinds: tuple[MountKind, ...] = ()
     tables: str = ""
     """Migrations of its own tables: see `storage/tables.py`."""
     docs: str = ""
@@ -164,6 +156,16 @@ class FeatureContext:
         return await self.gate.note(self.feature.name, text, data or {})
 
 
+def places_of(feature: Feature) -> list[str]:
+    """Every place that it names."""
+    named = [
+        *feature.sections.values(), feature.opens, feature.holds, feature.routes, feature.drawings, feature.checks,
+        feature.background, feature.tables, *(each.tools for each in feature.families),
+        *(each.runs for each in feature.commands), *(each.adds for each in feature.pages),
+    ]  # fmt: skip
+    return [place for place in named if place]
+
+
 def load(place: str) -> Any:
     """What `package.module:name` means."""
     module, _, name = place.partition(":")
@@ -178,9 +180,11 @@ def built_in() -> tuple[Feature, ...]:
 
 @lru_cache(maxsize=1)
 def installed() -> tuple[Feature, ...]:
-    """Features of other packages in this environment. The files are read directly: Python's own reader of entry points
-    takes longer than all the rest of a short command."""
-    return tuple(load(place) for path in sys.path for place in _entry_points(path or os.curdir))
+    """Features of other packages in this environment. Only where packages are installed, not on all of Python's path: a
+    program's own directory is there too, and a tool may be allowed to write into it. The files are read directly:
+    Python's own reader of entry points takes longer than all the rest of a short command."""
+    there = [path for path in (*site.getsitepackages(), site.getusersitepackages()) if path in sys.path]
+    return tuple(load(place) for path in there for place in _entry_points(path))
 
 
 def everything(more: Iterable[Feature] = ()) -> tuple[Feature, ...]:

@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,17 +33,25 @@ diary: {characters: 20}
 """
 
 
+def environment(tmp_path: Path) -> Path:
+    """A virtual environment that also has what this one has; where its packages are."""
+    venv.create(tmp_path / "env", with_pip=False, symlinks=True)
+    (where,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
+    (where / "outer.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+    return where
+
+
 @pytest.fixture(params=["named in plugins", "installed"])
 def way(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Python finds it as it finds any package; only an installed one has an entry point."""
-    site = tmp_path / "site"
-    shutil.copytree(EXAMPLES / "feature_diary" / "toolgate_diary", site / "toolgate_diary")
+    where = environment(tmp_path)
+    shutil.copytree(EXAMPLES / "feature_diary" / "toolgate_diary", where / "toolgate_diary")
     if request.param == "installed":
-        (site / "toolgate_diary-0.1.0.dist-info").mkdir()
+        (where / "toolgate_diary-0.1.0.dist-info").mkdir()
         points = "[console_scripts]\nx = y:z\n\n[toolgate.features]\ndiary = toolgate_diary:FEATURE\n"
-        (site / "toolgate_diary-0.1.0.dist-info" / "entry_points.txt").write_text(points)
-    monkeypatch.syspath_prepend(site)
-    monkeypatch.setenv("PYTHONPATH", str(site))
+        (where / "toolgate_diary-0.1.0.dist-info" / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(where)
+    monkeypatch.setattr("site.getsitepackages", lambda: [str(where)])
     feature.installed.cache_clear()
     yield request.param
     feature.installed.cache_clear()
@@ -94,7 +104,7 @@ async def test_a_mistake_in_its_section_is_told_with_its_line(way: str, tmp_path
 
 def run(root: Path, *words: str) -> Any:
     done = subprocess.run(
-        [sys.executable, "-m", "toolgate", *words, "--json"],
+        [str(root.parent / "env" / "bin" / "python"), "-m", "toolgate", *words, "--json"],
         cwd=root,
         env=dict(os.environ),
         capture_output=True,

@@ -384,7 +384,12 @@ def _mount_flaws(name: str, mount: MountSpec) -> Iterator[Flaw]:
 
 
 def _sections(more: Iterable[Feature] = ()) -> dict[str, str]:
-    return {key: place for feature in everything(more) for key, place in feature.sections.items()}
+    """A key belongs to the first who has it, as a feature's name does: toolgate's own come first."""
+    found: dict[str, str] = {}
+    for each in everything(more):
+        for key, place in each.sections.items():
+            found.setdefault(key, place)
+    return found
 
 
 def _section_type(key: str, more: Iterable[Feature] = ()) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 from toolgate.core.errors import SetupError
 from toolgate.core.paths import MountPath
-from toolgate.feature import everything, load
+from toolgate.feature import everything, load, places_of
 from toolgate.policy.held import HeldPlace
 from toolgate.project.config import Config
 from toolgate.project.own_files import mount_roots
@@ -50,6 +50,9 @@ def own_code(
     for spec in config.plugins:
         if not spec.startswith("./"):
             own += _package(spec, placing)
+    for each in config.brought:  # what they name is loaded later, by whoever needs it
+        for place in places_of(each):
+            own += _package(place, placing)
     kept: dict[str, Any] = {}
     held: list[HeldPlace] = []
     for each in everything(config.brought):

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from toolgate.core.errors import SetupError, Unavailable
 
@@ -31,22 +31,20 @@ class Migration(NamedTuple):
     postgres: str
 
 
-class Tables:
+class Tables(Protocol):
     """What a feature reads and writes its tables with. Each statement is a transaction of its own."""
 
-    async def fetch(self, sql: str, *values: Any) -> list[dict[str, Any]]:
-        raise NotImplementedError
+    async def fetch(self, sql: str, *values: Any) -> list[dict[str, Any]]: ...
 
     async def execute(self, sql: str, *values: Any) -> int:
         """How many rows it touched."""
-        raise NotImplementedError
+        ...
 
     async def migrate(self, feature: str, steps: Sequence[Migration]) -> None:
         """Forward only, all steps or none. Tables of a newer version are refused untouched."""
-        raise NotImplementedError
+        ...
 
-    async def close(self) -> None:
-        raise NotImplementedError
+    async def close(self) -> None: ...
 
 
 def _steps_left(feature: str, have: int, steps: Sequence[Migration]) -> Sequence[Migration]:
@@ -57,7 +55,7 @@ def _steps_left(feature: str, have: int, steps: Sequence[Migration]) -> Sequence
     return steps[have:]
 
 
-class SqliteTables(Tables):
+class SqliteTables:
     def __init__(self, path: Path | None) -> None:
         """Without a path, in memory."""
         self._path = path
@@ -132,7 +130,7 @@ def _statements(script: str) -> list[str]:
     return found
 
 
-class PostgresTables(Tables):
+class PostgresTables:
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._db: Any = None

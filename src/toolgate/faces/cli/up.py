@@ -117,6 +117,7 @@ async def _serve(asked: Asked, guide: Guided | None) -> None:
     sock = listen(asked.host, asked.port)
     with sock:
         async with project.gate(asked.root) as gate:
+            gate.load_tools()  # now, where nobody waits: later one caller's first call would hold up all others
             where = _address(asked, sock.getsockname()[1])
             site = ServerSite(gate, tokens, asked.hosts, f"{where}/" if asked.console else "")
             application = create_app(gate, tokens, console=asked.console, site=site)
