@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, create_model, model_validator
 
@@ -40,75 +40,21 @@ from toolgate.policy.policy import Policy
 from toolgate.project import checked, yamlfile
 from toolgate.project.checked import check_persona
 from toolgate.project.config_errors import MAX_FLAWS, every, flaws_of
-from toolgate.project.http_config import HttpSpec
 from toolgate.project.ledger_config import LedgerSpec, rescued
 from toolgate.project.own_files import check_config, read_once
+from toolgate.project.sections import (
+    BudgetSpec,
+    CacheSpec,
+    ConsentSpec,
+    HttpSpec,
+    ImagesSpec,
+    McpSpec,
+    TimeoutsSpec,
+)
 from toolgate.project.starter import DEFAULT_YAML
 from toolgate.project.trust import FILE, STATE, state_dir
 
 VERSION = 1
-Seconds = Annotated[float, Field(gt=0, le=31_536_000, strict=True)]
-Flag = Annotated[bool, Field(strict=True)]
-
-
-class NotifySpec(Strict):
-    """Absent: nobody is told outside the channels themselves."""
-
-    webhook: Annotated[str, Field(pattern=r"^https?://\S+$", max_length=2048)] | None = None
-    desktop: Flag = False
-
-
-class ConsentSpec(Strict):
-    expires_s: Seconds = 900
-    max_open: Annotated[int, Field(ge=1, le=1000, strict=True)] = 5
-    """Open questions per persona."""
-    unattended: Flag = False
-    """Nobody answers here: what would be asked is refused at once."""
-    mcp: Flag = True
-    """Whether the user of an MCP client may answer in it; the client vouches that a person did."""
-    notify: NotifySpec = NotifySpec.model_construct()
-
-
-class McpSpec(Strict):
-    profile: Literal["minimal", "code", "full"] = "full"
-    """Which tools MCP clients are shown. Showing is not permission."""
-
-
-class BudgetSpec(Strict):
-    """How large a result may be."""
-
-    tokens: Annotated[int, Field(ge=100, le=10_000_000, strict=True)] = 25_000
-    bytes: Annotated[int, Field(ge=1000, le=1 << 30, strict=True)] = 1_000_000
-
-
-class TimeoutsSpec(Strict):
-    default_s: Seconds = 30.0
-    """For tools that name none of their own."""
-    max_s: Seconds = 600.0
-    tool: dict[str, Seconds] = Field(default_factory=dict)
-
-
-class CacheSpec(Strict):
-    """Results of reads that may be served again."""
-
-    bytes: Annotated[int, Field(ge=0, le=1 << 32, strict=True)] = 32 << 20
-    """For all of them, in memory, in each process; 0 keeps none."""
-    watch: Flag = True
-    """Whether trees are watched, so that searches and listings of them can be served too."""
-
-
-class ImagesSpec(Strict):
-    """Contents of changed files, kept for undo and recovery. Each persona has a budget of its own."""
-
-    total_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 50, strict=True)] = 1 << 30
-    persona_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 50, strict=True)] | None = None
-    """Of one persona. Absent: equal shares of the whole for the personas and the human."""
-    keep_days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
-    """How long a change that a human was asked about keeps its images, whatever else is written."""
-    full: Literal["warn", "refuse"] = "warn"
-    """What becomes of a change that does not fit: it runs and says that it cannot be undone, or it is refused."""
-    change_bytes: Annotated[int, Field(ge=1 << 10, le=1 << 40, strict=True)] = 256 << 20
-    """A change that needs more is refused."""
 
 
 class Config(Strict):

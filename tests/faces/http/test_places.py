@@ -8,7 +8,7 @@ import pytest
 
 from toolgate.core.errors import RateLimited, Unavailable
 from toolgate.faces.http.places import BATCH, FILES, ConnectionPlaces, fitting
-from toolgate.project.http_config import HttpSpec
+from toolgate.project.sections import HttpSpec
 
 
 @dataclass(eq=False)

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from toolgate.core.errors import RateLimited, Unavailable
 from toolgate.core.names import HUMAN
-from toolgate.project.http_config import HttpSpec
+from toolgate.project.sections import HttpSpec
 
 log = logging.getLogger("toolgate.http")
 NOBODY = ""

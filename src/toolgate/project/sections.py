@@ -1,0 +1,102 @@
+"""Models of the sections of toolgate.yaml that belong to no feature: consent, budgets, time-outs, cache, images, MCP, HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from toolgate.policy.model import Strict
+
+Count = Annotated[int, Field(ge=1, le=100_000, strict=True)]
+Wait = Annotated[float, Field(gt=0, le=3600, strict=True)]
+Seconds = Annotated[float, Field(gt=0, le=31_536_000, strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+
+
+class NotifySpec(Strict):
+    """Absent: nobody is told outside the channels themselves."""
+
+    webhook: Annotated[str, Field(pattern=r"^https?://\S+$", max_length=2048)] | None = None
+    desktop: Flag = False
+
+
+class ConsentSpec(Strict):
+    expires_s: Seconds = 900
+    max_open: Annotated[int, Field(ge=1, le=1000, strict=True)] = 5
+    """Open questions per persona."""
+    unattended: Flag = False
+    """Nobody answers here: what would be asked is refused at once."""
+    mcp: Flag = True
+    """Whether the user of an MCP client may answer in it; the client vouches that a person did."""
+    notify: NotifySpec = NotifySpec.model_construct()
+
+
+class McpSpec(Strict):
+    profile: Literal["minimal", "code", "full"] = "full"
+    """Which tools MCP clients are shown. Showing is not permission."""
+
+
+class BudgetSpec(Strict):
+    """How large a result may be."""
+
+    tokens: Annotated[int, Field(ge=100, le=10_000_000, strict=True)] = 25_000
+    bytes: Annotated[int, Field(ge=1000, le=1 << 30, strict=True)] = 1_000_000
+
+
+class TimeoutsSpec(Strict):
+    default_s: Seconds = 30.0
+    """For tools that name none of their own."""
+    max_s: Seconds = 600.0
+    tool: dict[str, Seconds] = Field(default_factory=dict)
+
+
+class CacheSpec(Strict):
+    """Results of reads that may be served again."""
+
+    bytes: Annotated[int, Field(ge=0, le=1 << 32, strict=True)] = 32 << 20
+    """For all of them, in memory, in each process; 0 keeps none."""
+    watch: Flag = True
+    """Whether trees are watched, so that searches and listings of them can be served too."""
+
+
+class ImagesSpec(Strict):
+    """Contents of changed files, kept for undo and recovery. Each persona has a budget of its own."""
+
+    total_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 50, strict=True)] = 1 << 30
+    persona_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 50, strict=True)] | None = None
+    """Of one persona. Absent: equal shares of the whole for the personas and the human."""
+    keep_days: Annotated[int, Field(ge=1, le=3650, strict=True)] = 30
+    """How long a change that a human was asked about keeps its images, whatever else is written."""
+    full: Literal["warn", "refuse"] = "warn"
+    """What becomes of a change that does not fit: it runs and says that it cannot be undone, or it is refused."""
+    change_bytes: Annotated[int, Field(ge=1 << 10, le=1 << 40, strict=True)] = 256 << 20
+    """A change that needs more is refused."""
+
+
+class HttpSpec(Strict):
+    """How much of the server one client may take."""
+
+    connections: Count = 1000
+    """Of all personas together."""
+    reserved: Annotated[int, Field(ge=16, le=10_000, strict=True)] = 200
+    """As many more for the human alone, and as many for connections that have not shown a token yet."""
+    address_connections: Annotated[int, Field(ge=16, le=100_000, strict=True)] = 400
+    """From one address that have not shown a token; the oldest of them goes."""
+    persona_connections: Count = 200
+    """Of one persona."""
+    persona_streams: Count = 32
+    """Of one persona: event streams, and streams and subscriptions of MCP."""
+    persona_sessions: Count = 100
+    """MCP sessions of one persona."""
+    header_s: Wait = 10.0
+    """For the whole of a request's head, and for the next one on a connection on which no token was shown."""
+    body_s: Wait = 30.0
+    """For a body, and as much more as it needs at 16 KiB a second."""
+    idle_s: Wait = 75.0
+    """A connection without a request. Clients keep theirs for 5 to 60: whoever lets go first, it should not be the server,
+    or a call that is sent at that moment is lost on its way."""
+    write_s: Wait = 20.0
+    """A reader who takes less than 16 KiB a second for so long, where something waits for it, is dropped."""
+    header_bytes: Annotated[int, Field(ge=4096, le=1 << 20, strict=True)] = 32 << 10
+    body_bytes: Annotated[int, Field(ge=4096, le=8 << 20, strict=True)] = 8 << 20
