@@ -1,0 +1,56 @@
+"""Previews of the memory's writes: every text that a call would touch. An approval holds for what was shown, so whatever
+changes, or comes in addition, before the call runs is asked about anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from toolgate.core.context import Context
+from toolgate.core.names import HUMAN
+from toolgate.features.memory.items import MemoryItem
+from toolgate.features.memory.memory import Memory
+
+
+def scope_for(memory: Memory, ctx: Context) -> str:
+    """A persona's own user; a human may touch everybody's, by id."""
+    return "" if ctx.persona == HUMAN else memory.scope_of(ctx.persona)
+
+
+async def of_store(memory: Memory, ctx: Context, content: str, given: Mapping[str, Any]) -> str:
+    own = memory.scope_of(ctx.persona)
+    told = [f"Remember for the user {own.partition(':')[2]}:", "", content, ""]
+    told += [f"{name}: {value}" for name, value in given.items() if value not in (None, "", [], ())]
+    store, links = await memory.records(), dict[str, list[str]]()
+    for name in ("supersedes", "contradicts"):
+        links[name] = list(given.get(name) or ())
+    what = given.get("same_subject", "keep")
+    if what != "keep":
+        others = await memory.on_subject(
+            given.get("subject", ""), given.get("store") or "user_memory", own, memory.now
+        )
+        links["supersedes" if what == "supersede" else "contradicts"] += others
+    for name, words in (("supersedes", "takes the place of"), ("contradicts", "disagrees with")):
+        found = await store.get(list(dict.fromkeys(links[name])), own)
+        told += ["", *(f"{words} {line}" for line in _lines(found))] if found else []
+    return "\n".join(told)
+
+
+async def of_update(memory: Memory, ctx: Context, ident: str, given: Mapping[str, Any]) -> str:
+    old = await memory.one(ident, scope_for(memory, ctx))
+    what = f"Change {ident} (version {old.version}), which now reads:"
+    if ctx.persona != HUMAN and given.get("content") is not None and await memory.is_humans(old):
+        what = f"Put another text beside {ident}, which a human said and which stays; it reads:"
+    changes = [f"{name}: {value}" for name, value in given.items() if value is not None]
+    return "\n".join([what, "", old.content, "", "to:", "", *changes])
+
+
+async def of_forget(memory: Memory, ctx: Context, ids: Sequence[str]) -> str:
+    """All of them: what is too long for a screen is cut there, visibly."""
+    found = await (await memory.records()).get(list(dict.fromkeys(ids)), scope_for(memory, ctx))
+    return "\n".join(["Forget (undoable until purged):", "", *_lines(found)])
+
+
+def _lines(items: Iterable[MemoryItem]) -> list[str]:
+    """Further lines of a text are indented: they cannot pass for another memory."""
+    return [f"{one.id}: " + "\n    ".join(one.content.splitlines()) for one in items]
