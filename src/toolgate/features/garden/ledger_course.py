@@ -1,0 +1,92 @@
+"""Course of the ledger as a garden sees it: calls that changed files, notes of people's edits, and what is still open."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+
+from toolgate.core.errors import LedgerBroken
+from toolgate.ledger.chain import fault_of
+from toolgate.ledger.effects import Effect
+from toolgate.ledger.ledger import Ledger
+from toolgate.storage.port import Filter, Row
+
+PERSON_EDIT = "person_edit"
+_KINDS = ("started", "committed", "failed", "resolved", "noted")
+_BATCH = 5_000
+
+
+class LedgerCourse:
+    """The ledger read onwards: calls as they happen, and files that a call which has not ended may be changing."""
+
+    def __init__(self, ledger: Ledger, after: int = 0) -> None:
+        self._ledger, self._after = ledger, after
+        self._begun: dict[str, Row] = {}
+
+    async def onwards(self) -> AsyncIterator[Effect | Row]:
+        """What happened since the last time: a call, or a note of a person's edit."""
+        async for row in self._rows():
+            if row.kind == "started":
+                if '"effectful":true' in row.body and '"change":' in row.body:
+                    self._begun[row.call] = row
+            elif row.kind == "committed" or (row.kind == "resolved" and '"outcome":"happened"' in row.body):
+                if row.call in self._begun:
+                    yield Effect(self._begun.pop(row.call), row)
+            elif row.kind != "noted":
+                self._begun.pop(row.call, None)
+            elif not row.tool and f'"op":"{PERSON_EDIT}"' in row.body:
+                yield row
+            self._after = row.seq
+
+    async def _rows(self) -> AsyncIterator[Row]:
+        """Checked against their seals: provenance that anybody can write into a database is none."""
+        while page := await self._ledger.backend.rows(Filter(kinds=_KINDS, after=self._after, limit=_BATCH)):
+            for row in page:
+                fault = fault_of(row, row.seq, row.prev, self._ledger.keys)
+                if fault:
+                    raise LedgerBroken(
+                        f"event {row.seq} cannot be relied on: {fault}", "run `toolgate ledger verify`"
+                    )
+                yield row
+
+    @property
+    def settled(self) -> int:
+        """The event up to which no call is open."""
+        return min((row.seq - 1 for row in self._begun.values()), default=self._after)
+
+    @property
+    def busy(self) -> frozenset[str]:
+        bodies = (json.loads(row.body) for row in self._begun.values())
+        return frozenset(entry["path"] for body in bodies for entry in body.get("change", ()))
+
+
+class ExpectedFiles:
+    """What the ledger alone says that each file is now: its hash, and the event that made it so."""
+
+    def __init__(self, ledger: Ledger, counts: Callable[[str], bool]) -> None:
+        """`counts` says of a path whether it is one of a garden's files."""
+        self._course, self._counts = LedgerCourse(ledger), counts
+        self.found: dict[str, tuple[str | None, int]] = {}
+
+    async def look(self) -> None:
+        """Take in what has happened since the last look."""
+        async for step in self._course.onwards():
+            if isinstance(step, Effect):
+                for entry in step.manifest:
+                    if self._counts(entry["path"]):
+                        self.found[entry["path"]] = (entry["after"], step.event)
+            else:
+                path, before, after = person_edit(step)
+                # one that was noticed after a later edit is not what the file is now
+                if before == (self.found.get(path, ("", 0))[0] or ""):
+                    self.found[path] = (after, step.seq)
+
+    @property
+    def busy(self) -> frozenset[str]:
+        return self._course.busy
+
+
+def person_edit(row: Row) -> tuple[str, str, str]:
+    """The path, and the hashes before and after, of a noted edit."""
+    body = json.loads(row.body)
+    return str(body.get("file_path", "")), str(body.get("before_hash", "")), str(body.get("after_hash", ""))

@@ -1,0 +1,102 @@
+"""Edits by section through the gate: one Change, with its copy, its Change Log line and its hashes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.garden.plot import PROFILE, plot
+
+from toolgate.core.names import HUMAN
+from toolgate.features.garden.watching import status_of
+from toolgate.kits.words import undo_in_words
+
+NOTES = "garden:users/me/notes.md"
+
+
+async def test_a_section_is_replaced_with_a_copy_and_a_log_line_in_one_change(tmp_path: Path) -> None:
+    async with plot(tmp_path) as at:
+        before = at.text()
+        found = await at.data("md.list_sections", path=PROFILE)
+        concerns = next(one for one in found["sections"] if one["anchor"] == "concerns v1")
+        done = await at.call(
+            "md.patch_section", path=PROFILE, sectionAnchor="concerns v1", change={"replace": "Too many meetings."},
+            opts={"ifMatch": concerns["hash"]}, rationale="said so on Monday",
+        )  # fmt: skip
+        assert done.ok, done.error
+        assert done.data["before_hash"] == concerns["hash"] != done.data["after_hash"]
+        assert "## Concerns\n<!-- @anchor: concerns v1 -->\nToo many meetings.\n" in at.text()
+        assert (
+            "replace_section concerns v1 by tender; said so on Monday"
+            in at.text().partition("## Change Log")[2]
+        )
+        assert at.text(done.data["history_path"]) == before
+        undone = await at.gate.undo(done.meta.event_id)
+        assert undone.ok, undone.error
+        assert at.text() == before
+
+
+async def test_who_put_a_line_there_is_told_and_a_persons_edit_is_theirs(tmp_path: Path) -> None:
+    async with plot(tmp_path) as at:
+        await at.data(
+            "md.patch_section", path=PROFILE, section_anchor="concerns", append="First.", rationale="because"
+        )
+        at.file().write_text(at.text().replace("First.", "First.\nMine."))
+        assert [one.state for one in await at.garden.verify("me")].count("changed") == 1
+        await at.data(
+            "md.patch_section",
+            path=PROFILE,
+            section_anchor="summary v1",
+            append="Second.",
+            evidence_refs=["https://x.org"],
+        )
+        lines = {one.text: one for one in await at.garden.provenance(PROFILE)}
+        assert (lines["First."].who, lines["First."].rationale) == ("tender", "because")
+        assert (lines["Mine."].who, lines["Mine."].trust) == ("a person", "person")
+        assert lines["Second."].trust == "outside"
+        assert {one.state for one in await at.garden.verify("me")} == {"ok"}
+        first = (await at.garden.history(PROFILE))[-1]
+        assert (await at.garden.restore(PROFILE, str(first.event))).ok
+        assert "First." not in at.text()
+        assert (await at.garden.history(PROFILE))[0].who == HUMAN
+
+
+async def test_front_matter_that_is_no_identity_is_changed_by_a_tool_and_by_a_person(tmp_path: Path) -> None:
+    async with plot(tmp_path) as at:
+        await at.data(
+            "fs.edit",
+            path=PROFILE,
+            find="---\n# Work",
+            replace="mood: calm, so far\ntags: [a, b]\n---\n# Work",
+        )
+        await at.data("fs.edit", path=PROFILE, find="mood: calm, so far\n", replace="mood: tired\n")
+        at.file().write_text(at.text().replace("mood: tired", "mood: rested").replace("tags: [a, b]\n", ""))
+        (edit,) = await at.garden.notice("me")
+        assert edit.lint == []
+        assert [one.broken for one in await status_of(at.garden, "me", "garden")] == [[]]
+        assert "schema: garden/1\nmood: rested\n---\n# Work" in at.text()
+        at.file("garden:users/me/relationships/ana/profile.md").write_text(
+            at.text("garden:users/me/relationships/ana/profile.md").replace("[me, ana]", "[me, eve]")
+        )
+        (edit,) = await at.garden.notice("me")
+        assert "garden:identity" in edit.lint[0], "participants are identity"
+
+
+async def test_what_stays_after_an_undo_is_said_before(tmp_path: Path) -> None:
+    new = "garden:users/me/parts/play/notes.md"
+    diff = (
+        f"--- /dev/null\n+++ b/{new}\n@@ -0,0 +1 @@\n+Hello.\n"
+        f"--- a/{NOTES}\n+++ b/{NOTES}\n@@ -5 +5,2 @@\n # Me\n+More.\n"
+    )
+    async with plot(
+        tmp_path, policy={"rules": [{"name": "asks", "tools": ["fs.patch"], "decision": "ask"}]}
+    ) as at:
+        await at.gate.call("fs.patch", {"diff": diff}, wait=False)
+        (question,) = await at.gate.approvals()
+        said = f"partly: {new} stays, nothing is deleted in the mount garden"
+        assert (question.undoable, undo_in_words(question)) == (True, said)
+        for name, undoable in (
+            ("garden.add", False),
+            ("md.snapshot_history", False),
+            ("md.patch_section", True),
+        ):
+            assert (await at.data("tools.help", name=name))["undoable"] is undoable

@@ -1,0 +1,232 @@
+"""The document's flows, end to end, on both databases; and rows that only their owner reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.garden.plot import PROFILE, plot
+
+from toolgate.core.names import HUMAN
+from toolgate.core.paths import MountPath
+from toolgate.features.garden import lint_cache
+from toolgate.kits.words import undo_in_words
+
+NOTES = "garden:users/me/notes.md"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest) -> str | None:
+    if request.param == "sqlite":
+        return None
+    found: str = request.getfixturevalue("postgres_server").fresh_dsn()
+    return found
+
+
+async def test_the_flows_of_the_document_end_in_the_events_copies_and_log_lines_that_it_says(
+    tmp_path: Path, database: str | None
+) -> None:
+    async with plot(tmp_path, database) as at:
+        # profile section update
+        before = at.text()
+        assert "Concerns" in (await at.data("fs.read", path=PROFILE))["content"]
+        found = await at.data("md.list_sections", path=PROFILE)
+        hash_of = {one["anchor"]: one["hash"] for one in found["sections"]}
+        made = await at.data(
+            "md.patch_section", path=PROFILE, sectionAnchor="concerns v1", change={"replace": "Deadlines, since May."},
+            opts={"ifMatch": hash_of["concerns v1"], "rationale": "talk of Monday", "evidenceRefs": ["ev:m1"]},
+        )  # fmt: skip
+        assert at.text(made["history_path"]) == before
+        assert not (await at.data("md.lint", path=PROFILE))["blocked"]
+        logged = await at.data(
+            "events.log", type="profile_update", op="replace_section", section_anchor="concerns v1", file_path=PROFILE,
+            rationale="talk of Monday", evidence_refs=["ev:m1"], before_hash=made["before_hash"], after_hash=made["after_hash"],
+        )  # fmt: skip
+        assert logged["event_id"] > 0
+        assert (
+            "replace_section concerns v1 by tender; talk of Monday (ev:m1)"
+            in at.text().partition("change_log")[2]
+        )
+        # a second writer that read before that
+        stale = await at.call(
+            "md.patch_section",
+            path=PROFILE,
+            section_anchor="concerns v1",
+            replace="Nothing.",
+            if_match=hash_of["concerns v1"],
+        )
+        assert stale.error is not None
+        assert stale.error.code == "conflict"
+        assert "Deadlines, since May." in stale.data["now"]
+        assert "Nothing." in stale.data["yours"]
+        # evidence item, by the document's spelling; once more changes nothing
+        item = {
+            "path": PROFILE,
+            "sectionAnchor": "evidence v1",
+            "op": "append",
+            "item": '"too much" (ev:m1)',
+            "reason": "quote",
+        }
+        first, again = await at.data("md.curate_list", **item), await at.data("md.curate_list", **item)
+        assert (first["changed"], again["changed"], first["op"]) == (True, False, "append_item")
+        # by key: the second call gives back what the first gave
+        keyed = {"path": PROFILE, "section_anchor": "summary v1", "append": "Works a lot."}
+        one = await at.gate.call("md.patch_section", keyed, key="k1")
+        two = await at.gate.call("md.patch_section", keyed, key="k1")
+        assert one.ok
+        assert one.data == two.data
+        assert at.text().count("Works a lot.") == 1
+        # grep and note capture
+        hits = await at.data("code.search", pattern="Deadlines", paths=["garden:users/me"])
+        assert [hit["file"] for hit in hits["matches"] if "history" not in hit["file"]] == [PROFILE]
+        await at.data("fs.append", path=NOTES, text="- deadlines come up again\n")
+        await at.data(
+            "events.log",
+            type="observation",
+            op="append_section",
+            file_path=NOTES,
+            rationale="captured theme in notes",
+        )
+        snapshot = await at.data("md.snapshot_history", path=NOTES)
+        assert at.text(snapshot["history_path"]) == at.text(NOTES)
+        # propose
+        proposed = await at.data("propose_change", path=PROFILE, section_anchor="concerns v1", append="More.")
+        assert "+More." in proposed["diff"]
+        # what it ends in
+        rows = (await at.data("events.query", type="profile_update"))["rows"]
+        assert [row["section_anchor"] for row in rows] == ["concerns v1"]
+        versions = [(one.op, one.section, one.who) for one in await at.garden.history(PROFILE)]
+        assert versions == [
+            ("append_section", "summary v1", "tender"), ("append_item", "evidence v1", "tender"),
+            ("replace_section", "concerns v1", "tender"), ("add", "", "tender"),
+        ]  # fmt: skip
+        settled = [
+            row.body
+            for row in await at.gate.events()
+            if row.kind == "committed" and row.tool == "md.patch_section"
+        ]
+        words = ("line_hash", "integrity_salt_version", "before_hash", "after_hash", "talk of Monday")
+        assert [body for body in settled if all(word in body for word in words)]
+        assert {one.state for one in await at.garden.verify("me")} == {"ok"}
+        assert (await at.gate.verify()).ok
+
+
+async def test_the_owner_reads_and_the_service_writes(
+    tmp_path: Path, postgres_server: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lint_cache, "_YOUNG_NS", -1_000_000_000)  # what lint finds is kept at once
+    server = postgres_server
+    dsn = server.fresh_dsn()  # type: ignore[attr-defined]
+    async with plot(tmp_path, dsn) as at:
+        await at.data("md.patch_section", path=PROFILE, section_anchor="concerns", append="Mine alone.")
+        await at.gate.call(
+            "fs.append", {"path": "garden:users/bob/notes.md", "text": "- his\n"}, persona="stranger"
+        )
+        await at.garden.notice()
+        assert await at.garden.lint_all() == await at.garden.lint_all()
+    import asyncpg
+
+    db = await asyncpg.connect(dsn)
+    try:
+        for role in ("me", "bob", "eve"):
+            await db.execute(f"DROP ROLE IF EXISTS {role}")
+            await db.execute(f"CREATE ROLE {role} NOSUPERUSER")
+            await db.execute(f"GRANT ALL ON garden_edits, garden_versions, garden_lint TO {role}")
+        for role, sees in (("me", {"me"}), ("bob", {"bob"}), ("eve", set())):
+            await db.execute(f"SET ROLE {role}")
+            for table in ("garden_edits", "garden_versions", "garden_lint"):
+                rows = await db.fetch(f"SELECT user_id FROM {table}")
+                assert {row["user_id"] for row in rows} == sees, table
+            assert await db.execute("UPDATE garden_lint SET findings = ''") == "UPDATE 0"
+            assert await db.execute("UPDATE garden_edits SET rationale = 'forged'") == "UPDATE 0"
+            assert await db.execute("DELETE FROM garden_versions") == "DELETE 0"
+            with pytest.raises(asyncpg.InsufficientPrivilegeError, match="row-level security"):
+                await db.execute("INSERT INTO garden_versions VALUES ($1, 'x', '')", role)
+            await db.execute("RESET ROLE")
+    finally:
+        for role in ("me", "bob", "eve"):
+            await db.execute(f"DROP OWNED BY {role}")
+            await db.execute(f"DROP ROLE {role}")
+        await db.close()
+
+
+async def test_a_row_that_somebody_forged_is_found(tmp_path: Path) -> None:
+    async with plot(tmp_path) as at:
+        await at.data("md.patch_section", path=PROFILE, section_anchor="concerns", append="True.")
+        await at.garden.notice()
+        tables = await at.gate.features["garden"].tables()
+        await tables.execute(
+            "UPDATE garden_edits SET line_hash = 'x', section_hashes = '{}' WHERE path = ?", PROFILE
+        )
+        found = [one for one in await at.garden.verify("me") if one.state != "ok"]
+        assert [(one.path, one.state) for one in found] == [(PROFILE, "forged")]
+
+
+async def test_a_new_key_leaves_what_was_recorded_under_the_old_one_provable(tmp_path: Path) -> None:
+    async with plot(tmp_path, None) as at:
+        await at.data("md.patch_section", path=PROFILE, section_anchor="concerns", append="Before.")
+        await at.garden.notice()
+        ledger = at.gate.services.ledger
+        ledger.keys = ledger.keys.rotated()
+        await at.data("md.patch_section", path=PROFILE, section_anchor="summary", append="After.")
+        await at.garden.notice()
+        edits = await at.garden.record.edits(MountPath(PROFILE))
+        assert [edit.integrity_salt_version for edit in edits][-2:] == [1, 2]
+        at.file().write_text(at.text().replace("Before.", "Altered."))
+        changed = next(one for one in await at.garden.verify("me") if one.state != "ok")
+        assert (changed.state, changed.sections) == ("changed", ["concerns v1"])
+
+
+async def test_a_summary_is_trusted_no_more_than_what_it_sums_up(tmp_path: Path) -> None:
+    async with plot(tmp_path) as at:
+        where = {"path": PROFILE, "section_anchor": "evidence v1", "reason": "x"}
+        await at.data("md.curate_list", **where, ops="append", items=["own words"])
+        await at.data(
+            "md.curate_list",
+            **where,
+            ops="append",
+            items=["from the web"],
+            evidence_refs=["https://example.org/x"],
+        )
+        trust = {one.text: one.trust for one in await at.garden.provenance(PROFILE)}
+        assert (trust["- own words"], trust["- from the web"]) == ("agent", "outside")
+        await at.data(
+            "md.curate_list",
+            **where,
+            ops="merge",
+            items=[{"from": ["own words", "from the web"], "into": "both"}],
+        )
+        trust = {one.text: one.trust for one in await at.garden.provenance(PROFILE)}
+        assert trust["- both"] == "outside"
+
+
+async def test_restoring_is_a_recorded_edit_that_loses_nothing(tmp_path: Path) -> None:
+    async with plot(tmp_path) as at:
+        first = await at.call("md.patch_section", path=PROFILE, section_anchor="concerns", replace="One.")
+        await at.data("md.patch_section", path=PROFILE, section_anchor="concerns", replace="Two.")
+        two = at.text()
+        assert "-One." in await at.garden.diff(PROFILE, str(first.meta.event_id))
+        done = await at.garden.restore(PROFILE, str(first.meta.event_id), "Two was wrong")
+        assert done.ok, done.error
+        assert "One." in at.text()
+        assert "Two was wrong" in at.text().partition("change_log")[2]
+        assert any(two == path.read_text() for path in at.file().parent.glob("history/*.md"))
+        assert not (await at.call("garden.restore", path=PROFILE, version="1")).ok
+        assert (await at.gate.undo(done.meta.event_id)).ok
+        assert at.text() == two
+        assert (await at.gate.call("garden.fix", {"path": PROFILE}, persona=HUMAN)).data["changed"] is False
+
+
+async def test_a_question_says_that_a_new_file_of_a_garden_stays(tmp_path: Path) -> None:
+    rules = {"rules": [{"name": "asks", "tools": ["garden.add", "md.patch_section"], "decision": "ask"}]}
+    async with plot(tmp_path) as at:
+        made = (await at.call("garden.add", kind="part", id="play")).meta.event_id
+        undone = await at.gate.undo(made, wait=False)
+        assert not undone.ok
+    async with plot(tmp_path, policy=rules) as at:
+        await at.gate.call("garden.add", {"kind": "part", "id": "home"}, wait=False)
+        edit = {"path": PROFILE, "section_anchor": "summary v1", "append": "Hello."}
+        await at.gate.call("md.patch_section", edit, wait=False)
+        add, patch = sorted(await at.gate.approvals(), key=lambda one: one.tool)
+        assert (add.undoable, undo_in_words(add)) == (False, "no: nothing is deleted in the mount garden")
+        assert (patch.undoable, undo_in_words(patch)) == (True, "yes")
