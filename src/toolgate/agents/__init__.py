@@ -1,0 +1,1 @@
+"""What an agent is made of: wires, prompts, models, the loop. No tools and no configuration of its own."""

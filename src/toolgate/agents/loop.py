@@ -1,0 +1,165 @@
+"""Agent loop: a generator without I/O that yields what is to be done next and is sent what came of it.
+
+It asks the model, has tools called, and stops; whoever drives it does the asking and the calling. It looks at no clock
+and knows no budget: a driver that finds one used up says so with what it sends (`over`). So the same answers always lead
+to the same place, and a run that was killed is driven again through what was recorded and goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from toolgate.agents.compaction import compacted, tokens_of
+
+if TYPE_CHECKING:
+    from toolgate.agents.wires import Parsed, WireCall, WireFormat
+
+ROUNDS = 5
+MOST_MISTAKES = 3
+"""Replies in a row of which nothing could be called, before the run stops."""
+
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a run begins with."""
+
+    system: str
+    question: str
+    history: Sequence[Message] = ()
+    rounds: int = ROUNDS
+    context_tokens: int = 100_000
+    """How much of the conversation the model is given; older results are left out beyond it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    turn: int
+    """How many times this run has asked before."""
+    messages: Sequence[Message]
+    final: bool
+    """Tools are at an end: whatever comes is the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallTools:
+    round: int
+    calls: Sequence[WireCall]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What the model said."""
+
+    parsed: Parsed
+    message: Message
+    """The same, as the conversation keeps it."""
+    over: str = ""
+    """Which budget is used up, in words: nothing more may be asked or called."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What came of one call, as the model is told."""
+
+    text: str
+    ok: bool
+    stop: str = ""
+    """Why the run ends here, such as the gate's word that it goes round in circles."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsAnswered:
+    answers: Sequence[ToolAnswer]
+    standing: str = ""
+    """Plan and open questions as they are now. Kept beside the messages, so that leaving some out loses none of it."""
+    over: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnding:
+    state: str
+    """`done`, `limit` (rounds), `budget` or `stopped`."""
+    answer: str
+    reason: str = ""
+
+
+Step = AskModel | CallTools
+Sent = Answered | ToolsAnswered
+
+
+def loop(task: Task, wire: WireFormat) -> Generator[Step, Any, RunEnding]:
+    talk = _Talk(task, wire)
+    mistakes = 0
+    for number in range(task.rounds):
+        said: Answered = yield talk.ask()
+        talk.heard(said)
+        parsed = said.parsed
+        if said.over:
+            return talk.out_of_budget(said.over)
+        if not parsed.calls and not parsed.errors:
+            return RunEnding("done", parsed.text)
+        mistakes = mistakes + 1 if not parsed.calls else 0
+        if mistakes >= MOST_MISTAKES:
+            reason = (
+                f"{mistakes} replies in a row held no call that could be read: {parsed.errors[0].message}"
+            )
+            return RunEnding("stopped", talk.last_words(reason), reason)
+        told = ToolsAnswered(())
+        if parsed.calls:
+            told = yield CallTools(number, parsed.calls)
+        talk.results(parsed, told)
+        stop = next((answer.stop for answer in told.answers if answer.stop), "")
+        if stop:
+            return RunEnding("stopped", talk.last_words(stop), stop)
+        if told.over:
+            return talk.out_of_budget(told.over)
+    reason = f"the {task.rounds} rounds of tool calls are used up"
+    said = yield talk.ask(final=f"({reason}. Answer now from what you know, without calling a tool.)")
+    talk.heard(said)
+    return RunEnding("limit", said.parsed.text or talk.last_words(reason), reason)
+
+
+class _Talk:
+    """The messages so far."""
+
+    def __init__(self, task: Task, wire: WireFormat) -> None:
+        self.task, self.wire = task, wire
+        self.messages: list[Message] = [*task.history, {"role": "user", "content": task.question}]
+        self.size = sum(map(tokens_of, self.messages))
+        self.standing = ""
+        self.turn = -1
+        self.said = ""
+
+    def ask(self, final: str = "") -> AskModel:
+        self.turn += 1
+        if final:
+            self.add({"role": "user", "content": final})
+        most = self.task.context_tokens
+        kept = compacted(self.messages, most) if self.size > most else self.messages
+        system = self.task.system + (f"\n\n{self.standing}" if self.standing else "")
+        return AskModel(self.turn, [{"role": "system", "content": system}, *kept], bool(final))
+
+    def add(self, *messages: Message) -> None:
+        self.messages += messages
+        self.size += sum(map(tokens_of, messages))
+
+    def heard(self, said: Answered) -> None:
+        self.add(said.message)
+        self.said = said.parsed.text.strip() or self.said
+
+    def results(self, parsed: Parsed, told: ToolsAnswered) -> None:
+        pairs = zip(parsed.calls, told.answers, strict=True)
+        answers = [(call, answer.text, answer.ok) for call, answer in pairs]
+        self.add(*self.wire.results(answers, parsed.errors))
+        self.standing = told.standing or self.standing
+
+    def last_words(self, reason: str) -> str:
+        return f"{self.said}\n\n(stopped: {reason})".strip()
+
+    def out_of_budget(self, over: str) -> RunEnding:
+        """A final answer all the same: what was said last, and why there is no more."""
+        return RunEnding("budget", self.last_words(f"the budget is used up, {over}"), over)

@@ -1,0 +1,99 @@
+"""Streams of API messages: objects, dictionaries, or the text of an HTTP answer, whole or as server-sent events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from toolgate.agents.wires.base import Parsed
+from toolgate.agents.wires.collecting import Collector
+from toolgate.agents.wires.strict import NotStrict, decode
+
+
+class ApiStream:
+    """What a message of an API, or the events that make it up, come to."""
+
+    def __init__(self, collector: Collector) -> None:
+        self.collector = collector
+        self.texts: list[str] = []
+        self.thoughts: list[str] = []
+        self.finish = ""
+        self._spelled: list[str] = []
+        self._shown = [0, 0]
+        self._message: Any = None
+
+    def message(self, message: Any) -> None:
+        raise NotImplementedError
+
+    def event(self, event: Any) -> None:
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """All events were seen."""
+
+    def feed(self, chunk: Any) -> Parsed:
+        """One event, or a piece of the answer's text. Calls are told when the stream is closed."""
+        if isinstance(chunk, str | bytes):
+            self._spelled.append(chunk if isinstance(chunk, str) else chunk.decode("utf-8", "replace"))
+            return Parsed()
+        self.event(chunk)
+        new = Parsed(
+            text="".join(self.texts[self._shown[0] :]), thinking="".join(self.thoughts[self._shown[1] :])
+        )
+        self._shown = [len(self.texts), len(self.thoughts)]
+        return new
+
+    def close(self) -> Parsed:
+        if self._spelled:
+            self._read("".join(self._spelled))
+        self.end()
+        text, thinking = "".join(self.texts), "".join(self.thoughts)
+        return self.collector.parsed(text=text, thinking=thinking, finish=self.finish, raw=self._message)
+
+    def whole(self, message: Any) -> Parsed:
+        if isinstance(message, str | bytes):
+            self.feed(message)
+        else:
+            self._message = message
+            self.message(message)
+        return self.close()
+
+    def _read(self, text: str) -> None:
+        """A serialised message, or server-sent events."""
+        if text.lstrip()[:6].startswith(("data:", "event:", ":")):
+            for line in text.splitlines():
+                name, colon, value = line.partition(":")
+                if colon and name.strip() == "data" and value.strip() not in ("", "[DONE]"):
+                    self._serialised(value, self.event)
+            return
+        self._serialised(text, self.message)
+
+    def _serialised(self, text: str, to: Any) -> None:
+        try:
+            value = decode(text)
+        except NotStrict as error:
+            self.collector.error(f"This is not a message of the API: {error}.", text)
+            return
+        if isinstance(value, dict | list):
+            to(value)
+        else:
+            self.collector.error("This is not a message of the API: it is no object.", text)
+
+
+def get(thing: Any, name: str) -> Any:
+    """A field of a dictionary or of an object of an SDK."""
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+
+
+def nothing(arguments: Any) -> bool:
+    """A call without arguments, in each of the ways that servers say it."""
+    return arguments is None or (isinstance(arguments, str) and not arguments.strip())
+
+
+def place_of(value: Any) -> int | None:
+    """The place of an item in a stream, which is a number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def listed(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, list | tuple) else ()

@@ -1,0 +1,205 @@
+"""OpenAI chat wire: `tool_calls` of a chat completion, as a message or as streamed deltas.
+
+Deltas are joined by their index, as the protocol says; by their id where a server sends none. Arguments are a JSON text,
+read strictly once it is complete.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolgate.agents.wires.api import ApiStream, get, listed, nothing, place_of
+from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError, told
+from toolgate.agents.wires.collecting import Collector
+from toolgate.agents.wires.strict import NotStrict, decode
+from toolgate.core.functions import wire_names
+
+
+@dataclass(slots=True)
+class Fragments:
+    """One call that is arriving."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+    complete: bool = False
+
+
+class OpenAiStream(ApiStream):
+    """Chunks of a chat completion: objects of the SDK, dictionaries, or the bytes of the HTTP stream as text."""
+
+    def __init__(self, wire: OpenAiWire, tools: Iterable[Any] | None) -> None:
+        super().__init__(Collector(tools, wire.example))
+        self._open: dict[Any, Fragments] = {}
+        self._order: list[Fragments] = []
+        self._last: Fragments | None = None
+
+    def message(self, message: Any) -> None:
+        """A whole message, a whole completion, or the list of its calls."""
+        choices = get(message, "choices")
+        if isinstance(choices, list | tuple):
+            if not choices:
+                return
+            self.finish = str(get(choices[0], "finish_reason") or "")
+            message = get(choices[0], "message") or {}
+        alone = isinstance(message, list | tuple)
+        calls = message if alone else get(message, "tool_calls")
+        if not alone:
+            self._texts(message)
+        if get(message, "function_call") is not None:
+            self.collector.error("`function_call` is the old form of a call; use `tool_calls`.")
+        for call in listed(calls):
+            function = get(call, "function")
+            if function is None:
+                self.collector.error("An entry of `tool_calls` has no `function`.", repr(call))
+                continue
+            self.take(get(call, "id"), get(function, "name"), get(function, "arguments"))
+
+    def event(self, event: Any) -> None:
+        for choice in listed(get(event, "choices")):
+            if get(choice, "index") not in (None, 0):
+                continue
+            self.finish = str(get(choice, "finish_reason") or self.finish)
+            delta = get(choice, "delta")
+            if delta is None:
+                if get(choice, "message") is not None:
+                    self.message({"choices": [choice]})
+                continue
+            self._texts(delta)
+            for part in listed(get(delta, "tool_calls")):
+                self._part(part)
+
+    def _texts(self, message: Any) -> None:
+        content = get(message, "content")
+        if isinstance(content, str):
+            self.texts.append(content)
+        elif isinstance(content, list | tuple):
+            self.texts += [text for one in content if isinstance(text := get(one, "text"), str)]
+        refusal = get(message, "refusal")
+        if isinstance(refusal, str):
+            self.texts.append(refusal)
+        thought = get(message, "reasoning_content") or get(message, "reasoning")
+        if isinstance(thought, str):
+            self.thoughts.append(thought)
+
+    def _part(self, part: Any) -> None:
+        index, ident = place_of(get(part, "index")), str(get(part, "id") or "")
+        function = get(part, "function")
+        name, arguments = get(function, "name") or "", get(function, "arguments")
+        place = ("index", index) if index is not None else ("id", ident) if ident else None
+        one = self._open.get(place) if place is not None else self._last
+        if one is None or (ident and name and one.id and one.id != ident):
+            one = (
+                Fragments()
+            )  # some servers number all of them 0: another id with another name is another call
+            self._order.append(one)
+            if place is not None:
+                self._open[place] = one
+        self._last = one
+        one.id = one.id or str(ident)
+        if name and name != one.name:
+            one.name += str(name)
+        if isinstance(arguments, str):
+            one.arguments.append(arguments)
+        elif arguments is not None:
+            one.arguments.append(json.dumps(arguments, default=str))
+
+    def end(self) -> None:
+        for one in self._order:
+            joined = "".join(one.arguments)
+            if not joined.strip() and not self.finish:
+                self.collector.error(
+                    "The stream ended before the arguments of the call.", "", one.name, one.id
+                )
+                continue
+            self.take(one.id, one.name, joined)
+
+    def take(self, ident: Any, name: Any, arguments: Any) -> None:
+        take(self.collector, ident, name, arguments)
+
+
+def take(collector: Collector, ident: Any, name: Any, arguments: Any) -> None:
+    """A call of an API: its arguments are a JSON text, or an object already."""
+    ident = ident if isinstance(ident, str) else ""
+    if not isinstance(name, str) or not name:
+        collector.error("The call has no name.", str(arguments), "", ident)
+        return
+    if isinstance(arguments, str) and arguments.strip():
+        try:
+            arguments_read = decode(arguments)
+        except NotStrict as error:
+            collector.error(
+                f"The arguments of {name[:80]} are not valid JSON: {error}.", arguments, name, ident
+            )
+            return
+    else:
+        arguments_read = {} if nothing(arguments) else plain(arguments)
+    text = arguments if isinstance(arguments, str) else str(arguments)
+    collector.call(ident, name, arguments_read, text)
+
+
+def plain(arguments: Any) -> Any:
+    """Arguments that some library has read already, once more as strict JSON: it may have been less strict."""
+    try:
+        return decode(json.dumps(arguments, allow_nan=False))
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+class OpenAiWire:
+    name = "openai"
+    native = True
+
+    def parse(self, message: Any, tools: Iterable[Any] | None = None) -> Parsed:
+        return self.stream(tools).whole(message)
+
+    def stream(self, tools: Iterable[Any] | None = None) -> OpenAiStream:
+        return OpenAiStream(self, tools)
+
+    def result(self, call: WireCall, text: str, ok: bool) -> list[Message]:
+        return [{"role": "tool", "tool_call_id": call.id, "content": text if ok else f"Error: {text}"}]
+
+    def results(
+        self, answers: Iterable[tuple[WireCall, str, bool]], errors: Iterable[WireError] = ()
+    ) -> list[Message]:
+        made = [message for call, text, ok in answers for message in self.result(call, text, ok)]
+        loose = []
+        for error in errors:
+            if error.id and error.name:
+                made.append({"role": "tool", "tool_call_id": error.id, "content": told([error])})
+            else:
+                loose.append(error)
+        return [*made, {"role": "user", "content": told(loose)}] if loose else made
+
+    def assistant(self, parsed: Parsed) -> Message:
+        """Also the broken calls, for the API wants an answer to each; what is no JSON is kept as a text in JSON, because
+        some servers read it again."""
+        calls = [(one.id, one.name, one.args) for one in parsed.calls]
+        calls += [
+            (one.id, one.name, {"unreadable": one.text}) for one in parsed.errors if one.id and one.name
+        ]
+        message: Message = {"role": "assistant", "content": parsed.text or None}
+        names = wire_names(name for _, name, _ in calls)
+        if calls:
+            message["tool_calls"] = [
+                {
+                    "id": ident,
+                    "type": "function",
+                    "function": {"name": names[name], "arguments": json.dumps(args, ensure_ascii=False)},
+                }
+                for ident, name, args in calls
+            ]
+        return message
+
+    def example(self, name: str, args: Mapping[str, Any]) -> str:
+        return json.dumps(
+            {"name": name, "arguments": json.dumps(dict(args), ensure_ascii=False)}, ensure_ascii=False
+        )
+
+    def prompt(self, tools: Iterable[Any], budget: int = 4000) -> str:
+        from toolgate.agents.prompt import tool_section
+
+        return tool_section(self, tools, budget)

@@ -1,0 +1,130 @@
+"""OpenAI Responses wire: `function_call` items of a response, as a whole or as streamed events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from toolgate.agents.wires.api import ApiStream, get, listed, place_of
+from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError, told
+from toolgate.agents.wires.collecting import Collector
+from toolgate.agents.wires.openai import Fragments, OpenAiWire, take
+from toolgate.core.functions import wire_names
+
+
+class ResponsesStream(ApiStream):
+    """Events of a response. Items are joined by their place in the output."""
+
+    def __init__(self, wire: ResponsesWire, tools: Iterable[Any] | None) -> None:
+        super().__init__(Collector(tools, wire.example))
+        self._items: dict[Any, Fragments] = {}
+
+    def message(self, message: Any) -> None:
+        """A response, its output, or one item."""
+        output = message if isinstance(message, list | tuple) else get(message, "output")
+        if output is None and get(message, "type") in ("function_call", "message", "reasoning"):
+            output = [message]
+        self.finish = "" if isinstance(message, list | tuple) else str(get(message, "status") or "")
+        for item in listed(output):
+            if get(item, "type") == "function_call":
+                self._take(item, get(item, "arguments"))
+            else:
+                self._texts(item)
+
+    def event(self, event: Any) -> None:
+        kind, place = get(event, "type"), place_of(get(event, "output_index"))
+        if kind == "response.output_text.delta":
+            self.texts.append(str(get(event, "delta") or ""))
+        elif kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
+            self.thoughts.append(str(get(event, "delta") or ""))
+        elif kind in ("response.output_item.added", "response.output_item.done"):
+            item = get(event, "item")
+            if get(item, "type") == "function_call":
+                one = self._items.setdefault(place, Fragments())
+                one.id, one.name = str(get(item, "call_id") or one.id), str(get(item, "name") or one.name)
+                if kind.endswith("done"):
+                    one.complete = True
+                    one.arguments = [str(get(item, "arguments") or "")]
+        elif kind == "response.function_call_arguments.delta":
+            self._items.setdefault(place, Fragments()).arguments.append(str(get(event, "delta") or ""))
+        elif kind == "response.function_call_arguments.done":
+            one = self._items.setdefault(place, Fragments())
+            one.arguments, one.complete = [str(get(event, "arguments") or "")], True
+        elif kind in ("response.completed", "response.incomplete", "response.failed"):
+            self.finish = str(get(get(event, "response"), "status") or kind.rpartition(".")[2])
+
+    def end(self) -> None:
+        for place in sorted(self._items, key=lambda one: one if isinstance(one, int) else -1):
+            one = self._items[place]
+            joined = "".join(one.arguments)
+            if not joined.strip() and not one.complete:
+                self.collector.error(
+                    "The stream ended before the arguments of the call.", "", one.name, one.id
+                )
+                continue
+            take(self.collector, one.id, one.name, joined)
+
+    def _take(self, item: Any, arguments: Any) -> None:
+        take(self.collector, get(item, "call_id") or get(item, "id"), get(item, "name"), arguments)
+
+    def _texts(self, item: Any) -> None:
+        thinks = get(item, "type") == "reasoning"
+        for part in listed(get(item, "summary" if thinks else "content")):
+            text = get(part, "text") if get(part, "text") is not None else get(part, "refusal")
+            if isinstance(text, str):
+                (self.thoughts if thinks else self.texts).append(text)
+
+
+class ResponsesWire:
+    name = "openai-responses"
+    native = True
+
+    def parse(self, message: Any, tools: Iterable[Any] | None = None) -> Parsed:
+        return self.stream(tools).whole(message)
+
+    def stream(self, tools: Iterable[Any] | None = None) -> ResponsesStream:
+        return ResponsesStream(self, tools)
+
+    def result(self, call: WireCall, text: str, ok: bool) -> list[Message]:
+        shown = text if ok else f"Error: {text}"
+        return [{"type": "function_call_output", "call_id": call.id, "output": shown}]
+
+    def results(
+        self, answers: Iterable[tuple[WireCall, str, bool]], errors: Iterable[WireError] = ()
+    ) -> list[Message]:
+        made = [item for call, text, ok in answers for item in self.result(call, text, ok)]
+        loose = []
+        for error in errors:
+            if error.id and error.name:
+                made.append({"type": "function_call_output", "call_id": error.id, "output": told([error])})
+            else:
+                loose.append(error)
+        return [*made, {"role": "user", "content": told(loose)}] if loose else made
+
+    def assistant(self, parsed: Parsed) -> Message:
+        """The items of the answer; `output` is to be put into the next request's input."""
+        calls = [(one.id, one.name, one.args) for one in parsed.calls]
+        calls += [
+            (one.id, one.name, {"unreadable": one.text}) for one in parsed.errors if one.id and one.name
+        ]
+        names = wire_names(name for _, name, _ in calls)
+        items: list[Message] = [{"role": "assistant", "content": parsed.text}] if parsed.text else []
+        items += [
+            {
+                "type": "function_call",
+                "call_id": ident,
+                "name": names[name],
+                "arguments": json.dumps(args, ensure_ascii=False),
+            }
+            for ident, name, args in calls
+        ]
+        return {"output": items}
+
+    def example(self, name: str, args: Mapping[str, Any]) -> str:
+        return OpenAiWire().example(name, args)
+
+    def prompt(self, tools: Iterable[Any], budget: int = 4000) -> str:
+        from toolgate.agents.prompt import tool_section
+
+        return tool_section(self, tools, budget)

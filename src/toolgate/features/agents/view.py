@@ -1,0 +1,116 @@
+"""Runs at a terminal: append-only, one line for each tool call, helpers with model, calls and cost. No cursor is moved.
+
+The answer goes to stdout, everything else to stderr. Every text from outside is made harmless; `plain` has words instead
+of signs and no colour, for screen readers and logs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from toolgate.core.display import visible
+from toolgate.features.agents.store import AgentRun
+from toolgate.kits.terminal import speech
+
+WIDE = 100
+_STATES = {
+    "done": "", "limit": "the rounds were used up", "budget": "the budget was used up", "stopped": "stopped",
+    "failed": "failed", "waiting": "waits", "cancelled": "cancelled",
+}  # fmt: skip
+
+
+class RunView:
+    def __init__(self, plain: bool = False, verbose: bool = False) -> None:
+        self.plain, self.verbose = plain, verbose
+        self._calls: dict[tuple[str, int, int], Mapping[str, Any]] = {}
+        self._counts: dict[str, int] = {}
+
+    def __call__(self, kind: str, run: AgentRun, body: Mapping[str, Any]) -> None:
+        if speech.mode.json:
+            return
+        tell = getattr(self, f"_{kind}", None)
+        if tell is not None:
+            tell(run, body)
+
+    def begun(self, run: AgentRun, scripted: bool) -> None:
+        if not speech.mode.json:
+            said = " (scripted: it says what a file has, no model is asked)" if scripted else ""
+            self._line("", f"{run.persona} with {run.model}{said}, run {run.id}", "dim")
+
+    def _line(self, sign: str, text: str, style: str = "") -> None:
+        shown = visible(text)
+        if self.plain:
+            sys.stderr.write(shown + "\n")
+            sys.stderr.flush()
+        else:
+            speech.put_err(speech.StyledText(f"{sign} {shown}" if sign else shown, style), "")
+
+    def _who(self, run: AgentRun) -> str:
+        return f"{run.persona}: " if run.parent or run.room else ""
+
+    def _reply(self, run: AgentRun, body: Mapping[str, Any]) -> None:
+        if body["calls"] and body["text"].strip():
+            self._line("·", f"{self._who(run)}{_short(body['text'], 400)}", "dim")
+        for error in body["errors"]:
+            self._line("!", f"{self._who(run)}could not be read as a call: {error['message']}", "yellow")
+
+    def _call(self, run: AgentRun, body: Mapping[str, Any]) -> None:
+        self._calls[run.id, body["round"], body["index"]] = body
+
+    def _result(self, run: AgentRun, body: Mapping[str, Any]) -> None:
+        self._counts[run.id] = self._counts.get(run.id, 0) + 1
+        call = self._calls.pop((run.id, body["round"], body["index"]), {"args": {}})
+        args = ", ".join(f"{name}={_short(value, 40)}" for name, value in call["args"].items())
+        ended = "ok" if body["ok"] else f"{body['code']}"
+        sign, style = ("✓", "green") if body["ok"] else ("✗", "red")
+        what = f"{self._who(run)}{body['tool'] or call.get('tool', '')} {args}"
+        self._line(sign, f"{_short(what, WIDE)} · {ended} · {body['ms']:.0f} ms", style)
+        if not body["ok"]:
+            self._line(" ", f"  {_short(body['text'], 300)}", "dim")
+        if body["note"]:
+            self._line("!", f"  the gate told it: {_short(body['note'], 200)}", "yellow")
+
+    def _waiting(self, run: AgentRun, body: Mapping[str, Any]) -> None:
+        self._line("?", f"{self._who(run)}a human is asked: {body['question']}", "yellow")
+
+    def _turn(self, run: AgentRun, body: Mapping[str, Any]) -> None:
+        self._line("#", f"{run.persona} with {run.model}", "bold")
+
+    def _helper(self, run: AgentRun, body: Mapping[str, Any]) -> None:
+        self._line("↳", f"helper {run.persona} with {run.model}: {_short(run.question, 200)}", "cyan")
+
+    def _end(self, run: AgentRun, body: Mapping[str, Any]) -> None:
+        if run.room and not run.parent:
+            self._line(" ", f"{run.persona}: {_short(run.answer or run.reason, 400)} · {cost(run)}", "dim")
+        if run.parent:
+            self._line("↰", f"helper {run.persona} {run.state}, {cost(run)}", "cyan")
+
+    def answer(self, run: AgentRun) -> None:
+        """The last word, on stdout; then what it took."""
+        if run.answer:
+            speech.put(speech.safe(run.answer, lines=True), whole=True)
+        told = _STATES.get(run.state, run.state)
+        if run.state not in ("done", "limit"):
+            self._line("!", f"{told}: {run.reason}" if run.reason else told, "yellow")
+        if run.state == "waiting":
+            self._line(" ", f"go on with: toolgate runs resume {run.id}", "")
+        self._line("", f"{cost(run)} · run {run.id}", "dim")
+
+
+def cost(run: AgentRun) -> str:
+    spent = run.spent
+    usd = spent.get("usd", 0)
+    money = f"${usd:.4f}" if usd or not spent.get("unpriced") else "price unknown"
+    return (
+        f"{spent.get('calls', 0)} calls · {spent.get('asks', 0)} replies · {spent.get('tokens', 0):,} tokens · {money}"
+        f" · {spent.get('seconds', 0):.1f} s"
+    )
+
+
+def _short(value: Any, most: int) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 1]}…"
