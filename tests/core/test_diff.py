@@ -80,9 +80,9 @@ def test_no_two_texts_take_long(count: int) -> None:
         before, after = (
             "".join(f"{dice.randrange(choices)}\n" for _ in range(count)) for _ in ("before", "after")
         )
-        started = time.perf_counter()
+        started = time.process_time()
         diff = shown(before.encode(), after.encode())
-        assert time.perf_counter() - started < 10
+        assert time.process_time() - started < 10
         assert patched(before, diff) == after
 
 
@@ -92,9 +92,9 @@ def test_many_files_take_no_longer_than_a_few() -> None:
         "".join(f"{sign * at if at % 9 == 0 else at}\n" for at in range(5000)).encode() for sign in (1, -1)
     )
     files = [FileChange(MountPath(f"project:{at}"), before, after) for at in range(200)]
-    started = time.perf_counter()
+    started = time.process_time()
     shown_all = render(Change(tuple(files)))
-    assert time.perf_counter() - started < 15
+    assert time.process_time() - started < 15
     assert shown_all.count("-4995\n") >= 200
 
 
@@ -102,9 +102,9 @@ def test_files_that_come_and_go_are_compared_as_far_as_that_is_quick() -> None:
     body = b"".join(b"%x\n" % (at * 7919) for at in range(30_000))
     gone = [FileChange(MountPath(f"project:old/{at}"), body + b"%d\n" % at, None) for at in range(20)]
     come = [FileChange(MountPath(f"project:new/{at}"), None, b"%d\n" % -at + body) for at in range(20)]
-    started = time.perf_counter()
+    started = time.process_time()
     shown_all = render(Change((*gone, *come)))
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
     assert "rename" not in shown_all
     assert "rename from" in render(Change((gone[0], come[0])))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -89,3 +90,12 @@ async def test_what_is_not_on_the_list_is_refused_by_the_gate_and_bad_arguments_
         assert (await code_of("lamp_light", "[1]"))[0] == "invalid_args"
         assert (await code_of("lamp_light", '{"color": "red"}'))[0] == "invalid_args"
         assert "started" not in [row.kind for row in await gate.events()]
+
+
+async def test_a_model_reads_what_the_tool_renders_for_it(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("one\ntwo\n")
+    config = {"version": 1, "default_persona": "tester", "personas": {"tester": {"phase": "observe"}}}
+    async with toolgate.open(tmp_path, config, "memory") as gate:
+        call = {"type": "function_call", "call_id": "b", "name": "fs_read", "arguments": '{"path": "a.py"}'}
+        (told,) = await gate.tools().run_openai([call])
+        assert told["output"].split("\n")[1:] == ["1\tone", "2\ttwo"]

@@ -70,6 +70,26 @@ async def test_the_result_tells_hashes_hunks_and_offsets_of_every_file(project: 
         assert not (project / "z").exists()
 
 
+async def test_a_header_with_wrong_counts_is_recounted_and_it_is_said(project: Path) -> None:
+    wrong = ONE.format("x").replace("-1,3 +1,3", "-1,7 +1,5") + ONE.format("y")
+    async with toolgate.open(project, CONFIG, "memory") as gate:
+        asked = await gate.call("fs.patch", {"diff": wrong}, persona="asking", wait=False)
+        assert asked.error is not None
+        (question,) = await gate.approvals()
+        assert "@@ -1,3 +1,3 @@" in question.preview, "whoever is asked sees what will be written"
+        result = await gate.call("fs.patch", {"diff": wrong})
+        assert result.ok, result.error
+        assert (result.data["recounted"], result.data["hunks"]) == (1, 2)
+        assert (project / "x").read_bytes() == (project / "y").read_bytes() == b"a\nB\nc\n"
+        (row,) = [row for row in await gate.events() if row.kind == "committed"]
+        assert "2 files, 2 hunks, 1 of them recounted" in row.body
+        cut = await gate.call(
+            "fs.patch", {"diff": ONE.format("z").replace("1,3", "1,9").removesuffix(" c\n")}
+        )
+        assert cut.error is not None
+        assert "ends within the hunk" in cut.error.message
+
+
 async def test_one_file_is_patched_by_path_and_either_spelling_and_undone(project: Path) -> None:
     async with toolgate.open(project, CONFIG, "memory") as gate:
         hunk = ONE.split("\n", 2)[2]
@@ -114,7 +134,7 @@ async def test_a_reject_in_the_last_file_changes_none(project: Path) -> None:
         (rename("x", "deploy/x"), "not_allowed", "people do"),
         (ONE.format("../x"), "outside_mount", "leads upwards"),
         (ONE.format("nowhere:x"), "not_allowed", "no mount"),
-        (rename("garden:g", "garden:h"), "blocked_path", "nothing in the garden"),
+        (rename("garden:g", "garden:h"), "not_allowed", "no mount"),
         (ONE.format("garden:g"), "not_allowed", "no mount"),
     ],
 )  # fmt: skip

@@ -63,6 +63,7 @@ async def behind(
         },
         "limits": {"persona": roomy, "global": roomy},
         "policy": {"rules": list(rules)},
+        "mcp": {"structured": "always", "names": "dotted"},
         "servers": {"up": spec or raw(place, "library", **more)},
     }
     async with toolgate.open(place, config, database) as gate:

@@ -19,6 +19,7 @@ CONFIG: dict[str, Any] = {
     "default_persona": "ada",
     "personas": {"ada": {"phase": "observe"}, "bob": {"phase": "observe", "deny": ["t.secret"]}},
     "limits": {"persona": ROOMY, "global": ROOMY},
+    "mcp": {"structured": "always", "profile": "full", "list": "all", "names": "dotted"},
     "policy": {
         "rules": [
             {"name": "elsewhere", "tools": ["t.far"], "decision": "ask", "reason": "console only", "channels": ["console"]},

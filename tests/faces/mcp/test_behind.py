@@ -152,7 +152,7 @@ async def test_where_it_cannot_be_shown_a_servers_question_is_declined(tmp_path:
 async def test_a_forged_state_for_a_tool_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     async with _serving(tmp_path) as (_, client):
         answer = await client.call("elsewhere.tool", _meta=envelope(ASKS), requestState="forged")
-        assert answer["result"]["structuredContent"]["error"]["code"] == "not_allowed"
+        assert answer["result"]["content"][0]["text"].startswith("not_allowed: ")
 
 
 async def test_names_of_tools_are_completed_for_the_prompt_that_explains_them(tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ async def test_a_client_lists_and_calls_tools_and_gets_the_whole_result(
         look = tools["t.look"]
         assert look.description == "Look at something."
         assert look.input_schema["properties"]["x"]["type"] == "string"
-        assert (look.annotations.read_only_hint, look.annotations.idempotent_hint) == (True, True)
-        assert tools["t.act"].annotations.destructive_hint is True
+        assert (look.annotations.read_only_hint, look.annotations.open_world_hint) == (True, False)
+        assert tools["t.act"].annotations.read_only_hint is False
         assert "ledger.undo" not in tools
         result = await mcp.call_tool("t.look", {"x": "moon"})
         assert not result.is_error

@@ -51,7 +51,10 @@ INIT = {
     "jsonrpc": "2.0",
     "id": 0,
     "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}},
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"experimental": {"toolgate/structured": {}}},
+    },
 }
 
 
@@ -64,9 +67,10 @@ async def test_a_real_client_starts_it_reads_and_has_a_write_approved(project: P
     )  # fmt: skip
     async with Client(server, mode=MODES[era], elicitation_callback=user) as mcp:
         read = await soon(mcp.call_tool("code.read", {"path": "hours.md"}))
-        assert read.structured_content["data"]["content"] == "9 to 17\n"
+        assert read.content[0].text == "hours.md 1-1/1\n1\t9 to 17"
+        assert read.structured_content is None
         written = await soon(mcp.call_tool("fs.write", {"path": "new.md", "content": "hello\n"}))
-        assert written.structured_content["ok"], written.content[0].text
+        assert written.content[0].text.startswith("created new.md")
     assert (project / "new.md").read_text() == "hello\n"
     assert "+hello" in user.shown[0]
     assert "can be undone: yes" in user.shown[0]

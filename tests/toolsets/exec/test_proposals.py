@@ -156,9 +156,9 @@ async def test_removing_a_directory_that_hides_something_is_refused(root: Path) 
 async def test_somebody_elses_edit_while_the_program_runs_is_a_conflict(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def look_and_edit(mounts: Any) -> Any:
+    def look_and_edit(mounts: Any, environment: Any) -> Any:
         """Somebody is quick: the edit comes right after the look at the project, before the program starts."""
-        seen = viewing.look_over(mounts)
+        seen = viewing.look_over(mounts, environment)
         (root / "a.txt").write_text("theirs\n")
         (root / "new.txt").write_text("theirs\n")
         return seen

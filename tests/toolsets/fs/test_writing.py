@@ -86,6 +86,71 @@ async def test_an_edit_spans_lines_and_counts_its_matches(root: Path) -> None:
         assert (root / "f").read_bytes() == b"A\r\nB\r\nC\r\nA\r\nb\r\n"
 
 
+MISSES = {
+    "a tab instead of blanks": (
+        "def f():\n\treturn 1\n", "    return 1",
+        "nearest is line 2: only white space differs: line 2 begins with 1 tab, not with 4 blanks", "2\t\treturn 1",
+    ),
+    "blanks at the end": (
+        "a = 1  \nb = 2\n", "a = 1\nb = 2",
+        "nearest is lines 1-2: only white space differs: line 1 ends with 2 blanks, not with no white space",
+        "1\ta = 1  \n2\tb = 2",
+    ),
+    "another depth over lines": (
+        "class A:\n    def f(self):\n        return 1\n", "def f(self):\n    return 1\n",
+        "nearest is lines 2-3: only white space differs: line 3 begins with 8 blanks, not with 4 blanks",
+        "2\t    def f(self):\n3\t        return 1",
+    ),
+    "a word that has changed": (
+        "import os\n\n\ndef total(prices, rate):\n    return sum(prices) * rate\n",
+        "def total(prices):\n    return sum(prices) * rate",
+        "nearest is lines 4-5: line 4 is 'def total(prices, rate):', not 'def total(prices):'",
+        "4\tdef total(prices, rate):\n5\t    return sum(prices) * rate",
+    ),
+    "a line in Windows' way": (
+        "a = 1\r\n\tb = 2\r\n", "    b = 2",
+        "nearest is line 2: only white space differs: line 2 begins with 1 tab, not with 4 blanks", "2\t\tb = 2",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISSES)
+async def test_an_edit_that_misses_shows_the_nearest_lines_and_what_differs(root: Path, name: str) -> None:
+    content, find, told, shown = MISSES[name]
+    (root / "f").write_bytes(content.encode())
+    async with world(root) as at:
+        missed = await at.call("edit", path="f", find=find, replace="x")
+        assert missed.error is not None
+        assert missed.error.code == "not_found"
+        assert missed.error.message == f"'f' does not contain the text to find; {told}"
+        assert missed.error.fix == f"read it again and copy it exactly. There it says:\n{shown}"
+    assert (root / "f").read_bytes() == content.encode()
+
+
+async def test_an_edit_that_misses_by_far_shows_nothing_and_takes_no_time(root: Path) -> None:
+    (root / "f").write_text("".join(f"value_{n} = compute({n})\n" for n in range(100_000)))
+    async with world(root) as at:
+        far = await at.call("edit", path="f", find="something else altogether", replace="x")
+        assert far.error is not None
+        assert far.error.fix == "read it again and copy it exactly"
+        begun = time.process_time()
+        near = await at.call("edit", path="f", find="value_77 = computes(77)", replace="x")
+        assert near.data["near"]["line"] == 78
+        assert time.process_time() - begun < 5
+
+
+async def test_an_edit_takes_the_spellings_of_other_editors(root: Path) -> None:
+    (root / "f").write_text("a a")
+    async with world(root) as at:
+        given = {"file_path": "f", "old_string": "a", "new_string": "b", "replace_all": True}
+        assert (await at.gate.call("fs.edit", given)).data["match_count"] == 2
+        camel = {"filePath": "f", "oldString": "b b", "newString": "c"}
+        assert (await at.gate.call("fs.edit", camel)).ok
+        assert (root / "f").read_text() == "c"
+        shown = at.gate.services.registry.resolve("fs.edit").input_schema["properties"]
+        assert set(shown) == {"path", "find", "replace", "all"}, "and lists say each once"
+
+
 async def test_overlapping_matches_are_ambiguous(root: Path) -> None:
     (root / "f").write_text("aaa")
     async with world(root) as at:
@@ -202,26 +267,31 @@ async def test_a_directory_is_not_deleted_with_what_undo_could_not_give_back(roo
 
 
 async def test_nothing_in_the_garden_is_deleted_or_moved(root: Path) -> None:
-    (root / "garden").mkdir()
-    (root / "garden/n.md").write_text("x")
+    (root / "garden/users/me/parts/a").mkdir(parents=True)
+    (root / "garden/users/me/notes.md").write_text("x")
     async with world(root, garden={"path": "garden"}) as at:
-        assert await at.code("delete", path="garden:n.md") == "blocked_path"
-        assert await at.code("move", path="garden:n.md", new_path="garden:m.md") == "blocked_path"
-        assert (root / "garden/n.md").exists()
+        assert await at.code("delete", path="garden:users/me/notes.md") == "blocked_path"
+        assert (
+            await at.code(
+                "move", path="garden:users/me/notes.md", new_path="garden:users/me/parts/a/notes.md"
+            )
+            == "blocked_path"
+        )
+        assert (root / "garden/users/me/notes.md").exists()
 
 
 async def test_undo_removes_nothing_from_the_garden_and_gives_back_what_was_edited_there(root: Path) -> None:
-    (root / "garden").mkdir()
-    (root / "garden/n.md").write_text("x")
+    (root / "garden/users/me/parts/a").mkdir(parents=True)
+    (root / "garden/users/me/notes.md").write_text("x")
     async with world(root, garden={"path": "garden"}) as at:
-        created = await at.call("write", path="garden:new.md", content="new")
-        edited = await at.call("write", path="garden:n.md", content="y")
+        created = await at.call("write", path="garden:users/me/parts/a/notes.md", content="new")
+        edited = await at.call("write", path="garden:users/me/notes.md", content="y")
         refused = await at.undo(created)
         assert refused.error is not None
         assert (refused.error.code, "nothing is deleted" in refused.error.message) == ("conflict", True)
-        assert (root / "garden/new.md").read_text() == "new"
+        assert (root / "garden/users/me/parts/a/notes.md").read_text() == "new"
         assert (await at.undo(edited)).ok
-        assert (root / "garden/n.md").read_text() == "x"
+        assert (root / "garden/users/me/notes.md").read_text() == "x"
 
 
 class Meddler:

@@ -1,19 +1,16 @@
-"""`tools/call`: one call through the gate, with progress, cancellation and consent; the result in MCP's shape.
-
-The text of a result is how a model reads it: plain lines, with long texts as they are instead of as JSON.
-"""
+"""`tools/call`: one call through the gate, with progress, cancellation and consent."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-
-import orjson
 
 from toolgate.core.errors import CallError
 from toolgate.core.result import Result
 from toolgate.faces.mcp import resources, suspended_calls
+from toolgate.faces.mcp.answers import as_mcp
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, MISSING_CAPABILITY, Message, RpcError
 from toolgate.faces.mcp.protocol import Exchange
 
@@ -22,9 +19,10 @@ if TYPE_CHECKING:
 
 
 async def call(server: McpServer, exchange: Exchange) -> Message:
-    name, args = _read(exchange.params)
+    name, args = _meant(server, *_read(exchange.params))
     if server.gate.upstream is None:
-        return _made(server, await server.consent.carry(exchange, name, args, _progress(exchange)))
+        outcome = await server.consent.carry(exchange, name, args, _progress(exchange))
+        return _made(server, exchange, outcome, args)
     if not exchange.modern or not resources.is_theirs(server.gate, name):
         return await _of_a_server(server, exchange, name, args)
     state = exchange.params.get("requestState")
@@ -34,7 +32,8 @@ async def call(server: McpServer, exchange: Exchange) -> Message:
     try:
         return await server.suspended.go_on(exchange, name, args)
     except CallError as error:
-        return _made(server, await server.gate.refuse(name, args, exchange.persona, error))
+        refused = await server.gate.refuse(name, args, exchange.persona, error)
+        return _made(server, exchange, refused, args)
 
 
 async def _of_a_server(server: McpServer, exchange: Exchange, name: str, args: Message) -> Message:
@@ -47,11 +46,11 @@ async def _of_a_server(server: McpServer, exchange: Exchange, name: str, args: M
         needed: Message = {"requiredCapabilities": {capability: {} for capability in sorted(caller.lacked)}}
         told = f"Missing required client capability: {', '.join(sorted(caller.lacked))}"
         raise RpcError(MISSING_CAPABILITY, told, needed)
-    return _made(server, outcome)
+    return _made(server, exchange, outcome, args)
 
 
-def _made(server: McpServer, outcome: Result | Message) -> Message:
-    return as_mcp(outcome, _blocks(server, outcome)) if isinstance(outcome, Result) else outcome
+def _made(server: McpServer, exchange: Exchange, outcome: Result | Message, args: Message) -> Message:
+    return as_mcp(server.gate, exchange, outcome, args) if isinstance(outcome, Result) else outcome
 
 
 def _read(params: Message) -> tuple[str, Message]:
@@ -65,32 +64,17 @@ def _read(params: Message) -> tuple[str, Message]:
     return name, args
 
 
-def _blocks(server: McpServer, result: Result) -> list[Message] | None:
-    """What another MCP server answered, as it answered: its images and resources stay what they are."""
-    data = result.data
-    if not result.ok or not isinstance(data, dict) or data.get("untrusted") is not True:
-        return None
-    if not resources.is_theirs(server.gate, result.tool):
-        return None
-    content = data.get("content")
-    whole = isinstance(content, list) and all(
-        isinstance(item, dict) and item.get("type") in _KINDS for item in content
-    )
-    cut = result.meta.truncated and whole and any(item["type"] != "text" for item in content or ())
-    return content if whole and not cut else None  # half a picture is none: then only what can be read
-
-
-_KINDS = frozenset({"text", "image", "audio", "resource", "resource_link"})
-
-
-def as_mcp(result: Result, blocks: list[Message] | None = None) -> Message:
-    message: Message = {
-        "content": [{"type": "text", "text": readable(result)}] if blocks is None else blocks,
-        "structuredContent": result,
-    }
-    if not result.ok:
-        message["isError"] = True
-    return message
+def _meant(server: McpServer, name: str, args: Message) -> tuple[str, Message]:
+    """The call that a client means: by a name that only its list has, or through a tool that stands for any other."""
+    name = server.listing.meant(name)
+    tool = server.gate.tool(name)
+    if tool is not None and tool.forwards is not None:
+        with suppress(CallError):  # which the gate refuses in its turn
+            inner, given = tool.forwards(args)
+            inner = server.listing.meant(inner)
+            if (again := server.gate.tool(inner)) is None or again.forwards is None:
+                return inner, dict(given)
+    return name, args
 
 
 def _progress(exchange: Exchange) -> Callable[[float, str], None] | None:
@@ -117,48 +101,3 @@ def _token(exchange: Exchange) -> str | int | None:
     """Of the request as it is now: one that waited for its client is answered under another id."""
     token = exchange.meta.get("progressToken")
     return token if isinstance(token, str | int) and not isinstance(token, bool) else None
-
-
-def readable(result: Result) -> str:
-    """For clients that show their model only text; the structured content says the same."""
-    if result.error is None:
-        return of_data(result.data)
-    error = result.error
-    lines = [f"{error.code.value}: {error.message}"]
-    if error.fix:
-        lines.append(f"fix: {error.fix}")
-    if result.data:
-        lines.append(of_data(result.data))
-    return "\n".join(lines)
-
-
-def of_data(data: Any) -> str:
-    if isinstance(data, str):
-        return data
-    if isinstance(data, dict):
-        return _object(data)
-    if isinstance(data, list):
-        return "\n".join(_one_line(item) for item in data) or "[]"
-    return _one_line(data)
-
-
-def _object(data: dict[str, Any]) -> str:
-    """Short values first, one a line; texts of many lines and lists below, under their names."""
-    short, long = [], []
-    for name, value in data.items():
-        if isinstance(value, str) and "\n" in value:
-            long.append(f"{name}:\n{value}")
-        elif isinstance(value, list) and len(value) > 1:
-            long.append(f"{name}:\n" + "\n".join(map(_one_line, value)))
-        else:
-            short.append(f"{name}: {_one_line(value)}")
-    return "\n".join(short + long)
-
-
-def _one_line(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    try:
-        return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:  # an integer beyond 64 bits
-        return str(value)

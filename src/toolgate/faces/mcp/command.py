@@ -103,6 +103,7 @@ def _may_have_servers(root: str) -> bool:
 
 
 async def _serve(asked: McpArguments, root: str, greeting: Greeting) -> None:
+    import asyncio
     import gc
     from pathlib import Path
 
@@ -112,6 +113,7 @@ async def _serve(asked: McpArguments, root: str, greeting: Greeting) -> None:
     from toolgate.faces.mcp.listing import PROFILES
     from toolgate.faces.mcp.server import McpServer, Options
     from toolgate.faces.mcp.stdio import Stdio
+    from toolgate.feature import beside
 
     greeting.look()  # the client may have been slower than we were
     if asked.profile and asked.profile not in PROFILES:
@@ -132,11 +134,15 @@ async def _serve(asked: McpArguments, root: str, greeting: Greeting) -> None:
     async with app.open(setup) as gate:
         gc.freeze()
         gc.enable()
-        options = Options(profile=asked.profile or None, servers=greeting.answered and greeting.servers)  # type: ignore[arg-type]
+        options = Options(profile=asked.profile or None, servers=greeting.answered and greeting.servers)
         server = McpServer(gate, options)
+        tasks = [asyncio.create_task(work) for work in beside(gate.features.values(), "watch")]
         try:
             await Stdio(server, persona, greeting.source, greeting.target, greeting).serve()
         finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await server.suspended.close()
             server.close()
 

@@ -22,11 +22,13 @@ from toolgate.core.ports import Question
 from toolgate.core.result import Result
 from toolgate.facade import Gate
 from toolgate.faces.mcp import request_state as sealing
+from toolgate.faces.mcp.answers import reader
 from toolgate.faces.mcp.jsonrpc import Message
 from toolgate.faces.mcp.protocol import Exchange, Gone
 
 if TYPE_CHECKING:
     from toolgate.core.caller import Caller
+    from toolgate.faces.mcp.question import ClientAnswer, SessionGrant
 
 Progress = Callable[[float, str], None] | None
 CHANNEL = "mcp"
@@ -56,10 +58,11 @@ class ClientChannel:
         if self.progress is not None:
             self.progress(0.0, "waiting for approval")
         try:
-            given = await self.exchange.ask("elicitation/create", questions.form(question))
+            offered = await self.consent.offered(question, self.exchange)
+            given = await self.exchange.ask("elicitation/create", questions.form(question, offered))
         except Gone:
-            given = None
-        said = questions.answer(given)
+            given, offered = None, []
+        said = questions.answer(given, offered)
         if said is None:
             self._put_off()
             return
@@ -119,8 +122,9 @@ class Consent:
         wait: bool, key: str | None = None,
     ) -> Result:  # fmt: skip
         return await self._gate.call(
-            tool, args, persona=exchange.persona, wait=wait, progress=progress, key=key, caller=caller
-        )
+            tool, args, persona=exchange.persona, conversation=exchange.conversation, wait=wait, progress=progress,
+            key=key, caller=caller, reader=reader(self._gate, exchange),
+        )  # fmt: skip
 
     def _where(self, result: Result) -> Result:
         """Say where a human can approve, if we know a better place than the command line."""
@@ -155,11 +159,22 @@ class Consent:
             task.uncancel()
         return result
 
-    async def answer(self, question: Question, said: tuple[bool, str], exchange: Exchange) -> None:
-        approve, reason = said
+    async def offered(self, question: Question, exchange: Exchange) -> list[SessionGrant]:
+        """Grants that the form offers beside a single approval: for this session, or for an hour where there is none."""
+        from toolgate.consent import offers
+        from toolgate.faces.mcp.question import session_grants
+
+        if question.findings or question.rule.startswith("hard:"):
+            return []  # asked about each time: no grant would cover it
+        tool = await self._gate.find_tool(question.tool)
+        choices = offers.choices(question, offers.paths_of(question, tool))
+        return session_grants(question, choices, exchange.conversation)
+
+    async def answer(self, question: Question, said: ClientAnswer, exchange: Exchange) -> None:
         client = visible(exchange.client) or "an MCP client"
         await self._gate.answer(
-            question.id, "approve" if approve else "deny", reason=reason, by=f"{whoami()} in {client}", channel=CHANNEL
+            question.id, "approve" if said.approve else "deny", reason=said.reason, scope=said.scope,
+            by=f"{whoami()} in {client}", channel=CHANNEL,
         )  # fmt: skip
 
     # --- the stateless era --------------------------------------------------------------------------------
@@ -184,11 +199,12 @@ class Consent:
         from toolgate.faces.mcp import question as questions
 
         request = sealing.request_hash(tool, args)
+        form = questions.form(question, await self.offered(question, exchange))
         return {
             "resultType": "input_required",
             "inputRequests": {
                 questions.ANSWER: {
-                    "method": "elicitation/create", "params": {"mode": "form", **questions.form(question)},
+                    "method": "elicitation/create", "params": {"mode": "form", **form},
                 }
             },
             "requestState": sealing.seal(self._gate, question, exchange.persona, request),
@@ -212,7 +228,8 @@ class Consent:
         responses = exchange.params.get("inputResponses")
         if responses is not None and not isinstance(responses, dict):
             raise InvalidArgs("inputResponses is not an object", "answer under the keys of inputRequests")
-        said = questions.answer((responses or {}).get(questions.ANSWER))
+        offered = await self.offered(question, exchange)
+        said = questions.answer((responses or {}).get(questions.ANSWER), offered)
         if said is not None and question.state == "open":
             with suppress(Conflict):  # somebody else was first: the gate knows what they said
                 await self.answer(question, said, exchange)

@@ -20,11 +20,12 @@ VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 INFO = {"name": "toolgate", "title": "toolgate", "version": VERSION}
 INSTRUCTIONS = """\
 Every call passes a gate: policy decides, a human may be asked, and what happened is recorded. \
-A result has `ok`, `data`, `error` {code, message, fix} and `meta`. On an error read `fix`. \
+An error is a code, what happened, and a fix. \
 `pending`: a human has been asked; make the same call again once it is approved. \
 `denied`: a human refused; do not repeat it, go on without it. \
-`not_allowed`: policy refuses it for this persona; `tools.help` says why. \
-`tools.list` shows what there is and what needs approval."""
+`not_allowed`: policy refuses it for this persona; `tools_help` says why. \
+Paths are relative to the project (`src/a.py`) or to a mount (`scratch:a.txt`). \
+There are more tools than are listed: `tools_find` knows them, `tools_call` calls them."""
 CAPABILITIES: dict[str, Any] = {
     "tools": {"listChanged": True},
     "resources": {},

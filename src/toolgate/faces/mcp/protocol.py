@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from toolgate.core.call import new_id
 from toolgate.faces.mcp.greeting import VERSION_KEY, agreed
 from toolgate.faces.mcp.jsonrpc import (
     INTERNAL_ERROR,
@@ -42,6 +43,8 @@ CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 LOG_KEY = "io.modelcontextprotocol/logLevel"
 SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+STRUCTURED_KEY = "toolgate/structured"
+"""In the experimental capabilities of a client that wants whole results, or in the `_meta` of one request."""
 MOST_AT_ONCE = 256
 Send = Callable[[Message], None]
 
@@ -68,6 +71,11 @@ class Exchange:
     @property
     def persona(self) -> str:
         return self.connection.persona
+
+    @property
+    def conversation(self) -> str:
+        """The client's session; a stateless client has none."""
+        return "" if self.modern else self.connection.session
 
     @property
     def meta(self) -> Message:
@@ -117,6 +125,8 @@ class ClientConnection:
         self.subscriptions: dict[str, Callable[[], Awaitable[None]]] = {}
         self.running: dict[Id, asyncio.Task[None]] = {}
         self.listening: set[Id] = set()
+        self.session = new_id("mcp")
+        """What its calls are recorded under as one conversation, where the connection is one."""
         self._asked: dict[Id, asyncio.Future[Message]] = {}
         self._numbers = itertools.count(1)
         self._deaf = False
@@ -305,6 +315,9 @@ def _capable(said: Message) -> frozenset[str]:
     forms = said.get("elicitation")
     if forms and "form" not in forms:  # an empty capability means forms; one that names only others does not
         found.discard("elicitation")
+    extras = said.get("experimental")
+    if isinstance(extras, dict) and isinstance(extras.get(STRUCTURED_KEY), dict):
+        found.add(STRUCTURED_KEY)
     return frozenset(found)
 
 

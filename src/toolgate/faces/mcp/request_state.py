@@ -26,7 +26,7 @@ _VERSION = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
-class Claim:
+class RequestState:
     question: str
     digest: str
 
@@ -46,7 +46,7 @@ def seal(gate: Gate, question: Question, persona: str, request: str) -> str:
     return f"{base64.urlsafe_b64encode(body).decode()}.{version}.{mac}"
 
 
-def unseal(gate: Gate, state: Any, persona: str, request: str) -> Claim:
+def unseal(gate: Gate, state: Any, persona: str, request: str) -> RequestState:
     """What we sealed for this persona and this very request; anything else is refused."""
     body = _verified(gate, state)
     if body is None:
@@ -55,7 +55,7 @@ def unseal(gate: Gate, state: Any, persona: str, request: str) -> Claim:
         raise NotAllowed("the requestState belongs to another call", "make the call again without it")
     if body["expires"] <= gate.now:
         raise NotAllowed("the requestState has expired", "make the call again without it")
-    return Claim(body["question"], body["digest"])
+    return RequestState(body["question"], body["digest"])
 
 
 def _verified(gate: Gate, state: Any) -> dict[str, Any] | None:

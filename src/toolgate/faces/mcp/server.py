@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from toolgate.facade import Gate
 from toolgate.faces.mcp import calling, prompts, resources, subscriptions
+from toolgate.faces.mcp.answers import structured
 from toolgate.faces.mcp.consent import Consent
 from toolgate.faces.mcp.greeting import INFO, INSTRUCTIONS, capabilities, initialized
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
@@ -106,7 +107,8 @@ class McpServer:
     # --- lists --------------------------------------------------------------------------------------------
 
     async def _tools(self, exchange: Exchange) -> Message:
-        tools, following = self.listing.page(exchange.persona, _cursor(exchange))
+        whole = structured(self.gate, exchange)
+        tools, following = self.listing.page(exchange.persona, _cursor(exchange), whole)
         return {"tools": tools} | ({"nextCursor": following} if following else {}) | _cached(exchange)
 
     async def _resources(self, exchange: Exchange) -> Message:
@@ -135,7 +137,12 @@ class McpServer:
         return prompts.get(exchange.params)
 
     async def _complete(self, exchange: Exchange) -> Message:
-        return prompts.complete(exchange.params, self.listing.names(exchange.persona))
+        able = [
+            tool.name
+            for tool, said in self.gate.outlook(exchange.persona)
+            if tool.listed and said.verdict != "deny"
+        ]
+        return prompts.complete(exchange.params, able)
 
 
 def _cached(exchange: Exchange) -> Message:

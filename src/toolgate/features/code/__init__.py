@@ -19,6 +19,7 @@ FEATURE = Feature(
             needs_files=True,
         ),
     ),
+    renderings="toolgate.features.code.rendering:RENDERINGS",
     drawings="toolgate.features.code.drawings:DRAWINGS",
     docs="docs/tools-code.md",
 )

@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from toolgate.core.effects import Effects
+from toolgate.core.effects import FILE_WORDS, Effects
 from toolgate.core.paths import MountPaths
-from toolgate.policy.hard import WHOLE_BY_DEFAULT
 
 MOST_MATCHES = 1000
 """Matches that one search shows."""
@@ -70,7 +69,7 @@ Listed = Annotated[
     Field(
         min_length=1,
         max_length=512,
-        description="Glob: a name at any depth (`*.py`), or with `/` a path from `directory` (`src/**`).",
+        description="Glob: `*` is what is there itself, `*.py` a name at any depth, `src/**` with `/` a path from `directory`.",
     ),
 ]
 Depth = Annotated[
@@ -88,7 +87,7 @@ MaxEntries = Annotated[int, Field(ge=1, le=5000, description="Entries to give at
 
 def reads_of(args: Mapping[str, Any]) -> Effects:
     mounts = {path.partition(":")[0] for path in _paths(args)} or {"project"}
-    return Effects.of(tuple(mount if mount in WHOLE_BY_DEFAULT else "project" for mount in mounts))
+    return Effects.of(tuple(mount if mount in FILE_WORDS else "project" for mount in mounts))
 
 
 def _paths(args: Mapping[str, Any]) -> Iterator[str]:

@@ -65,7 +65,7 @@ def tools(mounts: Mounts) -> list[Tool]:
         with held(handle):
             chosen = Selection(mounts.rules(real), "", EXCLUDED, dotfiles=include_hidden)
             note_tree(mounts, directory, handle, real, chosen.enters)
-            walk = Walk(chosen, MAX_NAMES, max_depth, directories=True)
+            walk = Walk(chosen, MAX_NAMES, 1 if pattern == "*" else max_depth, directories=True)
             secrets = mounts.secrets()
             seen, complete = _seen(walk, handle, real, pattern, ctx, secrets)
         if not complete or any(status.st_nlink > 1 and not is_dir for _, _, status, is_dir in seen):

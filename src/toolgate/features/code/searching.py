@@ -118,9 +118,10 @@ def tools(mounts: Mounts) -> list[Tool]:
         file_pattern: FilePattern = "",
         case_sensitive: CaseSensitive = False,
         max_matches: MaxMatches = 100,
+        context_lines: Around = 0,
     ) -> SearchResult:
-        """Search one file or directory for a regular expression. `code.search` can do more."""
-        query = SearchQuery(pattern, case_sensitive, max_matches, 0)
+        """Search the contents of files for a regular expression, as `rg -n` does: where something is used or defined."""
+        query = SearchQuery(pattern, case_sensitive, max_matches, context_lines)
         tell = _telling(ctx, query, numbers=True)
         found = await _found(mounts, ctx, query, (path,), file_pattern, EXCLUDED, tell)
         return _result(pattern, found, numbers=True)

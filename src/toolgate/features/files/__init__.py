@@ -20,6 +20,7 @@ FEATURE = Feature(
         Family("toolgate.features.files.tools:artifact_tools", ("events.artifacts",), needs_files=True),
     ),
     human_tools=("ledger.undo",),
+    renderings="toolgate.features.files.rendering:RENDERINGS",
     routes="toolgate.features.files.routes:routes",
     pages=(Page("/undo", "", "toolgate.features.files.pages:add"),),
     commands=(

@@ -6,7 +6,7 @@ content that the ledger says it should have.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
@@ -15,6 +15,7 @@ from typing_extensions import TypedDict  # pydantic reads those of `typing` only
 from toolgate.core.change import DIRECTORY
 from toolgate.core.clock import iso
 from toolgate.core.combine import Place, place_of
+from toolgate.core.context import Context
 from toolgate.core.errors import CallError
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files
@@ -68,24 +69,34 @@ class Listed(TypedDict):
     more: bool
 
 
-def toolset(ledger: Ledger, files: Files) -> list[Tool]:
+Hides = Callable[[str, str], bool]
+
+
+def toolset(
+    ledger: Ledger, files: Files, foreign: Callable[[str], Hides | None] = lambda persona: None
+) -> list[Tool]:
     @tool("events.artifacts", reads=["ledger", "project"])
     async def artifacts(
+        ctx: Context,
         conversation: Conversation = "",
         limit: Limit = 200,
     ) -> Listed:
         """The files that calls changed, of one conversation or of all: hashes before and after, size, which call, whether it was undone, and whether the file still is so."""
-        return await listed(ledger, files, conversation, limit)
+        return await listed(ledger, files, conversation, limit, foreign(ctx.persona))
 
     return [artifacts]
 
 
-async def listed(ledger: Ledger, files: Files | None, conversation: str, limit: int) -> Listed:
+async def listed(
+    ledger: Ledger, files: Files | None, conversation: str, limit: int, hides: Hides | None = None
+) -> Listed:
     effects = Effects(ledger)
     found, all_of_it = await effects.latest(Filter(conversation=conversation))
     undone = await effects.undone()
     steps: dict[Place, list[Step]] = {}
-    for effect in found:
+    for effect in (
+        found if hides is None else [one for one in found if not hides(one.started.persona, one.started.body)]
+    ):
         for entry in effect.manifest:
             steps.setdefault(place_of(entry), []).append(_step(effect, entry, undone))
     newest = sorted(steps.items(), key=lambda item: -item[1][-1]["event_id"])

@@ -157,6 +157,7 @@ def told(done: Result) -> Iterator[str]:
     ]
     what = ", ".join(parts) or f"{_count(len(data['events']), 'call')} taken back"
     yield f"Undone: {what} (call {meta.call_id}, event {meta.event_id})."
+    yield from data.get("notes", ())
     if data["redo"]:
         yield f"Redo with: toolgate undo {' '.join(map(str, data['redo']))}"
 

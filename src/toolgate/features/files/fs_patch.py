@@ -8,20 +8,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Annotated, Any
+from functools import lru_cache, partial
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
 from toolgate.core.change import Change, content_hash
 from toolgate.core.effects import Effects
-from toolgate.core.errors import BlockedPath, InvalidArgs, TooLarge
+from toolgate.core.errors import InvalidArgs, TooLarge
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
-from toolgate.policy.hard import WHOLE_BY_DEFAULT
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.patch import Applied, FilePatch, Patched, apply, parse, parse_one
 from toolgate.workspace.patch.apply import with_modes
+from toolgate.workspace.patch.recount import recounted
 
 MAX_FILES = 1000
 MAX_HUNKS = 10_000
@@ -58,6 +58,13 @@ class PatchResult:
     """How many hunks were found elsewhere than their headers say."""
     new_hash: str | None
     """The new content's hash, where the diff is of one file."""
+    recounted: int = 0
+    """How many hunk headers did not fit their lines. They were counted anew, and what was meant applied."""
+
+
+class ParsedDiff(NamedTuple):
+    patches: tuple[FilePatch, ...]
+    recounted: int
 
 
 def toolset(files: WorkspaceFiles) -> list[Tool]:
@@ -68,7 +75,8 @@ def toolset(files: WorkspaceFiles) -> list[Tool]:
     ) -> Change:
         """Apply a unified diff: all of it, or nothing. Context must match exactly; hunks may have moved."""
         text = _text(diff, diff_text)
-        patches = _parsed(text, path) if len(text) <= SHORT else await asyncio.to_thread(_parsed, text, path)
+        parsed = _parsed(text, path) if len(text) <= SHORT else await asyncio.to_thread(_parsed, text, path)
+        patches = parsed.patches
         paths = dict.fromkeys(found for patch in patches for found in patch.paths)
         found = {each: await files.take(each) for each in paths}
         contents = {each: None if file is None else file.content for each, file in found.items()}
@@ -76,11 +84,12 @@ def toolset(files: WorkspaceFiles) -> list[Tool]:
         _one.cache_clear()
         parents = await files.to_make([file.path for file in applied.files if file.after is not None])
         changed = (*parents, *with_modes(applied, found))
-        return Change(changed, _summary(applied), report={"result": _report(applied, contents)})
+        result = _report(applied, contents, parsed.recounted)
+        return Change(changed, _summary(applied), report={"result": result})
 
     @tool(
-        "fs.patch", reads=["project"], writes=["project"], plan=plan, risk="medium", paths_of=_paths_of,
-        effects_of=_effects_of, summarize=_in_words, repeats=("diff", "diff_text"), timeout=120.0,
+        "fs.patch", reads=["project"], writes=["project"], plan=plan, risk="medium", paths_of=partial(_paths_of, files),
+        effects_of=partial(_effects_of, files), summarize=_in_words, repeats=("diff", "diff_text"), timeout=120.0,
     )  # fmt: skip
     async def patch(change: Change) -> PatchResult:
         await files.apply(change)
@@ -98,41 +107,56 @@ def _text(diff: str, diff_text: str) -> str:
     return diff or diff_text
 
 
-def _paths_of(args: BaseModel) -> Iterable[MountPath]:
+def _paths_of(files: WorkspaceFiles, args: BaseModel) -> Iterable[MountPath]:
     """Both sides of renames and copies too: policy judges what is read as well as what is written."""
     given: Any = args
-    return [path for patch in _parsed(_text(given.diff, given.diff_text), given.path) for path in patch.paths]
+    patches = _parsed(_text(given.diff, given.diff_text), given.path).patches
+    for patch in patches:
+        if patch.op in ("delete", "rename"):
+            files.mounts.check_deletes(patch.old, f"line {patch.line} of the diff: ")
+    return [path for patch in patches for path in patch.paths]
 
 
-def _effects_of(args: Mapping[str, Any]) -> Effects:
+def _effects_of(files: WorkspaceFiles, args: Mapping[str, Any]) -> Effects:
     """By the mounts that the diff is about; one without a word of its own counts as the project."""
     if not args.get("diff") and not args.get("diff_text"):
         return Effects.of(("project",), ("project",))
     path = MountPath.parse(args["path"]) if args.get("path") else None
-    patches = _parsed(_text(args.get("diff", ""), args.get("diff_text", "")), path)
+    patches = _parsed(_text(args.get("diff", ""), args.get("diff_text", "")), path).patches
     mounts = {found.mount for patch in patches for found in patch.paths}
-    words = tuple(mount if mount in WHOLE_BY_DEFAULT else "project" for mount in mounts)
+    words = tuple(files.effect_word(mount) or "project" for mount in mounts)
     return Effects.of(words, words)
 
 
-def _parsed(text: str, path: MountPath | None) -> tuple[FilePatch, ...]:
+def _parsed(text: str, path: MountPath | None) -> ParsedDiff:
     """A call is parsed for policy, for its plan, and again after the answer. Of a long one twenty times its size is kept."""
     return _few(text, path) if len(text) <= SHORT else _one(text, path)
 
 
-def _checked(text: str, path: MountPath | None) -> tuple[FilePatch, ...]:
+def _read(text: str, path: MountPath | None) -> ParsedDiff:
+    """As it is; where that is malformed, with its hunks counted anew. If that is no better, the first mistake is told."""
+    try:
+        return ParsedDiff((parse_one(path, text),) if path is not None else parse(text), 0)
+    except InvalidArgs:
+        mended, wrong = recounted(text)
+        if not wrong:
+            raise
+        try:
+            return ParsedDiff((parse_one(path, mended),) if path is not None else parse(mended), wrong)
+        except InvalidArgs:
+            pass
+        raise
+
+
+def _checked(text: str, path: MountPath | None) -> ParsedDiff:
     hunks = text.count("\n@@ ")  # no other line of a diff begins so: counted before anything is made of them
     if hunks > MAX_HUNKS:
         raise TooLarge(f"the diff has {hunks:,} hunks, the limit is {MAX_HUNKS:,}", "split it")
-    patches = (parse_one(path, text),) if path is not None else parse(text)
+    parsed = _read(text, path)
+    patches = parsed.patches
     if len(patches) > MAX_FILES:
         raise TooLarge(f"the diff has {len(patches):,} files, the limit is {MAX_FILES:,}", "split it")
-    for patch in patches:
-        if patch.op in ("delete", "rename") and patch.old.mount == "garden":
-            raise BlockedPath(
-                f"line {patch.line} of the diff: nothing in the garden is deleted or moved", "edit it instead"
-            )
-    return patches
+    return parsed
 
 
 _few, _one = lru_cache(maxsize=4)(_checked), lru_cache(maxsize=1)(_checked)
@@ -143,14 +167,14 @@ def _summary(applied: Applied) -> str:
     return f"patch {names[0]}" if len(names) == 1 else f"patch {len(names)} files"
 
 
-def _report(applied: Applied, contents: dict[MountPath, bytes | None]) -> PatchResult:
+def _report(applied: Applied, contents: dict[MountPath, bytes | None], anew: int) -> PatchResult:
     after = {file.path: file.after for file in applied.files}
     last = {one.path: one for one in applied.patched}  # a file may be patched more than once
     told = [_told(one, [other for other in applied.patched if other.path == path], contents, after)
             for path, one in last.items()]  # fmt: skip
     offsets = [offset for one in applied.patched for offset in one.offsets]
     moved = sum(offset != 0 for offset in offsets)
-    return PatchResult(told, len(offsets), moved, told[0].after_hash if len(told) == 1 else None)
+    return PatchResult(told, len(offsets), moved, told[0].after_hash if len(told) == 1 else None, anew)
 
 
 def _told(
@@ -170,4 +194,5 @@ def _told(
 
 def _in_words(result: Any) -> str:
     files, hunks = len(result["files"]), result["hunks"]
-    return f"{files} file{'s' * (files != 1)}, {hunks} hunk{'s' * (hunks != 1)}"
+    anew = f", {result['recounted']} of them recounted" if result["recounted"] else ""
+    return f"{files} file{'s' * (files != 1)}, {hunks} hunk{'s' * (hunks != 1)}{anew}"

@@ -31,4 +31,8 @@ def artifact_tools(context: FeatureContext) -> list[Tool]:
     from toolgate.features.files import artifacts
 
     assert context.files is not None
-    return list(artifacts.toolset(context.services.ledger, context.files))
+    return list(
+        artifacts.toolset(
+            context.services.ledger, context.files, lambda persona: context.gate.policy.foreign(persona)
+        )
+    )

@@ -202,6 +202,8 @@ def _told(done: list[Result], choice: Choice) -> Result:
     if len(done) > 1 or last.ok:
         data["events"] = [event for result in good for event in result.data.get("events", ())]
         data["files"] = [file for result in good for file in result.data.get("files", ())]
+        if notes := [note for result in good for note in result.data.get("notes", ())]:
+            data["notes"] = notes
         data["redo"] = [result.meta.event_id for result in good if result.data.get("files")]
         data["left"] = [
             {"event_id": effect.event, "tool": effect.started.tool, "why": why} for effect, why in left

@@ -33,6 +33,7 @@ FEATURE = Feature(
         ),
     ),
     opens="toolgate.features.programs.wiring:open_traces",
+    renderings="toolgate.features.programs.rendering:RENDERINGS",
     routes="toolgate.features.programs.routes:routes",
     commands=(
         Command(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -23,6 +23,10 @@ MARGIN = 5.0
 """What the gate's own time is longer than the program's: setting up, ending and reading back take some."""
 MAX_FILES = 100
 MAX_HOSTS = 64
+
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_VIEWS = {"none": (), "read": ("project read",), "overlay": ("project read", "project overlay")}
 
 
 def _one_spelling(host: str) -> str:
@@ -135,14 +139,29 @@ def effects_of(args: Mapping[str, Any]) -> Effects:
     # what cannot be is refused before anybody is asked about it
     check_files(args.get("files"))
     check_hosts(args.get("network"))
+    reach = _reach_of(args)
     if args.get("background"):
-        return _effects(())  # the call that the job makes is judged by what it reaches, when it is made
+        # the call that the job makes is judged by what it reaches, when it is made
+        return replace(_effects(()), reach=reach) if reach else _effects(())
     asked = (
         ("project", args.get("project", "none") != "none"),
         ("internet", bool(_reach(args.get("network"))[0])),
         ("secrets", bool(args.get("secrets"))),
     )
-    return _effects(tuple(word for word, wanted in asked if wanted))
+    found = _effects(tuple(word for word, wanted in asked if wanted))
+    return replace(found, reach=reach) if reach else found
+
+
+def _reach_of(args: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a grant for this call may not go beyond, one by one."""
+    hosts, methods = _reach(args.get("network"))
+    found = [f"host {host}" for host in hosts]
+    if hosts:
+        found += [f"method {method}" for method in methods or ("any", *METHODS)]
+    found += _VIEWS[args.get("project", "none")]
+    found += [f"secret {name}" for name in args.get("secrets") or ()]
+    found += [f"package {name}" for name in args.get("packages") or ()]
+    return tuple(found)
 
 
 def check_hosts(network: Any) -> None:
@@ -161,4 +180,5 @@ def _reach(network: Any) -> tuple[list[str], list[str] | None]:
 @lru_cache(maxsize=8)
 def _effects(reads: tuple[str, ...]) -> Effects:
     """Whoever can ask a host can tell it something, whatever the method."""
-    return Effects.of(reads, ("process", "internet") if "internet" in reads else ("process",))
+    writes = ("process", "internet") if "internet" in reads else ("process",)
+    return replace(Effects.of(reads, writes), keeps=("network", "packages", "project", "secrets"))

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 from toolgate.features.programs.config import SandboxSpec
 from toolgate.kits.terminal.checkup import Diagnosis, Patient
+from toolgate.policy.hard import MountRules
+from toolgate.policy.model import MountSpec
 from toolgate.sandbox import packages, probe
+from toolgate.sandbox.job import Environment
 
 _WORDS = {
     "root": "root: namespaces, a user for each program, Landlock, seccomp",
@@ -36,6 +40,38 @@ def sandbox_findings(spec: SandboxSpec) -> Iterator[Diagnosis]:
         yield Diagnosis("ok", "sandbox packages", ", ".join(spec.packages))
 
 
+def environment_findings(spec: SandboxSpec, root: Path, mount: MountSpec) -> Iterator[Diagnosis]:
+    from toolgate.features.programs.environments import find
+
+    found = find(root / mount.path, MountRules.of("project", mount), spec.python, spec.node, [root])
+    fix = "set `sandbox: {python: .venv}` (or `node: …`) in toolgate.yaml, or false for none"
+    for problem in found.problems:
+        yield Diagnosis("warn", "project environment", problem, fix)
+    if found.environment is not None:
+        yield Diagnosis("ok", "project environment", _described(found.environment))
+    elif not found.problems:
+        yield Diagnosis(
+            "ok", "project environment", "none found: programs have the system's Python and packages"
+        )
+
+
+def _described(found: Environment) -> str:
+    parts = [
+        f"Python {found.version} of {found.python}" + (f" (made from {found.base})" if found.base else "")
+    ]
+    parts = (parts if found.python else []) + ([found.node] if found.node else [])
+    return f"{', '.join(parts)}: `exec.shell` with `project: read` runs its programs, in /project"
+
+
+async def environment(patient: Patient) -> AsyncIterator[Diagnosis]:
+    """What programs of the project would be run with; nothing of it is run here."""
+    config = patient.setup.config if patient.setup is not None else None
+    if config is not None and "project" in config.mounts:
+        project = config.mounts["project"]
+        for finding in environment_findings(config.sandbox, patient.root, project):
+            yield finding
+
+
 async def sandbox(patient: Patient) -> AsyncIterator[Diagnosis]:
     """Every mode is tried, with a process that does nothing."""
     spec = patient.setup.config.sandbox if patient.setup is not None else SandboxSpec()
@@ -43,4 +79,4 @@ async def sandbox(patient: Patient) -> AsyncIterator[Diagnosis]:
         yield finding
 
 
-CHECKS = (sandbox,)
+CHECKS = (sandbox, environment)

@@ -10,7 +10,7 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
 
 from toolgate.core.context import Context
-from toolgate.core.effects import Effects
+from toolgate.core.effects import FILE_WORDS, Effects
 from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
@@ -19,7 +19,6 @@ from toolgate.features.programs.previews import preview
 from toolgate.features.programs.results import ProgramResult
 from toolgate.features.programs.running import run_program
 from toolgate.features.programs.services import ProgramServices
-from toolgate.policy.hard import WHOLE_BY_DEFAULT
 from toolgate.secrets.advice import advise
 from toolgate.storage.port import Filter
 
@@ -102,7 +101,7 @@ def toolset(services: ProgramServices) -> list[Tool]:
         script: Stored = None,
         job_id: Ident = "",
     ) -> CodeAnswer:
-        """Run code (`execute`), or ask how a run stands (`status`). Writing code (`generate`) is not there yet."""
+        """Run code (`execute`), or ask how a run stands (`status`)."""
         if action == "generate":
             raise Unavailable(
                 "no coding agent is set up to write code",
@@ -120,7 +119,7 @@ def toolset(services: ProgramServices) -> list[Tool]:
     return [
         tool("code.execute", **running)(execute),
         tool("code.status", reads=["ledger"])(status),
-        tool("code.action", aliases=("code",), **running | {"phase": "observe"})(both),
+        tool("code.action", aliases=("code",), **running | {"phase": "observe", "listed": False})(both),
     ]
 
 
@@ -138,7 +137,7 @@ def _effects_of(args: Mapping[str, Any]) -> Effects:
     if action == "execute" and bool(args.get("code")) == bool(args.get("script")):
         raise InvalidArgs("give either `code` or `script`", "pass {code: ...} or {script: path}")
     mount = str(args["script"]).partition(":")[0] if args.get("script") else ""
-    reads = (mount if mount in WHOLE_BY_DEFAULT else "project",) if mount else ()
+    reads = (mount if mount in FILE_WORDS else "project",) if mount else ()
     return Effects.of(reads, ("process",))
 
 

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from toolgate.core.errors import CallError
 from toolgate.policy.model import Strict, flawed
 from toolgate.sandbox.job import Limits
 
+
+def _below_project(name: str) -> str:
+    from toolgate.features.programs.environments import check_name  # loaded by those who say something of it
+
+    try:
+        return check_name(name.removesuffix("/"))
+    except ValueError as error:
+        raise flawed(str(error), "name one such as `.venv`, from the project's root") from None
+
+
 _DEFAULT = Limits()
 Bytes = Annotated[int, Field(ge=1 << 16, le=1 << 40, strict=True)]
+Directory = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_below_project)]
 Package = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 
 
@@ -56,6 +67,11 @@ class SandboxSpec(Strict):
     warm: Annotated[int, Field(ge=0, le=32, strict=True)] = 2
     """Processes that wait behind their walls for a program."""
     network: NetworkSpec = NetworkSpec()
+    python: Directory | Literal[False] | None = None
+    """The project's virtual environment, which programs with a view of the project use. Absent: `.venv`, `venv` or `env`,
+    if it is one; false: none."""
+    node: Directory | Literal[False] | None = None
+    """The project's `node_modules`, likewise."""
 
 
 class TracesSpec(Strict):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from toolgate.core.context import Context
 from toolgate.core.errors import NotFound
 from toolgate.core.event import Requested
+from toolgate.core.reach import Reach
 from toolgate.ledger.ledger import Ledger
 from toolgate.sandbox.job import Broker, Egress, Request
 from toolgate.secrets.broker import SecretBroker
@@ -103,6 +104,17 @@ def open_network(
         on_request=journal,
     )
     return NetworkAccess(egress, broker, lambda: egress.exhausted, journal.recorded)
+
+
+def check_hosts(hosts: Sequence[str], private: Sequence[str]) -> None:
+    """Refuses places that no program may reach, where that is plain from what is written."""
+    if hosts:
+        from toolgate.sandbox.egress.addresses import check_literal  # the proxy is loaded by those who use it
+
+        for host in hosts:
+            reach = Reach.parse(host)
+            if not reach.below:
+                check_literal(reach.host, reach.ports, private)
 
 
 def check_known(vault: Vault | None, names: Sequence[str]) -> None:

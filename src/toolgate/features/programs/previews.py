@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from toolgate.core.display import visible
 from toolgate.features.programs.arguments import ProgramRequest
+from toolgate.kits.pieces import numbered
+from toolgate.sandbox.job import Environment
 
 _VIEWS = {
     "none": "",
@@ -15,22 +17,23 @@ _VIEWS = {
 }
 
 
-def preview(wanted: ProgramRequest, warnings: Sequence[str]) -> str:
-    return "\n".join(_lines(wanted, warnings))
+def preview(wanted: ProgramRequest, warnings: Sequence[str], environment: Environment | None = None) -> str:
+    return "\n".join(_lines(wanted, warnings, environment))
 
 
-def _lines(wanted: ProgramRequest, warnings: Sequence[str]) -> Iterator[str]:
+def _lines(wanted: ProgramRequest, warnings: Sequence[str], environment: Environment | None) -> Iterator[str]:
     if wanted.argv:
         yield "run " + " ".join(visible(shlex.quote(word)) for word in wanted.argv)
     else:
         lines = wanted.code.removesuffix("\n").split("\n")
         yield f"run this {wanted.language} program of {len(lines)} line{'s' * (len(lines) != 1)}"
-        width = len(str(len(lines)))
-        yield from (f"{number:>{width}}  {visible(line)}" for number, line in enumerate(lines, 1))
+        yield from numbered(wanted.code)
     yield ""
     yield f"for at most {wanted.seconds:g} s, in the sandbox"
     reach = list(_reach(wanted))
     yield from (f"it may reach {each}" for each in reach)
+    if environment is not None:
+        yield f"it may use the project's own programs and packages: {', '.join(map(visible, environment.directories))}"
     if not reach:
         yield "it may reach nothing: no network, no secrets, no project"
     if wanted.stdin:

@@ -46,7 +46,8 @@ _SAYS = {
     "javascript": "Run a JavaScript program in the sandbox: an ES module with top-level await, or CommonJS. No network, "
     "no files and no secrets unless asked for. `output(value)` gives a JSON value back; files left behind come back too.",
     "shell": "Run a command (`argv`) or a shell script in the sandbox, with nothing of the machine but its programs: "
-    "no network, no files and no secrets unless asked for.",
+    "no network, no files and no secrets unless asked for. With `project: read` it starts in /project and has the "
+    "project's own environment: {argv: [pytest, tests/test_x.py], project: read}.",
 }
 MOST_OPEN_JOBS = 32
 """Jobs that one persona may have waiting or running: what is submitted is kept, and others want to be run too."""
@@ -67,11 +68,8 @@ def shared(services: ProgramServices, language: Language) -> dict[str, Any]:
 
     def show(**given: Any) -> str:
         wanted = ProgramRequest.of(language, given)
-        # nobody is asked about what would be refused anyway
-        services.check_secrets(wanted.grant.secrets)
-        if wanted.packages:
-            services.packages(wanted.packages)
-        shown = preview(wanted, advise(wanted.language, wanted.code))
+        environment = services.check_runs(wanted)
+        shown = preview(wanted, advise(wanted.language, wanted.code), environment)
         return shown + _LATER if given.get("background") else shown
 
     async def reconcile(context: Context, background: bool = False, **given: Any) -> tuple[str, str]:

@@ -11,13 +11,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from toolgate.core.change import Change, FileChange
-from toolgate.core.errors import BlockedPath, Conflict
+from toolgate.core.errors import BlockedPath, CallError, Conflict
 from toolgate.core.paths import MountPath
+from toolgate.features.programs.ignoring import Ignored
 from toolgate.features.programs.viewing import ProjectSeen
 from toolgate.sandbox.job import Altered
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.look import identity, status_of
 
+SAID = 5
+"""Names of what is left out that are told."""
 Key = tuple[MountPath, Literal["file", "directory"]]
 
 
@@ -30,13 +33,45 @@ class Proposed:
 
 async def proposed(files: WorkspaceFiles, seen: ProjectSeen, delta: Sequence[Altered]) -> Proposed:
     plan = _Plan(files, seen)
+    ignored = _LeftBehind(files)
     for altered in delta:
-        await plan.take(altered)
+        if not await ignored.takes(altered, seen):
+            await plan.take(altered)
+    plan.left_out += ignored.told()
     changed = sorted((part for part in plan.parts.values() if not _same(part)), key=_order)
     change = Change(tuple(changed), _summary(changed))
     _judge(files, change)
     await files.run(lambda: _check(files, seen, changed))
     return Proposed(change, plan.left_out)
+
+
+class _LeftBehind:
+    """What no proposal holds: what git ignores, and caches. Other names of them may be refused for all that is proposed."""
+
+    def __init__(self, files: WorkspaceFiles) -> None:
+        self._files, self._ignored = files, Ignored(self._read)
+        self._found: dict[str, dict[str, None]] = {}
+
+    async def takes(self, altered: Altered, seen: ProjectSeen) -> bool:
+        is_directory = altered.path in seen.directories or altered.kind == "directory"
+        why, name = await self._ignored.why(altered.path, is_directory)
+        if why:
+            self._found.setdefault(why, {})[name] = None
+        return bool(why)
+
+    async def _read(self, path: MountPath) -> bytes | None:
+        try:
+            return await self._files.read(path)
+        except CallError:  # one that no tool may read says nothing
+            return None
+
+    def told(self) -> list[str]:
+        return [_several(list(names), why) for why, names in self._found.items()]
+
+
+def _several(names: Sequence[str], why: str) -> str:
+    shown = ", ".join(names[:SAID]) + (f" and {len(names) - SAID} more" if len(names) > SAID else "")
+    return f"not taken over, because it is {why}: {shown}"
 
 
 class _Plan:

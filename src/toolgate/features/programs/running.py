@@ -54,13 +54,17 @@ async def _job(
     seconds = min(wanted.seconds, max(services.longest_s(tool) - MARGIN, 1.0))
     seen = view = None
     if wanted.project != "none":
-        seen = await services.files.run(lambda: look_over(services.files.mounts))
+        seen = await services.files.run(
+            lambda: look_over(services.files.mounts, services.environment().environment)
+        )
         view = view_of(services.files.mounts, seen, writable=wanted.project == "overlay")
     given = tuple(Left(name, text.encode()) for name, text in (wanted.files or {}).items())
     limits = services.limits(wanted.language, seconds)
     job = Job(
         wanted.language, wanted.code, wanted.argv, wanted.stdin.encode(), limits, wanted.grant.secrets, view,
         files=given, packages=services.packages(wanted.packages) if wanted.packages else (),
+        # a shell is where a project's own commands are run; other programs leave files where they start
+        in_project=wanted.language == "shell" and view is not None and not given,
     )  # fmt: skip
     return job, seen
 

@@ -18,11 +18,14 @@ from toolgate.features.programs import network_access
 from toolgate.features.programs.config import SandboxSpec
 from toolgate.features.programs.network_access import NetworkAccess, NetworkGrant
 from toolgate.features.programs.proposal_store import Proposals
-from toolgate.sandbox.job import Language, Limits, Sandbox
+from toolgate.features.programs.viewing import check_path, environment_of
+from toolgate.sandbox.job import Environment, Job, Language, Limits, Sandbox, View
 from toolgate.secrets.redactor import VaultRedactor
 
 if TYPE_CHECKING:
     from toolgate.features.jobs.jobs import Jobs
+    from toolgate.features.programs.arguments import ProgramRequest
+    from toolgate.features.programs.environments import FoundEnvironment
     from toolgate.ledger.traces import TracedProgram
 
 _WRITTEN = 3
@@ -98,6 +101,27 @@ class ProgramServices:
             missing = " ".join(found.missing)
             raise Unavailable(f"not installed: {missing}", f"pip install {missing}")
         return found.paths
+
+    def check_runs(self, wanted: ProgramRequest) -> Environment | None:
+        """Blocking. Refuses what could not run as it is asked for, before anybody is asked about it: secrets, packages,
+        hosts, walls, programs. Gives the environment that it would have."""
+        self.check_secrets(wanted.grant.secrets)
+        packages = self.packages(wanted.packages) if wanted.packages else ()
+        network_access.check_hosts(wanted.grant.hosts, self._spec.network.private)
+        environment = self.environment().environment if wanted.project != "none" else None
+        view = None
+        if wanted.project != "none":
+            view = View(self.files.mounts.directory("project"), environment=environment)
+        limits = self.limits(wanted.language, wanted.seconds)
+        job = Job(wanted.language, "", wanted.argv, limits=limits, view=view, packages=packages)
+        self.sandbox().check(job, networked=bool(wanted.grant.hosts))
+        if wanted.argv and "/" in wanted.argv[0]:
+            check_path(self.files.mounts, wanted.argv[0], view, starts_in_project=not wanted.files)
+        return environment
+
+    def environment(self) -> FoundEnvironment:
+        """Blocking. The project's own packages and programs, as they are now."""
+        return environment_of(self.files.mounts, self._spec.python, self._spec.node)
 
     def may_save(self, persona: str) -> bool:
         """Whether this persona has the scratch mount, where files that a program left are put."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -46,10 +48,15 @@ _RESERVED = frozenset(BY_KIND) - {"noted"}
 
 
 def tools(context: FeatureContext) -> list[Tool]:
-    return toolset(context.services.ledger)
+    return toolset(context.services.ledger, lambda persona: context.gate.policy.foreign(persona))
 
 
-def toolset(ledger: Ledger) -> list[Tool]:
+Foreign = Callable[[str], Callable[[str, str], bool] | None]
+
+
+def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Tool]:
+    """`foreign` says what a persona may not see, because it is another user's."""
+
     @tool("events.log", writes=["ledger"], scoped=True)
     async def log_event(
         ctx: Context,
@@ -89,6 +96,7 @@ def toolset(ledger: Ledger) -> list[Tool]:
 
     @tool("events.query", reads=["ledger"])
     async def query(
+        ctx: Context,
         kind: Kinds = "",
         type: OfType = "",  # noqa: A002
         op: OfOp = "",
@@ -113,15 +121,26 @@ def toolset(ledger: Ledger) -> list[Tool]:
         body = {
             name: value for name, value in (("type", type), ("op", op), ("file_path", file_path)) if value
         }
-        rows = await ledger.backend.rows(
-            Filter(
-                after=after, since=_moment(since), until=_moment(until), call=call, persona=persona, tool=tool,
-                conversation=conversation, kinds=kinds, body=body, newest_first=newest_first, limit=limit + 1,
-            )
+        wanted = Filter(
+            after=after, since=_moment(since), until=_moment(until), call=call, persona=persona, tool=tool,
+            conversation=conversation, kinds=kinds, body=body, newest_first=newest_first, limit=limit + 1,
         )  # fmt: skip
+        rows = await _seen(ledger, wanted, foreign(ctx.persona))
         return {"rows": [as_event(row) for row in rows[:limit]], "more": len(rows) > limit}
 
     return [log_event, query]
+
+
+async def _seen(ledger: Ledger, wanted: Filter, hides: Callable[[str, str], bool] | None) -> list[Row]:
+    """As many rows as are wanted, of those that may be seen."""
+    found: list[Row] = []
+    while page := await ledger.backend.rows(wanted):
+        found += page if hides is None else [row for row in page if not hides(row.persona, row.body)]
+        if hides is None or len(page) < wanted.limit or len(found) >= wanted.limit:
+            break
+        last = page[-1].seq
+        wanted = replace(wanted, before=last) if wanted.newest_first else replace(wanted, after=last)
+    return found[: wanted.limit]
 
 
 def as_event(row: Row) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from toolgate.features.code.history.fits import fit_blame, fit_diff, fit_log, fi
 from toolgate.features.code.history.shapes import (
     MAX_DIFF,
     MAX_TITLE,
-    Room,
+    DiffBudget,
     blamed,
     commit_shape,
     counted,
@@ -74,10 +74,7 @@ def _diff(repositories: Repositories) -> Tool:
         max_diff_size: MaxDiff = MAX_DIFF,
         view: View = "unified",
     ) -> dict[str, Any]:
-        """Compare two commits, or a commit with the working directory (when `compare` is not given).
-
-        `files` lists every changed file; `diffs` has the hunks, as many as `max_diff_size` bytes allow.
-        """
+        """The git diff: what changed between two commits, or since a commit in the working directory (without `compare`)."""
         repository, names = await _several(repositories, paths or [])
         old = await _commit_or_empty(repository, base)
         options: dict[str, Any] = {
@@ -89,7 +86,7 @@ def _diff(repositories: Repositories) -> Tool:
             "base_hash": old,
             "compare": compare or WORKING_TREE,
             "compare_hash": new,
-            **diff_shape(changed, Room(max_diff_size), view),
+            **diff_shape(changed, DiffBudget(max_diff_size), view),
         }
 
     return diff
@@ -119,11 +116,7 @@ def _log(repositories: Repositories) -> Tool:
         include_diff: WithDiff = False,
         skip: Skip = 0,
     ) -> dict[str, Any]:
-        """The commits that led to what is checked out, newest first; of one file or directory, if `path` is given.
-
-        `since` and `until` are dates or times ago ("2 weeks ago"); `author` and `grep` are plain text in any case.
-        `skip` leaves out the newest that match, to go on where the last call ended.
-        """
+        """The git log: the history of what is checked out, newest commit first; of one file or directory by `path`."""
         repository = await repositories.at(path)
         inside = repository.place.inside(path)
         wanted = LogRequest(
@@ -137,7 +130,7 @@ def _log(repositories: Repositories) -> Tool:
             return {"summary": "no commits yet", **empty}
         repository.graph.want()
         entries, more = await log(repository.view, repository.batch, tip.decode(), wanted, repository.visible)
-        room = Room(MAX_DIFF)
+        room = DiffBudget(MAX_DIFF)
         commits = [commit_shape(entry.commit, entry.changed, room, include_diff) for entry in entries]
         result: dict[str, Any] = {
             "summary": _log_summary(commits, more, skip) if commits else _no_commits(path, wanted),
@@ -178,7 +171,7 @@ def _blame(repositories: Repositories) -> Tool:
         end_line: LastLine = None,
         include_content: WithContent = True,
     ) -> dict[str, Any]:
-        """Who last changed each line of a file, and in which commit. Line numbers are those of the file as it is now."""
+        """The git blame: who last changed each line of a file as it is now, and in which commit."""
         if end_line is not None and end_line < start_line:
             raise InvalidArgs(
                 f"the lines {start_line} to {end_line} are none", "let `end_line` be the larger one"
@@ -201,11 +194,11 @@ def _blame(repositories: Repositories) -> Tool:
 def _show(repositories: Repositories) -> Tool:
     @tool("code.show", reads=["project"], timeout=5.0, cache_s=CACHE_S, fit=fit_show)
     async def show_commit(commit: Commit, include_diff: WithDiff = True) -> dict[str, Any]:
-        """A commit: who, when, why, which files, and the diff (of a merge, against its first parent)."""
+        """Show a git commit: who, when, why, which files, and the diff (of a merge, against its first parent)."""
         repository = await repositories.at(PROJECT)
         found = await verify(repository.batch, commit)
         changed = await show(repository.view, found, repository.visible)
-        room = Room(MAX_DIFF)
+        room = DiffBudget(MAX_DIFF)
         shape = commit_shape(found, changed, room, include_diff, whole=True)
         title = found.message.partition("\n")[0][:MAX_TITLE]
         files = counted(len(changed.files), "file")

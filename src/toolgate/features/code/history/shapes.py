@@ -24,7 +24,7 @@ View = Literal["unified", "split"]
 
 
 @dataclass(slots=True)
-class Room:
+class DiffBudget:
     """What is left for hunks: bytes of diff, and characters of the JSON they become."""
 
     diff: int
@@ -55,7 +55,7 @@ class Room:
         return kept
 
 
-def diff_shape(changed: Changed, room: Room, view: View) -> dict[str, Any]:
+def diff_shape(changed: Changed, room: DiffBudget, view: View) -> dict[str, Any]:
     files = changed.files
     added, removed = sum(file.insertions for file in files), sum(file.deletions for file in files)
     listed = files[: MAX_FILES * 5]
@@ -80,7 +80,7 @@ def diff_shape(changed: Changed, room: Room, view: View) -> dict[str, Any]:
     return result
 
 
-def file_shape(file: GitFileDiff, room: Room, view: View = "unified") -> dict[str, Any] | None:
+def file_shape(file: GitFileDiff, room: DiffBudget, view: View = "unified") -> dict[str, Any] | None:
     """A file with the hunks that fit; None where not even the first one does."""
     hunks: list[dict[str, Any]] = []
     whole = 0
@@ -109,7 +109,7 @@ def file_shape(file: GitFileDiff, room: Room, view: View = "unified") -> dict[st
 
 
 def commit_shape(
-    commit: Commit, changed: Changed, room: Room, include_diff: bool, *, whole: bool = False
+    commit: Commit, changed: Changed, room: DiffBudget, include_diff: bool, *, whole: bool = False
 ) -> dict[str, Any]:
     names = [shown(file.path) for file in changed.files]
     most = MAX_FILES * 5 if whole else MAX_FILES

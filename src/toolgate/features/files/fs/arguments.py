@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from toolgate.core.effects import Effects
 from toolgate.core.paths import MountPath
-from toolgate.policy.hard import WHOLE_BY_DEFAULT
+from toolgate.workspace.files import WorkspaceFiles
 
 _GLOB = Field(min_length=1, max_length=1000)
 _Line = Annotated[int, Field(ge=1)]
@@ -43,6 +43,9 @@ Ranges = Annotated[
     Annotated[list[tuple[_Line, _Line]], Field(min_length=1, max_length=100), BeforeValidator(_pairs)] | None,
     Field(description="Lines to read, as `[[first, last], …]`: counted from 1, both included."),
 ]
+InSection = Annotated[
+    str, Field(max_length=80, description="Only this section of a garden file, by its anchor: `concerns v1`.")
+]
 Content = Annotated[str, Field(description="The whole new text of the file.")]
 IfMatch = Annotated[
     Annotated[str, Field(max_length=256)] | None,
@@ -57,12 +60,12 @@ NewPath = Annotated[
 ]
 
 
-def by_mount(*paths: str, writes: bool) -> Callable[[Mapping[str, Any]], Effects]:
-    """Effects from the arguments of these names. A mount without a word of its own counts as the project."""
+def by_mount(files: WorkspaceFiles, *paths: str, writes: bool) -> Callable[[Mapping[str, Any]], Effects]:
+    """Effects from the arguments of these names. A mount whose kind has no word of its own counts as the project."""
 
     def effects_of(args: Mapping[str, Any]) -> Effects:
         mounts = (str(args[name]).partition(":")[0] for name in paths)
-        words = frozenset(mount if mount in WHOLE_BY_DEFAULT else "project" for mount in mounts)
+        words = frozenset(files.effect_word(mount) or "project" for mount in mounts)
         return _effects(words, writes)
 
     return effects_of

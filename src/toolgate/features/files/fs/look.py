@@ -56,7 +56,13 @@ class Finds(TypedDict):
 
 
 def tools(files: WorkspaceFiles) -> list[Tool]:
-    @tool("fs.list", reads=["project"], effects_of=by_mount("path", writes=False), cache_s=60, fit=fit_list)
+    @tool(
+        "fs.list",
+        reads=["project"],
+        effects_of=by_mount(files, "path", writes=False),
+        cache_s=60,
+        fit=fit_list,
+    )
     async def list_directory(
         ctx: Context,
         path: MountPath = MountPath("project:."),  # noqa: B008 - a constant
@@ -83,7 +89,13 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
 
         return await files.run(work)
 
-    @tool("fs.find", reads=["project"], effects_of=by_mount("base", writes=False), cache_s=60, fit=fit_find)
+    @tool(
+        "fs.find",
+        reads=["project"],
+        effects_of=by_mount(files, "base", writes=False),
+        cache_s=60,
+        fit=fit_find,
+    )
     async def find(ctx: Context, base: MountPath, pattern: Pattern, limit: Limit = 1000) -> Finds:
         """Find files below `base`. A pattern without `/` is about names (`*.ts`), one with it about paths (`src/**/*.ts`)."""
         secrets = files.mounts.secrets()

@@ -74,7 +74,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
         return Deleted(path=change.report["path"], deleted=names, count=len(names))
 
     project: dict[str, Any] = {"reads": ["project"], "writes": ["project"]}
-    one, two = by_mount("path", writes=True), by_mount("path", "new_path", writes=True)
+    one, two = by_mount(files, "path", writes=True), by_mount(files, "path", "new_path", writes=True)
     return [
         tool("fs.ensure_dir", plan=plan_ensure, effects_of=one, **project)(ensure),
         tool(
@@ -94,8 +94,7 @@ async def _taken(files: WorkspaceFiles, path: MountPath) -> list[FileChange]:
     """All that is at a path, as the parts of a Change that removes it."""
     if path.relative == ".":
         raise BlockedPath(f"the mount {path.mount} itself stays where it is", "name something in it")
-    if path.mount == "garden":
-        raise BlockedPath("nothing in the garden is deleted or moved", "edit it instead")
+    files.mounts.check_deletes(path)
     kind = await files.look_at(path)
     if kind is None:
         raise missing(path)

@@ -19,7 +19,8 @@ from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.text import canonical_text
 from toolgate.core.tool import Tool, tool
-from toolgate.features.files.fs.arguments import Ranges, by_mount
+from toolgate.feature import load
+from toolgate.features.files.fs.arguments import InSection, Ranges, by_mount
 from toolgate.features.files.fs.fits import fit_read
 from toolgate.workspace.confine import held
 from toolgate.workspace.files import WorkspaceFiles
@@ -64,17 +65,24 @@ class Hashes(TypedDict):
 
 def tools(files: WorkspaceFiles) -> list[Tool]:
     @tool(
-        "fs.read", reads=["project"], effects_of=by_mount("path", writes=False), summarize=_in_words, cache_s=300,
+        "fs.read", reads=["project"], effects_of=by_mount(files, "path", writes=False), summarize=_in_words, cache_s=300,
         fit=fit_read,
     )  # fmt: skip
-    async def read(path: MountPath, ranges: Ranges = None) -> Content:
-        """Read a text file, whole or as `ranges` of lines: `[[1, 20], [90, 120]]`, counted from 1, both ends included."""
+    async def read(path: MountPath, ranges: Ranges = None, section_anchor: InSection = "") -> Content:
+        """Read the contents of a text file, whole or some `ranges` of its lines."""
+        if section_anchor:
+            return await _read_section(files, path, section_anchor, bool(ranges))
         wanted = _checked(ranges) if ranges else []
         return await files.run(lambda: _read(files, path, wanted))
 
-    @tool("fs.hash", reads=["project"], effects_of=by_mount("path", writes=False))
-    async def hash_file(path: MountPath) -> Hashes:
+    @tool("fs.hash", reads=["project"], effects_of=by_mount(files, "path", writes=False))
+    async def hash_file(path: MountPath, section_anchor: InSection = "") -> Hashes:
         """Hash a file: `hash` of its canonical text (LF, no trailing white space, final newline), `raw_hash` of its bytes."""
+        if section_anchor:
+            raw = (await _section(files, path, section_anchor))[2].encode()
+            whole = content_hash(raw) or ""
+            known = canonical_hash(raw, path.shown) or whole
+            return Hashes(path=path.shown, hash=known, raw_hash=whole, canonical=True, size=len(raw))
         stop = Event()
         try:
             return await files.run(lambda: _hash(files, path, stop))
@@ -82,6 +90,30 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
             stop.set()  # nobody waits any more: the thread must not go on for gigabytes
 
     return [read, hash_file]
+
+
+async def _section(files: WorkspaceFiles, path: MountPath, anchor: str) -> tuple[bytes, int, str]:
+    """A file, and a section of it with its first line, where the kind of its mount knows sections."""
+    kind = files.mounts.kind(path.mount)
+    if not kind.section:
+        told = f"{path.shown!r} is in no garden, and has no sections"
+        raise InvalidArgs(told, "leave `section_anchor` out")
+    raw = await files.read(path)
+    if raw is None:
+        raise missing(path)
+    return raw, *load(kind.section)(raw, anchor)
+
+
+async def _read_section(files: WorkspaceFiles, path: MountPath, anchor: str, ranged: bool) -> Content:
+    if ranged:
+        raise InvalidArgs("this asks for a section and for ranges of lines", "leave one of them out")
+    raw, start, text = await _section(files, path, anchor)
+    known = conceal_text(text, files.mounts.secrets())
+    part = Slice(start=start, end=start + max(_count(text), 1) - 1, content=known)
+    return Content(
+        path=path.shown, encoding="utf-8", size=len(raw), lines=_count(raw.decode()), range_slices=[part],
+        hash=canonical_hash(text.encode(), path.shown) or "",
+    )  # fmt: skip
 
 
 def _in_words(data: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import (
     Any,
@@ -11,17 +12,24 @@ from typing import (
 from typing_extensions import TypedDict
 
 from toolgate.core.change import Change, FileChange, content_hash
-from toolgate.core.conceal import blank, encodes
+from toolgate.core.conceal import blank, conceal_text, encodes
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound, TooLarge
 from toolgate.core.paths import MountPath, ScratchPath
 from toolgate.core.text import line_end, with_line_end
 from toolgate.core.tool import Tool, tool
 from toolgate.features.files.fs.arguments import Added, Content, Every, Find, IfMatch, Replace, by_mount
+from toolgate.features.files.fs.nearest import Near, nearest
 from toolgate.features.files.fs.read import canonical_hash, missing
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.text import Text, decode
 
 _SHOWN_LINES = 10
+MAX_COUNTED = 1 << 20
+"""Bytes of both sides, above which lines are not counted."""
+LEAST_HASH = 16
+"""Digits of a hash that are enough to mean a file's content."""
+_OTHERS = {"path": "file_path", "find": "old_string", "replace": "new_string", "all": "replace_all"}
+"""How the editors of coding assistants call them, which models are used to."""
 
 
 class Written(TypedDict):
@@ -32,6 +40,10 @@ class Written(TypedDict):
     new_hash: str
     new_size: int
     match_count: NotRequired[int]
+    line: NotRequired[int]
+    """Where the change begins, and how many lines came and went from there to where it ends."""
+    insertions: NotRequired[int]
+    deletions: NotRequired[int]
     findings: NotRequired[list[dict[str, Any]]]
     """What the content scan found; the gate adds it."""
 
@@ -66,6 +78,10 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
         # what stands in a secret is not looked for: whether it was found would tell what it is made of
         known = blank(now.text, files.mounts.secrets())
         count = _matches(now.text, known, wanted, path, all)
+        if not count:
+            shown = conceal_text(now.text, files.mounts.secrets())
+            near = await asyncio.to_thread(nearest, shown, find)
+            raise _missed(path, near, known is not now.text)
         put = with_line_end(replace, ending)
         _check_size(files, path, len(now.text) + count * (len(put) - len(wanted)))  # before it is made
         after = now.encode(_replaced(now.text, known, wanted, put), path.shown)
@@ -76,7 +92,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
         return _written(change)
 
     both: dict[str, Any] = {
-        "effects_of": by_mount("path", writes=True),
+        "effects_of": by_mount(files, "path", writes=True),
         "phase": "observe",
         "summarize": _in_words,
     }
@@ -85,7 +101,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
     return [
         tool("fs.write", plan=plan_write, repeats=("content",), around="opts", **project)(carry_out),
         tool("fs.append", plan=plan_append, **project)(carry_out),
-        tool("fs.edit", plan=plan_edit, **project)(carry_out),
+        tool("fs.edit", plan=plan_edit, also=_OTHERS, **project)(carry_out),
         tool("fs.save", plan=plan_save, aliases=("file/save", "file.save"), repeats=("content",), **scratch)(
             carry_out
         ),
@@ -132,7 +148,20 @@ def _written(change: Change) -> Written:
         before_hash=file.before_hash, new_hash=file.after_hash or "", new_size=len(after),
     )  # fmt: skip
     found.update(change.report)  # type: ignore[typeddict-item]
+    if len(after) + len(file.before or b"") <= MAX_COUNTED:
+        found["line"], found["insertions"], found["deletions"] = _extent(file.before or b"", after)
     return found
+
+
+def _extent(before: bytes, after: bytes) -> tuple[int, int, int]:
+    """The first line that differs, and how many lines are new and how many gone between what is alike at both ends."""
+    old, new = before.splitlines(), after.splitlines()
+    least, head, tail = min(len(old), len(new)), 0, 0
+    while head < least and old[head] == new[head]:
+        head += 1
+    while tail < least - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return head + 1, len(new) - head - tail, len(old) - head - tail
 
 
 def _check_match(path: MountPath, before: bytes | None, if_match: str) -> None:
@@ -142,7 +171,8 @@ def _check_match(path: MountPath, before: bytes | None, if_match: str) -> None:
         )
     wanted = "sha256:" + if_match.removeprefix("sha256:").lower()
     found = content_hash(before)
-    if wanted not in (found, canonical_hash(before, path.shown)):
+    hashes = (found or "", canonical_hash(before, path.shown) or "")
+    if len(wanted) < len("sha256:") + LEAST_HASH or not any(one.startswith(wanted) for one in hashes):
         raise Conflict(
             f"{path.shown!r} is {found}, not {if_match!r}",
             "read it again",
@@ -169,18 +199,27 @@ def _replaced(text: str, known: str, find: str, put: str) -> str:
     return "".join((*made, text[at:]))
 
 
+def _missed(path: MountPath, near: Near | None, hides: bool) -> NotFound:
+    """What stands in the file instead, as far as it may be known: `near` comes from a text without its secrets."""
+    told = f"{path.shown!r} does not contain the text to find" + "; a secret in it is not searched" * hides
+    fix = "find a text beside the secret" if hides else "read it again and copy it exactly"
+    if near is None:
+        return NotFound(told, fix)
+    differs = f": {near.difference}" if near.difference else ""
+    data = {"line": near.line, "end": near.end, "difference": near.difference, "lines": list(near.lines)}
+    return NotFound(
+        f"{told}; nearest is {near.where}{differs}",
+        f"{fix}. There it says:\n{near.shown}",
+        data={"near": data},
+    )
+
+
 def _matches(text: str, known: str, find: str, path: MountPath, every: bool) -> int:
-    """How often it is replaced. Overlapping matches make it ambiguous too, though they count once. `known` is the text
+    """How often it is replaced; 0 where it is not there. Overlapping matches make it ambiguous too, though they count once. `known` is the text
     without its secrets, of the same length."""
-    hides = known is not text
     at = [position] if (position := known.find(find)) >= 0 and encodes(find) else []
     while at and len(at) <= _SHOWN_LINES and (more := known.find(find, at[-1] + 1)) >= 0:
         at.append(more)
-    if not at:
-        raise NotFound(
-            f"{path.shown!r} does not contain the text to find" + "; a secret in it is not searched" * hides,
-            "find a text beside the secret" if hides else "read it again and copy it exactly",
-        )
     if len(at) > 1 and not every:
         lines = dict.fromkeys(text.count("\n", 0, position) + 1 for position in at[:_SHOWN_LINES])
         where = ", ".join(map(str, lines)) + (", …" if len(at) > _SHOWN_LINES else "")

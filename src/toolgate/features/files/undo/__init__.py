@@ -7,7 +7,7 @@ which calls are meant, `plan.py` makes one Change of them.
 from __future__ import annotations
 
 import inspect
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from pydantic import AliasChoices, BeforeValidator, Field
 from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
@@ -31,6 +31,8 @@ class Restored(TypedDict):
 class Undone(TypedDict):
     events: list[int]
     files: list[Restored]
+    notes: NotRequired[list[str]]
+    """What tools could not bring back of what they took back."""
 
 
 def _listed(value: object) -> object:
@@ -63,12 +65,15 @@ def toolset(registry: Registry, ledger: Ledger, files: Files) -> list[Tool]:
     async def undo(change: Change) -> Undone:
         if change.files:
             await files.apply(change)
+        notes: list[str] = []
         for event in change.undoes if not change.files else ():
             effect = await Effects(ledger).of(event)
             if not effect.manifest:
-                await _ask_tool(registry.resolve(effect.started.tool), effect)
+                told = await _ask_tool(registry.resolve(effect.started.tool), effect)
+                notes += [told] if told else []
         done = [Restored(path=str(file.path), op=file.op, kind=file.kind) for file in change.files]
-        return Undone(events=list(change.undoes), files=done)
+        undone = Undone(events=list(change.undoes), files=done)
+        return Undone(**undone, notes=notes) if notes else undone
 
     return [undo]
 
@@ -78,8 +83,8 @@ def _in_words(data: Any) -> str:
     return f"Took back event{'s' * (len(events) != 1)} {', '.join(map(str, events))}: {files} file{'s' * (files != 1)}"
 
 
-async def _ask_tool(subject: Tool, effect: Effect) -> None:
-    """With the original arguments and the original call's Context."""
+async def _ask_tool(subject: Tool, effect: Effect) -> str:
+    """With the original arguments and the original call's Context; what the tool has to say about it."""
     assert subject.undo is not None
     args = subject.validate(effect.body["args"])
     named: dict[str, Any] = {name: getattr(args, name) for name in type(args).model_fields}
@@ -89,4 +94,5 @@ async def _ask_tool(subject: Tool, effect: Effect) -> None:
         named[wanted] = Context(row.call, row.persona, row.tool, row.conversation)
     answer = subject.undo(**named)
     if inspect.isawaitable(answer):
-        await answer
+        answer = await answer
+    return answer if isinstance(answer, str) else ""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolgate.core.canonical import canonical
-from toolgate.core.change import DIRECTORY, Change
+from toolgate.core.change import DIRECTORY, Change, FileChange
 from toolgate.core.combine import Gap, combine, place_of
 from toolgate.core.errors import CallError, Conflict, NotFound
 from toolgate.core.names import Registry
@@ -54,8 +54,7 @@ class Planner:
             back = (await self._files.load(whole)).inverse()
         except NotFound as error:
             raise NotFound(f"event {named} can no longer be undone: {error.message}", error.fix) from None
-        _check_garden(back)
-        return Change(back.files, f"undo event{'s' * (len(events) > 1)} {named}", events)
+        return Change(self._kept(back), f"undo event{'s' * (len(events) > 1)} {named}", events)
 
     def hopeless(self, effect: Effect) -> str:
         """Why an effect can never be taken back; empty if it can."""
@@ -110,6 +109,23 @@ class Planner:
         are = "is" if len(names) == 1 else "are"
         raise _moved(f"{listed} {are} no longer as event {last} left it", path, later)
 
+    def _kept(self, back: Change) -> tuple[FileChange, ...]:
+        """Without what would be deleted where nothing is, such as the copy of an earlier version that an edit made."""
+        kept = tuple(
+            one for one in back.files if one.after is not None or self._files.deletes(one.path.mount)
+        )
+        if not kept:
+            self._refuse_deletes(back)
+        return kept
+
+    def _refuse_deletes(self, back: Change) -> None:
+        gone = next(
+            (one for one in back.files if one.after is None and not self._files.deletes(one.path.mount)), None
+        )
+        if gone is not None:
+            where = f"{gone.path.shown} was created in the {gone.path.mount}, where nothing is deleted"
+            raise Conflict(where, "edit it instead")
+
     async def _changers(self, path: str, after: int, before: int = 0) -> list[Effect]:
         """Other calls through the gate that changed this file since."""
         try:
@@ -149,14 +165,6 @@ def _moved(what: str, path: str, by: Sequence[Effect]) -> Conflict:
         f"undo that too: `toolgate undo {' '.join(str(effect.event) for effect in reversed(by))} …`",
         data={"path": path, "event": last.event},
     )
-
-
-def _check_garden(back: Change) -> None:
-    gone = next((file for file in back.files if file.path.mount == "garden" and file.after is None), None)
-    if gone is not None:
-        raise Conflict(
-            f"{gone.path.shown} was created in the garden, where nothing is deleted", "edit it instead"
-        )
 
 
 def _shown(path: str) -> str:

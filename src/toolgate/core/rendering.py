@@ -1,0 +1,90 @@
+"""Text for models: what a tool's result looks like to whoever pays for each character.
+
+A rendering is a function of a result's data and of the arguments that were given. It says what the plain program would
+print, under one header line, and never leaves out what the next call needs: paths, line numbers, hashes, cursors, ids.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from toolgate.core.display import encodable, harmless
+
+Rendering = Callable[[Any, Mapping[str, Any]], str]
+HASH_CHARACTERS = 16
+"""Of a hash, as it is shown: enough to be told from any other, and `if_match` takes as many."""
+
+_BREAKS = re.compile("\r(?!\n|\\Z)|[\f\u2028\u2029]")
+
+
+class Reading(NamedTuple):
+    """What a caller is handed of a result, and how many characters are sent for it in all."""
+
+    text: str
+    size: int
+
+
+Reader = Callable[[str, Any, Mapping[str, Any], int], Reading]
+"""Of a tool's name, its data, the arguments that were given, and the size of the data as JSON."""
+
+
+def name(path: str) -> str:
+    """A path that can be copied into the next call, and cannot pose as another line. One that holds what a line cannot is
+    written as a JSON text, which is how a call writes it too."""
+    bare = path.removeprefix("project:")
+    shown = bare if ":" not in bare else path
+    if (
+        shown == harmless(shown)
+        and shown == shown.strip()
+        and not shown.startswith('"')
+        and "\t" not in shown
+    ):
+        return shown
+    return json.dumps(encodable(shown))
+
+
+def word(path: str) -> str:
+    """A path among others in one line."""
+    shown = name(path)
+    return json.dumps(path, ensure_ascii=False) if " " in shown and not shown.startswith('"') else shown
+
+
+def short(digest: str | None) -> str:
+    """A hash, as long as it takes to be told from others; `if_match` takes it like this."""
+    kind, _, digits = (digest or "").partition(":")
+    return f"{kind}:{digits[:HASH_CHARACTERS]}"
+
+
+def text(content: str) -> str:
+    """What a file or program says, as it is, but for what could show as another line or speak to a terminal. A carriage
+    return before the end of a line is part of that end."""
+    return _BREAKS.sub(lambda found: harmless(found[0]), harmless(encodable(content), keep_lines=True))
+
+
+def lines_of(content: str) -> list[str]:
+    lines = content.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def numbered(lines: Iterable[str], first: int) -> str:
+    """As `cat -n` does, without its wide margin."""
+    return "".join(f"{number}\t{text(line)}\n" for number, line in enumerate(lines, first))
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def more(data: Mapping[str, Any]) -> list[str]:
+    """How to get what is not here, as the tool says it."""
+    told = [data[word] for word in ("next", "left_out", "note", "warning") if data.get(word)]
+    return [f"… {harmless(', '.join(one) if isinstance(one, list) else str(one))}" for one in told]
+
+
+def findings(data: Mapping[str, Any]) -> str:
+    """What the scan found in a change, and that it cannot be undone, one a line."""
+    found = [str(one.get("message") or one.get("rule") or one) for one in data.get("findings") or ()]
+    return "".join(f"\nfound: {harmless(one)}" for one in found) + "".join(f"\n{one}" for one in more(data))
