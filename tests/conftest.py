@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import gc
+import io
 import itertools
 import os
+import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from hypothesis import settings
 
 import needs
 import sampling
-from faces.cli.driving import Terminal
+from faces.cli.driving import Cli, Done, Terminal
 from lacking import judge
 from servers.postgres import Server, running_postgres
 
@@ -88,6 +90,24 @@ def postgres_dsn(postgres_server: Server) -> str:
 def fresh_dsn(postgres_server: Server) -> str:
     """An empty database of its own."""
     return postgres_server.fresh_dsn()
+
+
+@pytest.fixture
+def cli(project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Runs a command in this process, inside the `project` of whoever uses it."""
+    from toolgate.faces.cli.main import main
+    from toolgate.kits.terminal import speech
+
+    def run(*args: str, stdin: bytes = b"") -> Done:
+        monkeypatch.chdir(project)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        code = main(args)
+        said = capsys.readouterr()
+        speech.mode.reset()  # which a command leaves as it was asked to speak
+        return Done(code, said.out, said.err)
+
+    return run
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ def test_what_init_writes_loads_and_is_roomy() -> None:
 def test_absent_sections_have_their_documented_values() -> None:
     config = loads("version: 1")
     assert config.limits.profile == "roomy"
-    assert (config.consent.expires_s, config.consent.max_open, config.consent.unattended) == (900, 5, False)
+    assert (config.consent.expires_s, config.consent.max_open, config.consent.unattended) == (900, 25, False)
     assert config.personas == {}
     assert config.budget.tokens == 25_000
     assert config.plugins == ()
@@ -117,6 +117,7 @@ def test_absent_sections_have_their_documented_values() -> None:
         ("version: 1\npersonas: [a]", 2, "valid dictionary", "mapping"),
         ("version: 1\npersonas:\n  a: {}\n  a: {}", 4, "`a` is there twice, first on line 3", "remove one"),
         ("version: 1\npersonas:\n  a: {}\n  'b c': {}", 4, "not a persona's name", "letters"),
+        ("version: 1\npersonas:\n  a: {user: ann}\n  b:\n    parent: a\n    user: bob", 6, "names the user `bob`", "leave it out"),
         ("version: 1\npersonas:\n  ann: {}\n  b:\n    parent: anne", 5, "unknown parent `anne`", "`ann`"),
         ("version: 1\npersonas:\n  a: {parent: b}\n  b: {parent: a}", 3, "circle: a → b → a", "cut"),
         ("version: 1\npersonas:\n  a:\n    mounts:\n      - project\n      - gardn\nmounts: {garden: {path: g}}", 6, "unknown mount `gardn`", "`garden`"),
@@ -339,7 +340,7 @@ def test_the_schema_for_editors_knows_every_key_by_its_spelling_in_the_file() ->
     json.dumps(found)
     assert set(yaml.safe_load(DESIGN_EXAMPLE)) <= set(found["properties"])
     limits = found["$defs"]["LimitsSpec"]["properties"]
-    assert {"global", "persona", "tool", "profile", "journal_bytes"} == set(limits)
+    assert {"global", "persona", "tool", "writes", "profile", "journal_bytes"} == set(limits)
     condition = found["$defs"]["ConditionSpec"]["properties"]
     assert {"in", "not", "equals"} <= set(condition)
     assert not re.search("one_of|policy_spec|everybody", json.dumps(list(found["properties"]) + list(limits)))

@@ -52,6 +52,21 @@ def test_every_place_that_a_feature_names_is_there() -> None:
         assert (ROOT / feature.docs).is_file(), feature.name
 
 
+def test_a_feature_renders_only_tools_of_its_own() -> None:
+    for feature in (one for one in built_in() if one.renderings):
+        named = {name for family in feature.families for name in family.names}
+        assert load(feature.renderings).keys() <= named, feature.name
+
+
+async def test_a_result_is_rendered_by_its_feature_and_else_as_plain_lines() -> None:
+    async with testing.gate() as gate:
+        args = {"message": "hello"}
+        result = await gate.call("system.ping", args, persona="tester")
+        assert gate.rendered(result, args).startswith("hello (toolgate ")
+        result.data = {"cut": "until it lost its shape"}
+        assert gate.rendered(result, args) == "cut: until it lost its shape"
+
+
 @pytest.mark.parametrize("file", CENTRAL)
 def test_no_central_file_names_a_feature(file: str) -> None:
     words = {package.rpartition(".")[2] for package in FEATURES} - {"files", "code", "system"}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "toolgate"
 ROOT_MODULES = 9
-FILES = 514
-LINES = 70_050
+FILES = 675
+LINES = 97_500
 """Ceilings. They are lowered when the tree gets smaller, and raised only with a feature that is new."""
 SEVERAL_MEANINGS = {
     "Argument": 2,

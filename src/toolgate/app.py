@@ -93,6 +93,7 @@ async def _assemble(
     live = LivePolicy(setup.config, setup.source, setup.trusted, setup.root, _own_code(setup, backend))
     owners = _owners(setup, backend)
     ledger = Ledger(backend, keys or await keys_of(setup, backend), clock, live.windows)
+    ledger.limits_effects = live.limits_effects
     if keys is None:  # what a program hands in is not looked for in a file
         ledger.reload_keys = lambda: keys_again(setup, backend)
     ledger.allowance = allowance_of(setup.config)
@@ -186,6 +187,7 @@ def _files(
             rules=lambda: live.current().mounts,
             watch=watch,
             secrets=lambda: vault.finder if vault is not None else None,
+            kinds={name: rules.kind for name, rules in live.current().mounts.items()},
         )
     )
     budget = setup.config.images

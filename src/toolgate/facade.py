@@ -38,6 +38,7 @@ from toolgate.ledger.state import Grant
 from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.policy.explain import Explanation
 from toolgate.policy.facts import FactsFor, facts_from
+from toolgate.policy.model import DEFAULT_USER
 from toolgate.policy.policy import Policy
 from toolgate.project import trust, vault_api
 from toolgate.project.config import Config, check_persona
@@ -48,6 +49,7 @@ from toolgate.workspace.files import WorkspaceFiles
 
 if TYPE_CHECKING:
     from toolgate.core.caller import Caller
+    from toolgate.core.rendering import Reader
     from toolgate.core.tool import Tool
     from toolgate.features.jobs.jobs import Jobs
     from toolgate.features.servers.servers import Servers
@@ -59,6 +61,8 @@ class PolicySource(Protocol):
     config: Config
 
     def current(self) -> Policy: ...
+
+    def tried(self, config: Config) -> Policy: ...
 
 
 class Gate(GateReads):
@@ -92,6 +96,11 @@ class Gate(GateReads):
         found = self.services.files
         return found if isinstance(found, WorkspaceFiles) else None
 
+    def user_of(self, persona: str) -> str:
+        """Whose memory and garden the persona tends."""
+        known = self.policy.personas.get(persona)
+        return known.user if known is not None else DEFAULT_USER
+
     def load_tools(self) -> None:
         """All of them at once, for a gate that serves many: a family is loaded where its first caller stands."""
         for _ in self.services.registry:
@@ -117,14 +126,15 @@ class Gate(GateReads):
     def call(
         self, tool: str, args: Mapping[str, Any] | None = None, *, persona: str | None = None,
         key: str | None = None, reason: str = "", conversation: str = "", transaction: str = "",
-        action: str = "", plan: str = "", step: str = "", wait: bool = True,
+        action: str = "", plan: str = "", step: str = "", run: str = "", wait: bool = True,
         progress: Callable[[float, str], None] | None = None, part: Callable[[Any], None] | None = None,
-        caller: Caller | None = None,
+        caller: Caller | None = None, reader: Reader | None = None,
     ) -> Coroutine[Any, Any, Result]:  # fmt: skip
         """Carry one call through the gate. A call that asks waits for its answer, or with `wait=False` is handed
         back with the code `pending` and runs when it is repeated after approval. `caller` is whoever can be asked
-        back meanwhile: by the gate, and by a server behind it."""
-        words = conversation or transaction or action or plan or step or reason
+        back meanwhile: by the gate, and by a server behind it. `reader` makes the text that a model is handed. `run` names
+        the run of an agent: there repeats count."""
+        words = conversation or transaction or action or plan or step or reason or run
         trail = (
             NO_TRAIL
             if not words
@@ -135,11 +145,12 @@ class Gate(GateReads):
                 plan=plan,
                 step=step,
                 reason=reason,
+                run=run,
             )
         )
         return self.pipeline.call(
             tool, args if args is not None else {}, self._persona(persona), key=key, trail=trail, wait=wait,
-            progress=progress, part=part, caller=caller,
+            progress=progress, part=part, caller=caller, reader=reader,
         )  # fmt: skip
 
     def stream(
@@ -161,7 +172,7 @@ class Gate(GateReads):
         """The tools this persona may see: name, description, schemas, effects, and what policy says of them."""
         who = self._persona(persona)
         seen = [(tool, said) for tool, said in self.outlook(who) if said.verdict != "deny" and tool.listed]
-        return ToolSpecs.of(seen, partial(self.calls, persona=who))
+        return ToolSpecs.of(seen, partial(self.calls, persona=who), self.own_rendering)
 
     def outlook(self, persona: str, *tools: Tool) -> list[tuple[Tool, Decision]]:
         """What policy says of these tools, or of all of them, before arguments are known."""
@@ -192,6 +203,10 @@ class Gate(GateReads):
     def facts_alone(self) -> FactsFor:
         """Makes the facts of a call from its name and arguments alone, for examples and replays."""
         return facts_from(self.services.registry)
+
+    def tried(self, config: Config) -> Policy:
+        """What another configuration would decide here; it is not put in force."""
+        return self._policy.tried(config)
 
     async def explain(
         self, tool: str, args: Mapping[str, Any] | None = None, persona: str | None = None
@@ -330,8 +345,9 @@ class Gate(GateReads):
     # --- the record ---------------------------------------------------------------------------------------
 
     async def note(self, by: str, text: str, data: Mapping[str, Any]) -> int:
-        """Record an annotation of a feature's; the event's number."""
-        work = Work(lambda view: view.emit(Noted(type=by, rationale=text, data=dict(data))))
+        """Record an annotation of a feature's, without the vault's secrets; the event's number."""
+        clean = self.redact({"text": text, "data": dict(data)})
+        work = Work(lambda view: view.emit(Noted(type=by, rationale=clean["text"], data=clean["data"])))
         await self.services.ledger.do(work)
         return work.rows[0].seq
 

@@ -33,6 +33,9 @@ FEATURES = (
     "toolgate.features.programs",
     "toolgate.features.servers",
     "toolgate.features.jobs",
+    "toolgate.features.garden",
+    "toolgate.features.memory",
+    "toolgate.features.agents",
     "toolgate.features.system",
 )
 GROUP = "toolgate.features"
@@ -73,6 +76,38 @@ class Page(NamedTuple):
     """Beside the title: the path of an SVG of 20 by 20, drawn as a line."""
 
 
+class MountKind(NamedTuple):
+    """What a mount is for, as properties. A mount says `kind: garden`; one that is called like a kind has it."""
+
+    name: str
+    effect: str = ""
+    """The effect word of reading and writing it; without one it counts as the project."""
+    whole: bool = False
+    """Writable as a whole, and open to every persona, where nothing else is said."""
+    deletes: bool = True
+    """Whether things in it may be deleted or moved away."""
+    links: bool = True
+    """Whether links inside it are followed."""
+    scope: str = ""
+    """The directory that is all a persona sees of it, such as `users/{user}`."""
+    section: str = ""
+    """A function of a file's bytes and the name of a section of it: its first line and its text. Absent: there are none."""
+    guard: str = ""
+    """A function of the mount's name, a Change and the Holder: raises where the mount refuses the Change. Whoever plans
+    or applies a Change that touches the mount comes past it."""
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        MountKind("files"),
+        MountKind("project", "project", whole=True),
+        MountKind("scratch", "scratch", whole=True),
+    )
+}
+"""Those that need no feature; `files` is what a mount is that says nothing."""
+
+
 class Feature(NamedTuple):
     name: str
     summary: str
@@ -92,12 +127,17 @@ class Feature(NamedTuple):
     routes: str = ""
     """A function that returns HTTP routers, each with who may use it: `anyone` or `human`."""
     pages: tuple[Page, ...] = ()
+    renderings: str = ""
+    """A mapping from a tool's name to the text that models read of its result: see `core/rendering.py`."""
     drawings: str = ""
     """A mapping from a tool's name to the function that draws its result in a terminal."""
     checks: str = ""
     """A tuple of checks for `toolgate doctor`."""
     background: str = ""
     """A function of the FeatureContext: a coroutine that `toolgate up` runs beside the server, or None."""
+    watch: str = ""
+    """The same, for what every process does that stays: `toolgate up` and each `toolgate mcp`."""
+    mount_kinds: tuple[MountKind, ...] = ()
     tables: str = ""
     """Migrations of its own tables: see `storage/tables.py`."""
     docs: str = ""
@@ -159,9 +199,10 @@ class FeatureContext:
 def places_of(feature: Feature) -> list[str]:
     """Every place that it names."""
     named = [
-        *feature.sections.values(), feature.opens, feature.holds, feature.routes, feature.drawings, feature.checks,
-        feature.background, feature.tables, *(each.tools for each in feature.families),
+        *feature.sections.values(), feature.opens, feature.holds, feature.routes, feature.renderings, feature.drawings,
+        feature.checks, feature.background, feature.watch, feature.tables, *(each.tools for each in feature.families),
         *(each.runs for each in feature.commands), *(each.adds for each in feature.pages),
+        *(place for each in feature.mount_kinds for place in (each.guard, each.section)),
     ]  # fmt: skip
     return [place for place in named if place]
 
@@ -170,6 +211,18 @@ def load(place: str) -> Any:
     """What `package.module:name` means."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
+
+
+def beside(contexts: Iterable[FeatureContext], *places: str) -> list[Coroutine[Any, Any, None]]:
+    """What features do beside a server: `background`, `watch` or both."""
+    named = [(context, getattr(context.feature, place)) for context in contexts for place in places]
+    work = [load(place)(context) for context, place in named if place]
+    return [each for each in work if each is not None]
+
+
+def kind_of(name: str, said: str | None, kinds: Mapping[str, MountKind] = KINDS) -> MountKind | None:
+    """The kind of a mount of this name; None where it says one that nobody brings."""
+    return kinds.get(said) if said is not None else kinds.get(name, KINDS["files"])
 
 
 @lru_cache(maxsize=1)
@@ -193,6 +246,12 @@ def everything(more: Iterable[Feature] = ()) -> tuple[Feature, ...]:
     for feature in (*built_in(), *installed(), *more):
         found.setdefault(feature.name, feature)
     return tuple(found.values())
+
+
+def mount_kinds(more: Iterable[Feature] = ()) -> dict[str, MountKind]:
+    """Every kind that a mount may have. A name belongs to the first who has it."""
+    brought = {kind.name: kind for each in reversed(everything(more)) for kind in each.mount_kinds}
+    return brought | KINDS
 
 
 def _entry_points(directory: str) -> Iterable[str]:

@@ -31,7 +31,9 @@ CONFIG: dict[str, Any] = {
         },
         "poor": {"phase": "collaborate", "allow": ["fs.*", "code.*"], "mounts": ["project", "scratch"]},
     },
-    "mounts": {"garden": {"path": "garden", "hidden": ["private/**", "private"]}},
+    "mounts": {
+        "garden": {"path": "garden", "kind": "files", "writable": ["**"], "hidden": ["private/**", "private"]}
+    },
     "limits": {"global": ROOM, "persona": ROOM},
     "ledger": {"key_file": "keys/ledger.json"},
 }

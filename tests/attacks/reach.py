@@ -22,9 +22,13 @@ TEXTS = {
     ("fs.write", "content"), ("fs.write", "if_match"), ("fs.append", "text"), ("fs.edit", "find"), ("fs.edit", "replace"),
     ("fs.save", "content"), ("fs.search", "pattern"), ("code.search", "pattern"), ("code.list", "sort_by"), ("code.diff", "view"),
     ("code.log", "since"), ("code.log", "until"), ("code.log", "author"), ("code.log", "grep"),
-    ("events.artifacts", "conversation"), ("fs.apply", "execution"),
+    ("events.artifacts", "conversation"), ("fs.apply", "execution"), ("fs.hash", "section_anchor"), ("fs.read", "section_anchor"),
+    *(("garden.add", one) for one in ("kind", "title", "participants", "id", "user", "mount")),
+    *(("md.curate_list", one) for one in ("section_anchor", "reason", "items", "evidence_refs", "override_rationale", "if_match", "ops")),
+    *(("md.patch_section", one) for one in ("section_anchor", "change", "replace", "append", "evidence_refs", "if_match", "rationale", "override_rationale")),
+    *(("md.propose_change", one) for one in ("section_anchor", "content", "replace", "append", "rationale", "override_rationale")),
 }  # fmt: skip
-"""Texts that name nothing."""
+"""Texts that name nothing; what `garden.add` makes of its ids is attacked in tests/garden."""
 GIVEN: dict[str, dict[str, Any]] = {
     "fs.edit": {"find": "a", "replace": "owned", "all": True},
     "code.execute": {"language": "python"},

@@ -44,6 +44,7 @@ async def test_every_text_that_a_tool_about_files_takes_is_known_to_this_suite(p
             "code.show",
             "events.artifacts",
             "fs.apply",
+            "garden.add",
         }
         every = ways(gate.services.registry)
         assert len({way.tool for way in every}) >= 21

@@ -134,4 +134,6 @@ def _restored(event: Any) -> Any:
     if event["type"] == "http.response.start":
         return {**event, "headers": [one for one in event["headers"] if one[0].lower() != b"content-length"]}
     body = event.get("body", b"")
-    return {**event, "body": body.replace(b'"' + PREFIX.encode(), b'"').replace(b'"' + PLACE.encode(), b'"')}
+    for added in (PREFIX, PREFIX.replace(".", "_"), PLACE):
+        body = body.replace(b'"' + added.encode(), b'"')
+    return {**event, "body": body}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,12 +21,18 @@ from toolgate.core.ports import Question
 from toolgate.core.tool import tool
 from toolgate.faces.cli import approvals
 from toolgate.faces.console import granting
+from toolgate.faces.http import shapes
+from toolgate.features.programs.arguments import effects_of
+from toolgate.kits.terminal import question as terminal
 from toolgate.kits.words import grant_in_words
 
 PROGRAM = {
     "code": "print(1)\n" * 50, "stdin": "", "timeout": 30.0, "timeout_ms": None, "network": ["api.example.com", "*.a.test"],
     "secrets": ["TOKEN"], "project": "none", "files": {"token": "x"}, "packages": None, "background": False,
 }  # fmt: skip
+
+
+REACH = effects_of(PROGRAM)
 
 
 def question(args: dict[str, Any], name: str = "exec.python") -> Question:
@@ -37,6 +44,45 @@ def question(args: dict[str, Any], name: str = "exec.python") -> Question:
 @tool("fs.write", writes=["project"])
 def write(path: MountPath, content: str = "") -> None:
     """Writes."""
+
+
+@tool("fs.move", writes=["project"])
+def move(path: MountPath, new_path: MountPath) -> None:
+    """Moves."""
+
+
+def paths_choice(asked: Question, paths: list[MountPath]) -> offers.GrantChoice:
+    return next(each for each in offers.choices(asked, paths) if each.key == "paths")
+
+
+def test_files_are_offered_one_by_one_and_a_directory_is_called_one() -> None:
+    files = [MountPath(f"project:src/f{number}.py") for number in range(offers.MANY + 1)]
+    nine = paths_choice(question({}, "fs.apply"), files[:9])
+    assert len(nine.paths) == 9
+    assert nine.label == "calls on these paths"
+    many = paths_choice(question({}, "fs.apply"), files)
+    assert many.paths == ("src/**",)
+    assert many.label == "calls on everything in this directory"
+
+
+def test_an_offer_for_the_paths_of_a_move_keeps_its_direction() -> None:
+    asked = question({"path": "project:src/a.py", "new_path": "project:src/b.py"}, "fs.move")
+    offer = paths_choice(asked, list(offers.paths_of(asked, move)))
+    assert offer.args == {"path": {"equals": "project:src/a.py"}, "new_path": {"equals": "project:src/b.py"}}
+    form = [(name, kept) for name, _, kept in granting.offer(asked, move).same]
+    assert form == [("path", True), ("new_path", True)], "the console proposes it as well"
+    written = question({"path": "project:src/a.py", "content": "x"}, "fs.write")
+    assert paths_choice(written, list(offers.paths_of(written, write))).args == {}
+
+
+def test_a_move_is_shown_with_its_direction_in_the_terminal_and_over_http_and_its_files_keep_it() -> None:
+    preview = "rename from src/a.py\nrename to src/b.py\n--- a/src/a.py\n+++ b/src/b.py\n(content unchanged, 1 bytes)"
+    asked = replace(question({"path": "project:src/a.py", "new_path": "project:src/b.py"}, "fs.move"), preview=preview)  # fmt: skip
+    assert ("moves", '"src/a.py" -> "src/b.py"') in list(terminal._facts(asked))
+    assert shapes.question(asked)["moves"] == [{"from": "src/a.py", "to": "src/b.py"}]
+    globs, kept = approvals._paths(asked)
+    assert sorted(globs) == ["src/a.py", "src/b.py"]
+    assert kept == {"path": {"equals": "project:src/a.py"}, "new_path": {"equals": "project:src/b.py"}}
 
 
 HOSTILE = st.text(
@@ -80,7 +126,7 @@ def test_a_grant_offered_for_a_file_matches_that_file_and_no_other(
     tried += [before + name.replace(char, "q") for char in set(name)]
     for scope in (form, typed):
         check_scope(scope.args, scope.paths)
-        body = covered(scope, asked.args)
+        body = covered(scope, asked.args, Effects())
         assert fits(body, "", (path,), asked.args)
         for other in filter(None, map(parsed, tried)):
             assert fits(body, "", (other,), asked.args) is (other == path), (scope.paths, other)
@@ -95,13 +141,15 @@ def test_no_name_of_a_file_makes_a_grant_for_more_than_it(name: str) -> None:
     asked = question({"path": str(path), "content": ""}, "fs.write")
     scope = granting.scope_of({"paths": granting.offer(asked, write).paths}, asked)
     assert len(scope.paths) == 1
-    assert fits(covered(scope, {}), "", (path,), {})
+    assert fits(covered(scope, {}, Effects()), "", (path,), {})
     for other in ("docs/x", "docs/y", "anything", "a", "aa", "b"):
-        assert fits(covered(scope, {}), "", (MountPath(f"project:{other}"),), {}) is (other == name)
+        assert fits(covered(scope, {}, Effects()), "", (MountPath(f"project:{other}"),), {}) is (
+            other == name
+        )
 
 
 def words(scope: Scope, args: dict[str, Any] | None = None) -> str:
-    return grant_in_words("ada", "exec.python", covered(scope, PROGRAM if args is None else args), 0)
+    return grant_in_words("ada", "exec.python", covered(scope, PROGRAM if args is None else args, REACH), 0)
 
 
 @pytest.mark.parametrize(
@@ -116,8 +164,8 @@ def words(scope: Scope, args: dict[str, Any] | None = None) -> str:
 )
 def test_a_grant_without_limits_on_arguments_says_what_that_includes(scope: Scope) -> None:
     said = words(scope)
-    assert "with any arguments (any code, any hosts, any secrets, any view of the project" in said
-    assert "any input" in said
+    assert "with any arguments (any code, any files beside it, any input" in said
+    assert "reaching at most host api.example.com, host *.a.test, secret TOKEN" in said
 
 
 def test_a_grant_says_which_arguments_are_limited_and_which_are_not() -> None:
@@ -126,7 +174,7 @@ def test_a_grant_says_which_arguments_are_limited_and_which_are_not() -> None:
     assert 'network reaches at most "api.example.com" or "*.a.test"' in said
     assert 'secrets has at most "TOKEN"' in said
     assert "packages is left out" in said
-    assert "with any other arguments (any view of the project, any files beside it, any input" in said
+    assert "with any other arguments (any files beside it, any input" in said
     assert "any code" not in said
     whole = words(
         Scope(offers.same(question(PROGRAM), [one.name for one in offers.limits(question(PROGRAM))]))
@@ -147,7 +195,7 @@ def test_the_same_program_again_is_covered_and_another_is_not(changed: dict[str,
     asked = question(PROGRAM)
     scope = Scope(offers.same(asked, [one.name for one in offers.limits(asked)]))
     check_scope(scope.args, scope.paths)
-    body = covered(scope, PROGRAM)
+    body = covered(scope, PROGRAM, REACH)
     assert fits(body, "", (), PROGRAM)
     assert fits(
         body, "", (), PROGRAM | {"timeout": 5.0, "network": {"hosts": ["x.a.test"], "methods": ["GET"]}}
@@ -157,7 +205,7 @@ def test_the_same_program_again_is_covered_and_another_is_not(changed: dict[str,
 
 def test_a_command_is_kept_word_by_word() -> None:
     asked = question({"argv": ["ls", "-l", "a,b"], "script": ""}, "exec.shell")
-    body = covered(Scope(offers.same(asked, ["argv"])), asked.args)
+    body = covered(Scope(offers.same(asked, ["argv"])), asked.args, REACH)
     assert fits(body, "", (), {"argv": ["ls", "-l", "a,b"]})
     for other in (["ls", "-l"], ["-l", "ls", "a,b"], ["ls", "-l", "a", "b"], ["ls -l a,b"], "ls", None):
         assert not fits(body, "", (), {"argv": other})
@@ -171,8 +219,8 @@ def test_what_the_question_does_not_have_cannot_be_kept() -> None:
 def test_a_form_keeps_the_arguments_that_were_ticked() -> None:
     asked = question(PROGRAM)
     proposed = granting.offer(asked, None)
-    assert proposed.kept
-    assert {name for name, _ in proposed.same} == set(PROGRAM) - {"timeout", "timeout_ms"}
+    assert all(kept for *_, kept in proposed.same)
+    assert {name for name, *_ in proposed.same} == set(PROGRAM) - {"timeout", "timeout_ms"}
     scope = granting.scope_of({"same.code": "1", "same.network": "1"}, asked)
     assert set(scope.args) == {"code", "network"}
 
@@ -187,7 +235,7 @@ def test_a_form_keeps_the_arguments_that_were_ticked() -> None:
 def test_a_grant_for_some_methods_is_none_for_others(network: Any) -> None:
     asked = question(PROGRAM | {"network": {"hosts": ["api.example.com"], "methods": ["GET"]}})
     kept = offers.same(asked, ["network"])
-    body = covered(Scope(kept), asked.args)
+    body = covered(Scope(kept), asked.args, REACH)
     assert fits(body, "", (), asked.args)
     assert not fits(body, "", (), PROGRAM | {"network": network})
     open_to_all = question(PROGRAM | {"network": {"hosts": ["api.example.com"], "methods": []}})
@@ -201,6 +249,6 @@ def test_a_grant_for_some_methods_is_none_for_others(network: Any) -> None:
 ])  # fmt: skip
 def test_an_argument_that_is_kept_is_no_other_value(asked: Any, other: Any) -> None:
     kept = question({"value": asked})
-    body = covered(Scope(offers.same(kept, ["value"])), kept.args)
+    body = covered(Scope(offers.same(kept, ["value"])), kept.args, Effects())
     assert fits(body, "", (), {"value": asked})
     assert not fits(body, "", (), {"value": other})

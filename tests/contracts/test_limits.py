@@ -69,3 +69,21 @@ async def test_ten_processes_get_exactly_their_hundred_calls(
         report = await verify(ledger.backend, ledger.keys)
         assert report.ok, report
         assert not await ledger.look(lambda state, now: state.live)
+
+
+async def test_a_limit_by_effect_knows_the_calls_of_an_earlier_process(
+    sql_database: SqlDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLGATE_STATE_DIR", str(tmp_path.parent / f"{tmp_path.name}-state"))
+    place = sql_database.dsn if isinstance(sql_database, Postgres) else str(tmp_path / "ledger.db")
+    config = {
+        "version": 1, "default_persona": "ada", "personas": {"ada": {"allow": ["fs.*"]}},
+        "limits": {"writes": {"project": {"per_hour": 2}}},
+    }  # fmt: skip
+    for number in range(2):
+        async with toolgate.open(tmp_path, config, place) as gate:
+            assert (await gate.call("fs.read", {"path": "a.txt"}, wait=False)).ok is bool(number)
+            assert (await gate.call("fs.write", {"path": "a.txt", "content": str(number)})).ok
+    async with toolgate.open(tmp_path, config, place) as gate:
+        full = await gate.call("fs.append", {"path": "a.txt", "text": "x"})
+        assert full.data["limit"] == "limits.writes.project.per_hour for ada"

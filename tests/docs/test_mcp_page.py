@@ -44,8 +44,8 @@ async def test_a_newcomer_connects_an_assistant_and_approves_a_change_in_it(
     async with Client(start, elicitation_callback=approve, read_timeout_seconds=30) as client:
         read_back = await client.call_tool("code.read", {"path": "toolgate.yaml"})
         assert not asked
-        assert read_back.structured_content["ok"]
+        assert read_back.content[0].text.startswith("toolgate.yaml 1-")
         written = await client.call_tool("fs.write", {"path": "hello.md", "content": "hello\n"})
-        assert written.structured_content["ok"]
+        assert written.content[0].text.startswith("created hello.md")
     assert (project / "hello.md").read_text() == "hello\n"
     assert "+hello" in asked[0]

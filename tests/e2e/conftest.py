@@ -28,7 +28,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One for all of them. Where there is none the tests fail: `tests/e2e/get-browser.sh` installs it."""
+    """One for all of them. Where there is none the tests fail: `tests/e2e/get-programs.sh` installs it."""
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield started

@@ -31,6 +31,10 @@ class Client(ABC):
     async def close(self) -> None: ...
 
 
+WHOLE = {"experimental": {"toolgate/structured": {}}}
+"""The capability of a client that wants whole results beside their text."""
+
+
 @dataclass
 class Web(Client):
     """HTTP/1.1 on one connection that is kept."""
@@ -74,7 +78,7 @@ class Mcp(Web):
 
     async def open(self) -> None:
         await super().open()
-        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "crowd"}}
+        params = {"protocolVersion": "2025-11-25", "capabilities": WHOLE, "clientInfo": {"name": "crowd"}}
         _, told, _ = await self.say("initialize", params)
         self.session = told["mcp-session-id"]
 
@@ -95,7 +99,7 @@ class Stateless(Mcp):
 
     meta: ClassVar[dict[str, Any]] = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientCapabilities": WHOLE,
     }
 
     async def open(self) -> None:
@@ -121,7 +125,7 @@ class Piped(Client):
             sys.executable, "-m", "toolgate", "mcp", cwd=self.root, env=self.environment, limit=1 << 22,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
-        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "crowd"}}
+        params = {"protocolVersion": "2025-11-25", "capabilities": WHOLE, "clientInfo": {"name": "crowd"}}
         await self.say("initialize", params)
 
     async def say(self, method: str, params: Any) -> bytes:

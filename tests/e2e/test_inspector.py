@@ -51,11 +51,11 @@ async def test_the_inspector_lists_and_calls_tools_in_both_eras(
             listed, called = await asyncio.gather(
                 _inspect(*target, "--method", "tools/list", "--strict", era=era),
                 _inspect(
-                    *target, "--method", "tools/call", "--tool-name", "code.read", "--tool-arg", "path=hello.py", era=era
+                    *target, "--method", "tools/call", "--tool-name", "fs_read", "--tool-arg", "path=hello.py", era=era
                 ),
             )  # fmt: skip
-            assert {"code.read", "code.search", "tools.help"} <= {tool["name"] for tool in listed["tools"]}
-            assert called["structuredContent"]["data"]["content"] == "print('hello')\n"
+            assert {"fs_read", "fs_search", "tools_find"} <= {tool["name"] for tool in listed["tools"]}
+            assert "structuredContent" not in called
             assert "print('hello')" in called["content"][0]["text"]
 
 

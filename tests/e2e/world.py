@@ -27,10 +27,13 @@ T = TypeVar("T")
 POLICY: dict[str, Any] = {
     "version": 1,
     "default_persona": "builder",
+    "memory": {"embeddings": "none"},  # a browser test waits for no model
     "personas": {
         "builder": {"phase": "contribute", "description": "proposes changes"},
         "reviewer": {"phase": "observe", "description": "reads and comments"},
+        "tender": {"phase": "observe", "mounts": ["garden"], "description": "tends the garden"},
     },
+    "mounts": {"garden": {"path": "garden"}},
     "consent": {"max_open": 20},
     "policy": {
         "rules": [
@@ -148,7 +151,8 @@ class World:
 
 @contextmanager
 def running(root: Path, state: Path) -> Iterator[World]:
-    (root / "src").mkdir(parents=True, exist_ok=True)
+    for name in ("src", "garden"):
+        (root / name).mkdir(parents=True, exist_ok=True)
     (root / "src/prices.py").write_text(PRICES)
     (root / "README.md").write_text("# Shop\n\nSells things.\n")
     world = World(root, state)

@@ -23,6 +23,17 @@ granted → the door of lab is open
 used 1 of 2
 grants left: 0
 """,
+    "garden.py": """\
+replace_section garden:users/me/parts/work/history
+a second writer: conflict
+evidence: True
+found in garden:users/me/parts/work/profile.md
+no rule is broken; lint is clean
+blocked_path garden:anchors line 12
+assistant: Deadlines, since May (ev:m1). [talk of Monday]
+assistant: - "too much" (ev:m1) [his words]
+verified: True
+""",
     "functions.py": """\
 ['clock_set', 'door_open']
 tool call_1 it is 7 o'clock

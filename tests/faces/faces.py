@@ -145,7 +145,7 @@ class Mcp(Http):
         assert not key, "MCP has no keys"
         hello = {
             "protocolVersion": "2025-11-25",
-            "capabilities": {},
+            "capabilities": {"experimental": {"toolgate/structured": {}}},
             "clientInfo": {"name": "t", "version": "1"},
         }
         headers = {

@@ -78,6 +78,39 @@ async def test_a_tool_may_have_a_limit_of_its_own(opened: Open, clock: FixedCloc
         await fill(gate, 2, persona="bob")
 
 
+async def test_a_limit_by_effect_counts_every_tool_with_it_and_survives_a_restart(
+    opened: Open, clock: FixedClock, tmp_path: Any
+) -> None:
+    """What a call writes may depend on its arguments, so it is recorded and not guessed from the tool."""
+    personas = {name: {"phase": "observe", "allow": ["fs.*"]} for name in ("ada", "bob")}
+    spec = {"personas": personas, "limits": {"writes": {"project": {"per_hour": 2}}}}
+    where = str(tmp_path / "ledger.db")
+    async with opened("allow", database=where, **spec) as gate:
+        assert (await gate.call("fs.write", {"path": "a.txt", "content": "1"})).ok
+        assert (await gate.call("fs.edit", {"path": "a.txt", "find": "1", "replace": "2"})).ok
+        assert (await gate.call("fs.write", {"path": "scratch:a.txt", "content": "1"})).ok, "another effect"
+        assert (await gate.call("fs.read", {"path": "a.txt"})).ok
+    async with opened("allow", database=where, **spec) as gate:
+        full = await gate.call("fs.delete", {"path": "a.txt"})
+        assert full.error is not None
+        assert full.error.code == "rate_limited"
+        assert full.data["limit"] == "limits.writes.project.per_hour for ada"
+        assert "limits.writes.project.per_hour for ada allows 2 calls in 3600 s" in full.error.message
+        (row,) = await gate.events(Filter(kinds=("limited",)))
+        assert "limits.writes.project.per_hour for ada" in row.body
+        assert (await gate.call("fs.write", {"path": "b.txt", "content": "1"}, persona="bob")).ok
+        clock.advance(3601)
+        assert (await gate.call("fs.delete", {"path": "a.txt"})).ok
+
+
+async def test_a_persona_has_its_own_limit_by_effect(opened: Open) -> None:
+    personas = {"ada": {"allow": ["fs.*"], "limits": {"writes": {"project": {"per_minute": 1}}}}}
+    async with opened("allow", personas=personas, limits={"global": ROOMY}) as gate:
+        assert (await gate.call("fs.write", {"path": "a.txt", "content": "1"})).ok
+        full = await gate.call("fs.write", {"path": "a.txt", "content": "2"})
+        assert full.data["limit"] == "personas.ada.limits.writes.project.per_minute"
+
+
 async def test_a_subagent_counts_for_its_parent_and_the_parent_for_itself(opened: Open) -> None:
     personas = {
         "ada": {"limits": {"per_minute": 3}},

@@ -61,7 +61,7 @@ SHAPES = [
 
 
 async def _ledger(backend: MemoryBackend | None = None) -> Ledger:
-    ledger = Ledger(backend or MemoryBackend(), KEYS, windows=lambda persona, tool: ())
+    ledger = Ledger(backend or MemoryBackend(), KEYS, windows=lambda persona, tool, writes: ())
     await ledger.open()
     return ledger
 

@@ -122,12 +122,18 @@ def test_what_nothing_opens_names_no_way(path: str) -> None:
 def test_unknown_mounts_and_mounts_of_others_are_refused() -> None:
     mounts = {"garden": {"path": "garden"}}
     assert "no mount 'attic'" in one("code.read", {"path": "attic:x"}, persona=OBSERVE, mounts=mounts).reason
-    assert one("md.patch_section", {"path": "garden:x"}, persona=OBSERVE, mounts=mounts).verdict == "allow"
+    assert (
+        one("md.patch_section", {"path": "garden:users/me/x"}, persona=OBSERVE, mounts=mounts).verdict
+        == "allow"
+    )
     outsider = {"phase": "observe", "mounts": ["project"]}
     assert one("code.read", {"path": "garden:x"}, persona=outsider, mounts=mounts).rule == "hard:mount"
     assert one("garden.search", persona=outsider, mounts=mounts).rule == "hard:mount"
     gardener = {"phase": "observe", "mounts": ["garden"]}
-    assert one("md.patch_section", {"path": "garden:x"}, persona=gardener, mounts=mounts).verdict == "allow"
+    assert (
+        one("md.patch_section", {"path": "garden:users/me/x"}, persona=gardener, mounts=mounts).verdict
+        == "allow"
+    )
     assert one("garden.search", persona=gardener, mounts=mounts).verdict == "allow"
     assert one("code.read", {"path": "x"}, persona=gardener, mounts=mounts).rule == "hard:mount"
 
@@ -255,7 +261,7 @@ def test_a_policy_built_by_hand_is_checked_too() -> None:
 
 def test_a_path_in_another_mount_needs_its_prefix_in_a_rule() -> None:
     mounts = {"garden": {"path": "garden"}}
-    persona = {"phase": "observe", "mounts": ["project", "garden"]}
+    persona = {"phase": "observe", "mounts": ["project", "garden"], "user": "a"}
 
     def read(path: str, glob: str) -> str:
         return one(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -10,10 +11,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from policy_world import config, facts
+from policy_world import config
 
+import toolgate
+from toolgate.policy.facts import FactsFor
 from toolgate.policy.hard import BLOCKED
-from toolgate.policy.model import ConditionSpec, RuleSpec
+from toolgate.policy.model import ConditionSpec, ExampleCall, RuleSpec
 from toolgate.policy.phases import table_markdown
 from toolgate.policy.policy import ORDER, order_markdown
 from toolgate.project.config import loads
@@ -56,15 +59,26 @@ def examples() -> list[tuple[str, str]]:
     return [(textwrap.dedent(policy), textwrap.dedent(calls)) for policy, calls in found]
 
 
+@pytest.fixture(scope="module")
+def facts_for(tmp_path_factory: pytest.TempPathFactory) -> FactsFor:
+    """Of the tools that there really are."""
+
+    async def opened() -> FactsFor:
+        async with toolgate.open(tmp_path_factory.mktemp("p"), {"version": 1}, "memory") as gate:
+            return gate.facts_alone()
+
+    return asyncio.run(opened())
+
+
 @pytest.mark.parametrize("number", range(10))
-def test_a_worked_example_decides_as_the_page_says(number: int) -> None:
+def test_a_worked_example_decides_as_the_page_says(number: int, facts_for: FactsFor) -> None:
     text, calls = examples()[number]
     policy = config(**yaml.safe_load(text)).policy(trusted=True)
     lines = calls.strip().splitlines()
     assert len(lines) >= 2
     for call, expected in zip(lines[::2], lines[1::2], strict=True):
         persona, tool, args = call.split(" ", 2)
-        decision = policy.decide(facts(tool, json.loads(args), persona))
+        decision = policy.decide(facts_for(ExampleCall(tool=tool, args=json.loads(args), persona=persona)))
         assert f"{decision.verdict} {decision.rule}" == expected, call
 
 

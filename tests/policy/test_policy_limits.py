@@ -70,3 +70,38 @@ def test_a_burst_without_a_rate_is_refused() -> None:
 def test_an_unknown_persona_has_no_windows() -> None:
     with pytest.raises(NotAllowed):
         policy(personas={"p": {}}).windows("q", "fs.read")
+
+
+def test_a_limit_by_effect_is_shared_by_all_tools_that_have_it_and_named_by_its_setting() -> None:
+    made = policy(
+        personas={"p": {"limits": {"writes": {"project": {"per_minute": 2}}}}, "q": {"parent": "p"}},
+        limits={"writes": {"project": {"per_hour": 20}, "internet": {"per_hour": 5}}},
+    )
+    edit = made.windows("p", "fs.edit", ("project",))
+    assert (
+        found(edit)["writes/p/project"]
+        == found(made.windows("p", "fs.write", ("project",)))["writes/p/project"]
+    )
+    assert {window.name for window in edit if window.scope.startswith("writes/")} == {
+        "personas.p.limits.writes.project.per_minute",
+        "limits.writes.project.per_hour for p",
+    }
+    assert {"writes/p/internet", "writes/q/internet"} <= set(
+        found(made.windows("q", "t.post", ("internet",)))
+    )
+    assert not [scope for scope in found(made.windows("p", "fs.read")) if scope.startswith("writes/")]
+
+
+@pytest.mark.parametrize("where", ["limits", "personas"])
+def test_a_limit_of_an_effect_that_there_is_not_is_refused(where: str) -> None:
+    rates = {"writes": {"projects": {"per_hour": 20}}}
+    with pytest.raises(ConfigError, match="'projects' is not an effect"):
+        policy(
+            personas={"p": {"limits": rates} if where == "personas" else {}},
+            limits=rates if where == "limits" else {},
+        )
+
+
+def test_a_burst_of_an_effect_without_its_rate_is_refused_at_its_place() -> None:
+    with pytest.raises(ConfigError, match=r"personas\.p\.limits\.writes\.project\.burst"):
+        policy(personas={"p": {"limits": {"writes": {"project": {"burst": 2}}}}})

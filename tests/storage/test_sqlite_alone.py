@@ -172,7 +172,7 @@ async def test_who_guessed_wrongly_waits_for_whoever_writes_now(
 
 
 async def test_calls_of_others_are_counted_once_after_a_policy_was_read_again(tmp_path: Path) -> None:
-    def windows(persona: str, tool: str) -> tuple[Window, ...]:
+    def windows(persona: str, tool: str, writes: tuple[str, ...]) -> tuple[Window, ...]:
         return (Window(f"persona/{persona}", persona, 10, 60.0),)
 
     def counted(state: State, now: int) -> dict[str, int]:

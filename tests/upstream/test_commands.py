@@ -9,45 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from faces.cli.driving import Cli, Done, Terminal
-from toolgate.faces.cli.main import main
-from toolgate.project import config, trust
+from faces.cli.driving import Cli, Terminal
+from toolgate.project import config
 
-from .world import HERE, a_tool, alive, define, raw
-
-YAML = """\
-version: 1   # kept
-default_persona: ada
-personas:
-  ada: {phase: contribute, allow: ["up.*"]}
-"""
-
-
-@pytest.fixture
-def project(place: Path) -> Path:
-    root = place / "shop"
-    root.mkdir()
-    (root / "toolgate.yaml").write_text(YAML)
-    trust.trust(root, config.state_dir())
-    define(place, a_tool("pid", "Give the \x1b[31mnumber.", annotations={"readOnlyHint": True}))
-    entry = {key: value for key, value in raw(place).items() if key in ("command", "args", "env")}
-    entry["env"]["API_KEY"] = "very-secret-value"
-    (root / ".mcp.json").write_text(json.dumps({"mcpServers": {"Up": entry}}))
-    return root
-
-
-@pytest.fixture
-def cli(project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    monkeypatch.setenv("API_KEY", "another-secret-value")
-
-    def run(*args: str) -> Done:
-        monkeypatch.chdir(project)
-        capsys.readouterr()
-        code = main(args)
-        said = capsys.readouterr()
-        return Done(code, said.out, said.err)
-
-    return run
+from .conftest import YAML
+from .world import HERE, a_tool, alive, define
 
 
 def test_import_leaves_toolgate_itself_out(cli: Cli, project: Path) -> None:

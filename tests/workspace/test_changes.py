@@ -4,12 +4,14 @@ import asyncio
 import os
 import struct
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from toolgate.core.change import Change, FileChange
 from toolgate.core.errors import Conflict, Failed, InvalidArgs, Unavailable, UnknownOutcome
+from toolgate.workspace import files as workspace_files
 from toolgate.workspace import staged, write
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.images import Images
@@ -269,6 +271,24 @@ def test_only_one_writer_holds_the_lock_and_waiting_for_it_ends(tmp_path: Path) 
         pass
     with only_writer(tmp_path / "lock", patience=0.05):
         pass
+
+
+async def test_writers_that_wait_keep_no_reader_waiting_and_hear_in_time_that_it_is_in_vain(
+    files: WorkspaceFiles, project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace_files, "PATIENCE", 1.0)
+    put(project, {"a": b"1"})
+    with only_writer(state / "files.lock"):  # as another process would
+        begun = time.monotonic()
+        writers = [asyncio.ensure_future(files.apply(change(**{f"n{n}": (None, b"")}))) for n in range(30)]
+        assert await asyncio.wait_for(files.read(at("a")), 10) == b"1"
+        assert not any(writer.done() for writer in writers)
+        heard = await asyncio.gather(*writers, return_exceptions=True)
+        assert time.monotonic() - begun < 10  # one after the other they would wait for half a minute
+    assert {type(each) for each in heard} == {Unavailable}
+    assert on_disk(project) == {"a": b"1"}
+    await files.apply(change(a=(b"1", b"2")))
+    assert on_disk(project) == {"a": b"2"}
 
 
 def _stumble_at(monkeypatch: pytest.MonkeyPatch, name: str, trouble: Exception, first: object = None) -> None:

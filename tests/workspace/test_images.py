@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,35 @@ def test_what_stands_in_the_place_of_an_image_is_neither_waited_for_nor_followed
     with pytest.raises(Failed, match="damaged"):
         images.get(digest)
     assert not images.has(digest)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="names of handles come from /proc")
+def test_the_name_of_a_folder_is_synced_before_an_image_in_it_counts_as_kept(
+    images: Images, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def syncing(handle: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{handle}"))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", syncing)
+
+    def put(content: bytes) -> list[str]:
+        synced.clear()
+        images.put([content])
+        return [Path(each).name for each in synced[-2:]]
+
+    folder = hash_of(b"hello").removeprefix("sha256:")[:2]
+    assert put(b"hello") == [folder, "images"]
+    assert put(b"hello") == [folder]  # it was there, and so was its folder
+    shutil.rmtree(state / "images" / folder)
+    assert put(b"hello") == [folder, "images"]
+    (state / "images" / folder / hash_of(b"hello").removeprefix("sha256:")[2:]).unlink()
+    assert put(b"hello")[-1] == folder
+    assert images.get(hash_of(b"hello")) == b"hello"
+    other = Images(state / "images")  # another process, which cannot know what was synced
+    synced.clear()
+    other.put([b"hello"])
+    assert [Path(each).name for each in synced] == [folder, "images"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from toolgate.core.canonical import canonical
+from toolgate.core.effects import Effects
 from toolgate.core.errors import ConfigError, InvalidArgs
 from toolgate.core.wire import loads
 from toolgate.policy.conditions import Condition
@@ -18,13 +19,15 @@ from toolgate.policy.model import ConditionSpec
 if TYPE_CHECKING:
     from toolgate.core.call import Call
     from toolgate.core.paths import MountPath
+    from toolgate.core.ports import Facts
+    from toolgate.core.tool import Tool
     from toolgate.ledger.state import Grant, State
 
 
 def grant_for(
     state: State,
     call: Call,
-    paths: Iterable[MountPath],
+    facts: Facts,
     rights: str,
     now: int,
     channels: tuple[str, ...] = (),
@@ -38,10 +41,16 @@ def grant_for(
                 and (not channels or body["channel"] in channels)
                 and body["rights"] == rights
                 and not 0 < body.get("max_uses", 0) <= grant.uses
-                and fits(body, call.trail.conversation, tuple(paths), call.args)
+                and fits(body, call.trail.conversation, facts.paths, call.args)
+                and _given_with(body, facts.tool).cover(facts.effects)
             ):
                 return grant
     return None
+
+
+def _given_with(body: Mapping[str, Any], tool: Tool) -> Effects:
+    """What the call that was approved could do. No grant is for more: no network, secrets or view that nobody saw."""
+    return Effects.recorded(body["effects"]) if body.get("effects") else tool.effects
 
 
 def fits(

@@ -34,7 +34,7 @@ CLOSING = 5.0
 @dataclass(frozen=True, slots=True)
 class Settings:
     expires_s: float = 900
-    max_open: int = 5
+    max_open: int = 25
     unattended: bool = False
     """Nobody is there to answer: a call that would ask is refused at once."""
 
@@ -305,7 +305,7 @@ def as_question(item: Open, whole: Mapping[str, Any] | None = None) -> Question:
         args=shown.get("args", {}),
         persona=item.row.persona,
         preview=shown.get("preview", ""),
-        effects=Effects(tuple(body["effects"].get("reads", ())), tuple(body["effects"].get("writes", ()))),
+        effects=Effects.recorded(body["effects"]),
         reason=body["reason"],
         rule=body["rule"],
         asked_at=item.row.at,

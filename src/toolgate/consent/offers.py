@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.paths import MountPath, paths_in
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SHORT = 120
 """Characters of a text that a condition repeats; of a longer one it has the hash."""
 MANY = 64
+ARGV = "argv"
 FREE = frozenset({"timeout", "timeout_ms"})
 """How long a program may take is limited anyway, and no part of what it is."""
 _AT_MOST = frozenset({"secrets", "packages"})
@@ -60,6 +61,50 @@ def condition_of(name: str, value: Any) -> dict[str, Any]:
     return {"sha256": [hash_of(value)]}
 
 
+@dataclass(frozen=True, slots=True)
+class GrantChoice:
+    """A grant that a question lends itself to, ready to be given."""
+
+    key: Literal["same", "program", "paths"]
+    label: str
+    """What is covered, without its values: each has its own place, where it is quoted."""
+    args: Mapping[str, Any]
+    paths: tuple[str, ...] = ()
+
+
+def choices(question: Question, paths: Iterable[MountPath] = ()) -> list[GrantChoice]:
+    """The same call again; this program with any arguments; these paths with any other arguments. None is for more
+    than the call may reach: that is kept by whoever judges a grant."""
+    paths = tuple(paths)
+    known = globs(paths)
+    every = {limit.name: dict(limit.condition) for limit in limits(question)}
+    found = []
+    if known:
+        whole = len(known) == 1 and known[0].endswith("/**")
+        label = "calls on everything in this directory" if whole else "calls on these paths"
+        found.append(GrantChoice("paths", label, {} if whole else sides(question, paths), tuple(known)))
+    if (program := program_of(question)) is not None:
+        found.append(GrantChoice("program", "this program with any arguments", every | {ARGV: program}))
+    return [GrantChoice("same", "the same command" if program else "the same call", every), *found]
+
+
+def sides(question: Question, paths: Iterable[MountPath]) -> dict[str, Any]:
+    """Where several arguments are paths, each keeps its own: a move from here to there is none from there to here."""
+    paths = tuple(paths)
+    known = {str(path) for path in paths} | {path.relative for path in paths}
+    named = [name for name, value in question.args.items() if isinstance(value, str) and value in known]
+    every = {limit.name: dict(limit.condition) for limit in limits(question)}
+    return {name: every[name] for name in named} if len(named) > 1 else {}
+
+
+def program_of(question: Question) -> dict[str, Any] | None:
+    """The condition that keeps the program of an argv, and nothing that comes after it."""
+    given = question.args.get(ARGV)
+    if not isinstance(given, list | tuple) or not given or not isinstance(given[0], str):
+        return None
+    return {"begins": [given[0]]} if _short(given[0]) else None
+
+
 def same(question: Question, names: Iterable[str]) -> dict[str, Any]:
     """Conditions that keep these arguments as they are in the question."""
     offered = {limit.name: dict(limit.condition) for limit in limits(question)}
@@ -88,7 +133,7 @@ def globs(paths: Iterable[MountPath]) -> list[str]:
     found = list(dict.fromkeys(paths))
     if any(path.relative == "." for path in found):  # a whole mount is no narrow offer
         return []
-    if len(found) <= MANY // 8:
+    if len(found) <= MANY:
         return [escaped(path) for path in found]
     shared = {(path.mount, path.relative.rpartition("/")[0]) for path in found}
     mount, directory = shared.pop()

@@ -10,6 +10,7 @@ from toolgate.core.apart import apart, large
 from toolgate.core.call import Call, new_id
 from toolgate.core.canonical import canonical
 from toolgate.core.clock import SECOND
+from toolgate.core.effects import Effects
 from toolgate.core.errors import Conflict, InvalidArgs, NotAllowed, NotFound, RateLimited, TooLarge
 from toolgate.core.event import Approved, Asked, Expired, Granted, Refused, Revoked
 from toolgate.core.finding import recorded
@@ -20,7 +21,6 @@ from toolgate.ledger.state import Grant, Open, State
 
 if TYPE_CHECKING:
     from toolgate.core.decision import Decision
-    from toolgate.core.effects import Effects
 
 MAX_GRANT_SECONDS = 366 * 24 * 3600
 MASK = "[masked]"
@@ -42,11 +42,11 @@ class Scope:
     """0 means as often as wanted until it expires."""
 
 
-def covered(scope: Scope, args: Mapping[str, Any]) -> dict[str, Any]:
-    """What a grant of this scope, given for a call with these arguments, records and is told to cover."""
+def covered(scope: Scope, args: Mapping[str, Any], effects: Effects) -> dict[str, Any]:
+    """What a grant of this scope, given for a call with these arguments and effects, records and is told to cover."""
     return {
         "args": dict(scope.args), "paths": list(scope.paths), "only_conversation": scope.conversation,
-        "max_uses": scope.uses, "takes": sorted(args),
+        "max_uses": scope.uses, "takes": sorted(args), "effects": effects.described(),
     }  # fmt: skip
 
 
@@ -57,9 +57,11 @@ class AskWork(Work[str]):
         self, call: Call, args: Mapping[str, Any], effects: Effects, decision: Decision, rights: str,
         preview: str, undoable: bool, expires_s: float, max_open: int, again: str = "",
         repeats: Sequence[str] = (), allowance: Allowance = USUAL, secrets: Mapping[str, str] | None = None,
-        shown: Mapping[str, Any] | None = None,
+        shown: Mapping[str, Any] | None = None, unkept: str = "",
     ) -> None:  # fmt: skip
         super().__init__()
+        self.unkept = unkept
+        """Why it could not be undone, where its tool's calls can be."""
         self.call, self.args, self.effects, self.decision = call, args, effects, decision
         self.rights, self.preview, self.undoable = rights, preview, undoable
         self.expires_s, self.max_open, self.again = expires_s, max_open, again
@@ -87,8 +89,10 @@ class AskWork(Work[str]):
             waiting = sum(1 for question in mine if question.state == "open" and question.expires > view.now)
         if waiting >= self.max_open:
             raise RateLimited(
-                f"{call.persona} has {waiting} open questions, the most it may have",
-                "wait until a human has answered some: `toolgate approvals`",
+                f"{call.persona} has {waiting} open questions, the most it may have (consent.max_open is {self.max_open})",
+                "wait until a human has answered some: `toolgate approvals`, or `toolgate approvals refuse --all`; "
+                "the owner can raise consent.max_open in toolgate.yaml",
+                data={"limit": "consent.max_open", "open": waiting},
             )
         full = self.allowance.refusal(view.state, call.persona, view.now) or self._no_room(mine)
         if full is not None:
@@ -114,14 +118,14 @@ class AskWork(Work[str]):
         return Asked(
             call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,
             ref=new_id("q"), digest=call.digest, definition=call.definition, args=self.args,
-            effects={"reads": list(self.effects.reads), "writes": list(self.effects.writes)},
+            effects=self.effects.described(),
             rule=self.decision.rule, rights=self.rights, reason=self.decision.reason,
             expires=now + round(self.expires_s * SECOND), preview=self.preview,
             undoable=self.undoable, channels=list(self.decision.channels), again=self.again or self._moved(mine),
             trail=call.trail.words(), repeats=self.repeats, secrets=self.secrets, whole=self.whole, shown=self.shown,
             request=call.request if self._long() else "",
             findings=recorded(call.change.findings) if call.change else [],
-            unkept=call.change.unkept if call.change else "",
+            unkept=self.unkept,
         )  # fmt: skip
 
     def _long(self) -> bool:
@@ -241,7 +245,8 @@ class AnswerWork(Work[str]):
             persona=question.row.persona, tool=question.row.tool, ref=new_id("g"), by=self.by,
             channel=self.channel, expires=now + round(scope.seconds * SECOND),
             definition=question.body["definition"], rights=question.body["rights"],
-            question=self.ident, reason=self.reason, **covered(scope, question.body.get("args", {})),
+            question=self.ident, reason=self.reason,
+            **covered(scope, question.body.get("args", {}), Effects.recorded(question.body["effects"])),
         )  # fmt: skip
 
 

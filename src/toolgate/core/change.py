@@ -88,6 +88,8 @@ class Change:
     """Why it cannot be undone, where its images do not fit. Set by the gate alone; part of the call's digest."""
     already: set[MountPath] = field(default_factory=set, compare=False, repr=False)
     """Directories that it should make and that were there when it was carried out; whoever carries it out says so."""
+    guarded: set[str] = field(default_factory=set, compare=False, repr=False)
+    """The mounts whose guard let it pass; whoever checks it says so."""
 
     @cached_property
     def manifest(self) -> list[Mapping[str, Any]]:

@@ -36,6 +36,9 @@ class Context:
     caller: Caller | None = field(default=None, repr=False)
     """Whoever can be asked back while the call runs; a tool that makes a call of its own passes it on."""
 
+    key: str = field(default="", repr=False)
+    """The caller's idempotency key: a tool that begins something of its own finds it again by it."""
+
     @property
     def heard(self) -> bool:
         """Whether anybody listens for parts."""
@@ -52,10 +55,14 @@ class Trail:
     plan: str = ""
     step: str = ""
     reason: str = ""
+    run: str = ""
+    """The run of an agent, with all its helpers: repeats are counted there."""
+    same: str = ""
+    """Set by the gate for a call of a run: a hash of tool and arguments, whoever makes the call."""
 
     def words(self) -> dict[str, str]:
         """What the journal's body keeps; the conversation has a column of its own."""
-        if not (self.reason or self.transaction or self.action or self.plan or self.step):
+        if not (self.reason or self.transaction or self.action or self.plan or self.step or self.run):
             return {}
         pairs = (
             ("transaction", self.transaction),
@@ -63,6 +70,8 @@ class Trail:
             ("plan", self.plan),
             ("step", self.step),
             ("rationale", self.reason),
+            ("run", self.run),
+            ("same", self.same),
         )
         return {name: value for name, value in pairs if value}
 

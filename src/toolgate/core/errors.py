@@ -90,6 +90,12 @@ class CallError(ToolgateError):
         self.certain = certain
         """The tool knows how it ended: there is nothing to find out, whatever its effects are."""
 
+    @staticmethod
+    def of(code: Code, message: str, fix: str = "", data: Mapping[str, Any] | None = None) -> CallError:
+        """The error of a code."""
+        kinds = (kind for kind in CallError.__subclasses__() if kind.code is code)  # ours come first
+        return next(kinds, CallError)(message, fix, data)
+
 
 class UnknownTool(CallError):
     """No tool has this name."""
@@ -211,6 +217,11 @@ class UnknownOutcome(CallError):
 
 class SetupError(ToolgateError):
     """toolgate cannot start as it is set up."""
+
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(message, fix)
+        if fix:
+            self.add_note(f"fix: {fix}")  # whoever writes a tool sees a traceback
 
 
 class ConfigError(SetupError):

@@ -18,12 +18,13 @@ from toolgate.core.events.calls import (
     Unknown,
 )
 from toolgate.core.events.consent import Approved, Asked, Expired, Granted, Refused, Revoked
-from toolgate.core.events.house import Archived, Configured, Noted, Paused, Resumed, Rotated, Vaulted
+from toolgate.core.events.house import Adapted, Archived, Configured, Noted, Paused, Resumed, Rotated, Vaulted
 
 __all__ = [
     "BY_KIND",
     "EVENTS",
     "SETTLED",
+    "Adapted",
     "Approved",
     "Archived",
     "Asked",
@@ -54,7 +55,7 @@ __all__ = [
 
 EVENTS: tuple[type[Event], ...] = (
     Asked, Approved, Refused, Expired, Granted, Revoked, Denied, Rejected, Limited, Flood, Started, Committed,
-    Failed, Unknown, Resolved, Undone, Noted, Requested, Elicited, Paused, Resumed, Configured, Rotated,
+    Failed, Unknown, Resolved, Undone, Noted, Requested, Elicited, Paused, Resumed, Configured, Adapted, Rotated,
     Vaulted, Archived,
 )  # fmt: skip
 BY_KIND: dict[str, type[Event]] = {event.kind: event for event in EVENTS}

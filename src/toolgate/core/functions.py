@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,13 +31,14 @@ class RequestedCall:
     """Whether it is an item of the Responses API rather than a part of a chat message."""
 
 
-def wire_names(names: Iterable[str]) -> dict[str, str]:
-    """Tool → the name an API gets. Two tools never share one."""
+def wire_names(names: Iterable[str], leads: Callable[[str, str], bool] | None = None) -> dict[str, str]:
+    """Tool → the name an API gets. Two tools never share one. `leads` says whether such a name leads to that tool: one
+    that is another's by some other rule is not taken."""
     joined = {name: name.replace(".", "_") for name in names}
     shared = Counter(joined.values())
     return {
         name: short
-        if shared[short] == 1 and len(short) <= MAX_FUNCTION_NAME
+        if shared[short] == 1 and len(short) <= MAX_FUNCTION_NAME and (leads is None or leads(short, name))
         else f"{short[:51]}_{_mark(name)}"
         for name, short in joined.items()
     }
@@ -66,19 +67,19 @@ def from_anthropic(content: Iterable[Any] | None) -> list[RequestedCall]:
     return [_wanted(_get(block, "id"), _get(block, "name"), _get(block, "input")) for block in blocks]
 
 
-def to_openai(call: RequestedCall, result: Result) -> dict[str, Any]:
+def to_openai(call: RequestedCall, result: Result, text: str) -> dict[str, Any]:
     if call.item:
-        return {"type": "function_call_output", "call_id": call.id, "output": text_of(result)}
-    return {"role": "tool", "tool_call_id": call.id, "content": text_of(result)}
+        return {"type": "function_call_output", "call_id": call.id, "output": text}
+    return {"role": "tool", "tool_call_id": call.id, "content": text}
 
 
-def to_anthropic(call: RequestedCall, result: Result) -> dict[str, Any]:
-    block = {"type": "tool_result", "tool_use_id": call.id, "content": text_of(result)}
+def to_anthropic(call: RequestedCall, result: Result, text: str) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": call.id, "content": text}
     return block if result.error is None else block | {"is_error": True}
 
 
 def text_of(result: Result) -> str:
-    """What the model reads: the data, or the error with what to do about it."""
+    """What the model reads where nobody says how: the data, or the error with what to do about it."""
     if result.error is not None:
         problem = {"code": result.error.code.value, "message": result.error.message, "fix": result.error.fix}
         return json.dumps({"error": problem} | ({"data": result.data} if result.data else {}), default=str)

@@ -77,6 +77,14 @@ def marked(text: str) -> str:
     return "".join(f"{char}⟨U+{ord(char):04X}⟩" if at in found else char for at, char in enumerate(text))
 
 
+def taken_for(text: str, other: str) -> bool:
+    """Whether somebody may read the one as the other: they are the same but for letters that pass for others."""
+    if text == other or text.isascii() or len(text) != len(other):
+        return text == other
+    odd = positions(text)
+    return all(at in odd or one == wanted for at, (one, wanted) in enumerate(zip(text, other, strict=True)))
+
+
 def decidable(text: str, *, keep_lines: bool = False) -> str:
     """For a human who decides: what is invisible as `⟨U+XXXX⟩`, and what passes for something else marked."""
     return visible(marked(text), keep_lines=keep_lines)

@@ -22,6 +22,8 @@ NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+")
 LONGEST = 64
 PERSONA = re.compile(rf"[A-Za-z][A-Za-z0-9_.-]{{0,{LONGEST - 1}}}")
 MAX_NAME = 128
+_USUAL = ("code.", "exec.", "fs.")
+"""Of several tools that may be meant, those for files and programs are."""
 HUMAN = "human"
 """The persona of the person who runs the gate; no configuration can define or change it."""
 
@@ -147,6 +149,10 @@ class Registry:
             del self._aliases[alias]
             self._ambiguous[alias] = {holder, name}
 
+    def canonical(self, name: str) -> str | None:
+        """The name of the tool that a spelling leads to, without loading it."""
+        return name if name in self._own else self._aliases.get(name)
+
     def resolve(self, name: str) -> Tool:
         if self.refresh is not None:
             self.refresh()
@@ -170,13 +176,38 @@ class Registry:
         return UnknownTool(f"there is no tool {shown!r}", fix, data={"near": near})
 
     def near(self, name: str) -> list[str]:
+        """Tools that may have been meant: spelled so, then named with the same words or words for the same thing."""
         import difflib  # for a mistake only
 
         spelled = name[:MAX_NAME].replace("/", ".").replace("__", ".").lower()
-        close = difflib.get_close_matches(spelled, self._own, n=3, cutoff=0.6)
+        close = difflib.get_close_matches(spelled, self._own, n=3, cutoff=0.75)
         verb = spelled.rpartition(".")[2]
-        same_verb = [tool for tool in self._own if tool.rpartition(".")[2] == verb and tool not in close]
-        return (close + same_verb)[:3]
+        same_verb = [tool for tool in self._own if tool.rpartition(".")[2] == verb]
+        less_close = difflib.get_close_matches(spelled, self._own, n=3, cutoff=0.6)
+        return list(dict.fromkeys([*close, *same_verb, *_in_words(name[:MAX_NAME], self._own), *less_close]))[
+            :3
+        ]
+
+
+def _in_words(name: str, known: Iterable[str]) -> list[str]:
+    """`grep` is code.search to others, `cat` fs.read, `bash` exec.shell: best first. A tool's verb says more than its family."""
+    from toolgate.core.words import alike, stems  # for a mistake only
+
+    given = set(stems(name))
+    like = set().union(*map(alike, given)) - given
+
+    def worth(tool: str) -> int:
+        family, _, verb = tool.partition(".")
+        found = 0
+        for weight, words in ((1, set(stems(family))), (3, set(stems(verb)))):
+            found += weight * (2 * len(words & given) + len(words & like))
+        return found
+
+    ranked = sorted(
+        ((worth(tool), tool) for tool in known),
+        key=lambda pair: (-pair[0], not pair[1].startswith(_USUAL), pair[1]),
+    )
+    return [tool for score, tool in ranked if score >= 3]
 
 
 def _spellings(name: str) -> tuple[str, ...]:

@@ -50,7 +50,10 @@ class MountPath(str):
 
     @property
     def shown(self) -> str:
-        return self.relative if self.mount == "project" else str(self)
+        bare = self.relative
+        if self.mount != "project" or ":" in bare.partition("/")[0]:  # or it would be read as another mount
+            return str(self)
+        return bare
 
     @property
     def parents(self) -> tuple[MountPath, ...]:

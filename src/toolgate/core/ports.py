@@ -43,6 +43,8 @@ class Window:
     name: str
     limit: int
     seconds: float
+    most: int = 0
+    """As far as a good record of the persona raises it; 0: it stays as it is."""
 
 
 class Rules(Protocol):
@@ -65,7 +67,12 @@ class Rules(Protocol):
         """Hash of what this persona is (phase, overrides, parents): an approval is bound to it."""
         ...
 
-    def windows(self, persona: str, tool: str) -> tuple[Window, ...]: ...
+    def windows(self, persona: str, tool: str, writes: tuple[str, ...] = ()) -> tuple[Window, ...]: ...
+
+    @property
+    def earns(self) -> Mapping[str, int]:
+        """The personas whose record raises their limits: how many useful calls make a step."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,7 @@ class Holder:
     persona: str = ""
     asked: bool = False
     """Whether a human was asked about it, or granted it."""
+    tool: str = ""
 
 
 class Files(Protocol):
@@ -86,7 +94,16 @@ class Files(Protocol):
         ...
 
     def check(self, change: Change, holder: Holder) -> str:
-        """Why the change could not be undone; empty where it could. Raises where such a change is refused."""
+        """Why the change could not be undone; empty where it could. Raises where such a change is refused, also by the
+        kind of a mount that it touches."""
+        ...
+
+    def deletes(self, mount: str) -> bool:
+        """Whether things in this mount may be deleted."""
+        ...
+
+    def effect_word(self, mount: str) -> str:
+        """The word by which a tool must have declared that it writes there; empty where any will do."""
         ...
 
     async def keep(self, change: Change, holder: Holder) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Run = Callable[..., Awaitable[list[Result]]]
 """Several calls through the gate, in order: `Gate.calls` for one persona."""
+Render = Callable[[Result, Mapping[str, Any]], str | None]
+"""A result as its tool says that models read it; None where it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class ToolSpecs(tuple[ToolSpec, ...]):
     """The list `gate.tools()` gives. It knows how function-calling APIs spell it, and makes the calls they ask for."""
 
     _run: Run | None = None
+    _render: Render | None = None
 
     def as_openai(self) -> list[dict[str, Any]]:
         """For the `tools` of an OpenAI-compatible API."""
@@ -68,13 +71,19 @@ class ToolSpecs(tuple[ToolSpec, ...]):
         """
         wanted = functions.from_openai(calls)
         results = await self._carry(wanted, more)
-        return [functions.to_openai(call, result) for call, result in zip(wanted, results, strict=True)]
+        return [
+            functions.to_openai(call, result, self._text(call, result))
+            for call, result in zip(wanted, results, strict=True)
+        ]
 
     async def run_anthropic(self, content: Iterable[Any] | None, **more: Any) -> dict[str, Any]:
         """Make the calls of the `tool_use` blocks in `message.content`; the one message to answer with."""
         wanted = functions.from_anthropic(content)
         results = await self._carry(wanted, more)
-        blocks = [functions.to_anthropic(call, result) for call, result in zip(wanted, results, strict=True)]
+        blocks = [
+            functions.to_anthropic(call, result, self._text(call, result))
+            for call, result in zip(wanted, results, strict=True)
+        ]
         return {"role": "user", "content": blocks}
 
     async def _carry(self, wanted: list[functions.RequestedCall], more: dict[str, Any]) -> list[Result]:
@@ -85,11 +94,19 @@ class ToolSpecs(tuple[ToolSpec, ...]):
         results = await self._run(requests, **more)
         return [functions.explained(call, result) for call, result in zip(wanted, results, strict=True)]
 
+    def _text(self, call: functions.RequestedCall, result: Result) -> str:
+        """As the tool's feature renders it for models, else as JSON."""
+        args = call.args if isinstance(call.args, dict) else {}
+        told = self._render(result, args) if self._render is not None and result.ok else None
+        return functions.text_of(result) if told is None else told
+
     def _names(self) -> dict[str, str]:
         return functions.wire_names(spec.name for spec in self)
 
     @classmethod
-    def of(cls, tools: Iterable[tuple[Tool, Decision]], run: Run | None = None) -> ToolSpecs:
+    def of(
+        cls, tools: Iterable[tuple[Tool, Decision]], run: Run | None = None, render: Render | None = None
+    ) -> ToolSpecs:
         made = cls(
             ToolSpec(
                 tool.name,
@@ -102,5 +119,5 @@ class ToolSpecs(tuple[ToolSpec, ...]):
             )
             for tool, decision in tools
         )
-        made._run = run
+        made._run, made._render = run, render
         return made

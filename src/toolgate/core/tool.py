@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_type_hints
 
 from pydantic import (
     AliasChoices,
@@ -29,9 +29,10 @@ from toolgate.core.bounds import bounded
 from toolgate.core.canonical import digest
 from toolgate.core.change import Change
 from toolgate.core.context import Context
-from toolgate.core.effects import Effects
+from toolgate.core.effects import Effects, ReadWord, WriteWord
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.names import check_name
+from toolgate.core.tool_options import ToolOptions, check_options, check_plan, check_signatures
 
 if TYPE_CHECKING:
     from toolgate.core.follow import Follow
@@ -106,6 +107,12 @@ class Tool:
     """Paths that arguments hold inside a text, such as those of a diff: policy judges them before anything is read."""
     repeats: tuple[str, ...] = ()
     """Arguments of which the Change's diff says it all, so that a question need not show them once more."""
+    unrecorded: tuple[str, ...] = ()
+    """Arguments that the journal never holds, because their texts may have to go for good, and rows cannot. A keyed hash
+    stands for each; a question shows them; the tool keeps them under the call's id. What a preview shows is then not
+    recorded either; `("preview",)` says so of that alone."""
+    replays: bool = True
+    """Whether the result of a call with a key is kept, to be given back. Not of a read whose texts may have to go."""
     plain: tuple[str, ...] = ()
     """Arguments that are called like secrets and hold none, such as the names of secrets: people must see them."""
     summarize: Callable[[Any], str] | None = None
@@ -113,6 +120,8 @@ class Tool:
     """Shortens a result to so many characters of JSON, and says in it what was cut and how to get it."""
     follow: Follow | None = None
     """Another call that this one leads to, made for the same caller once it is settled."""
+    forwards: Callable[[Mapping[str, Any]], tuple[str, Mapping[str, Any]]] | None = None
+    """Another call that this one stands for: that one passes the gate in its place, by its own name, and this never."""
     aliases: tuple[str, ...] = ()
     around: str = ""
     """An argument that may hold others, as some write them: `{"opts": {"ifMatch": …}}`."""
@@ -127,6 +136,10 @@ class Tool:
     """A human is asked each time, whatever would allow it."""
     scoped: bool = False
     """Opts in to deduplication by scope hash for callers that give no key (events.log, garden edits)."""
+    keeps_result: bool = False
+    """Whether the journal keeps what it returned also where no key asks for it again: hashes and reasons of an edit."""
+    lasting: bool = False
+    """Whether what it makes cannot be taken back, although it plans a Change: it only creates where nothing is deleted."""
     result: Returns | None = None
     input_schema_override: Mapping[str, Any] | None = None
 
@@ -205,7 +218,7 @@ class Tool:
 
     @property
     def undoable(self) -> bool:
-        return self.plan is not None or self.undo is not None
+        return not self.lasting and (self.plan is not None or self.undo is not None)
 
     def effects_for(self, args: Mapping[str, Any]) -> Effects:
         return self.effects_of(args) if self.effects_of is not None else self.effects
@@ -244,24 +257,29 @@ class Tool:
 def tool(
     name: str,
     *,
-    reads: Iterable[str] = (),
-    writes: Iterable[str] = (),
+    reads: Iterable[ReadWord] = (),
+    writes: Iterable[WriteWord] = (),
     plan: Handler | None = None,
     description: str = "",
     also: Mapping[str, str] | None = None,
-    **options: Any,
+    **options: Unpack[ToolOptions],
 ) -> Callable[[Handler], Tool]:
     """Make a Tool from a typed function. With `plan`, the function applies the planned Change. `also` gives arguments
     another name, by which they can be given too."""
+    check_options(name, options)
 
     def make(function: Handler) -> Tool:
         typed = plan or function
+        args = _args_model(name, typed, also or {})
+        check_signatures(name, args.model_fields, options)
+        if plan is not None:
+            check_plan(name, plan, function)
         return Tool(
             name=name,
             description=description or inspect.getdoc(typed) or inspect.getdoc(function) or "",
             run=function,
             plan=plan,
-            args=_args_model(name, typed, also or {}),
+            args=args,
             result=_returns(function),
             effects=Effects.of(tuple(reads), tuple(writes)),
             **options,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import BlockedContent, BlockedPath, CallError, NotAllowed
 from toolgate.core.finding import recorded
 from toolgate.core.paths import MountPath
+from toolgate.gate.repeats import look_back, stricter
 from toolgate.policy.findings import STEP as CONTENT
 from toolgate.policy.hard import SHUT
 
@@ -17,12 +19,25 @@ if TYPE_CHECKING:
     from toolgate.gate.flow import Flow, Services
 
 
-def authorize(services: Services, flow: Flow) -> None:
+def authorize(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
     assert flow.facts is not None
     if flow.facts.findings:  # of an earlier turn: what is planned now is scanned again
         flow.facts = replace(flow.facts, findings=())
     flow.rules = services.rules()
     flow.decision = flow.rules.decide(flow.facts)
+    if flow.trail.run:
+        return _of_a_run(services, flow)
+    if flow.decision.verdict is Verdict.DENY:
+        raise refused(flow, flow.facts, flow.decision)
+    return None
+
+
+async def _of_a_run(services: Services, flow: Flow) -> None:
+    """An agent that goes round in circles: policy hears of it as of anything else about a call."""
+    assert flow.facts is not None
+    assert flow.decision is not None
+    flow.repeats = await look_back(services, flow)
+    flow.decision = stricter(flow.decision, flow.repeats)
     if flow.decision.verdict is Verdict.DENY:
         raise refused(flow, flow.facts, flow.decision)
 

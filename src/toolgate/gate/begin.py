@@ -23,6 +23,8 @@ from toolgate.core.errors import CallError, RateLimited
 from toolgate.core.event import Configured, Started
 from toolgate.core.finding import recorded
 from toolgate.gate.authorize import authorize, refused
+from toolgate.gate.earned import raised
+from toolgate.gate.repeats import stricter
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import live_claim, objection, replay
 from toolgate.ledger.ledger import View, Work, all_questions
@@ -53,12 +55,20 @@ class BeginStopped:
 
 
 @dataclass(frozen=True, slots=True)
+class Unearned:
+    """A limit would refuse it that a good record raises: whether the record is good is not known yet."""
+
+    persona: str
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
 class AskAgain:
     why: str
 
 
-class BeginWork(Work[Begun | Stored | BeginStopped | AskAgain]):
-    value: Begun | Stored | BeginStopped | AskAgain
+class BeginWork(Work[Begun | Stored | BeginStopped | Unearned | AskAgain]):
+    value: Begun | Stored | BeginStopped | Unearned | AskAgain
 
     def __init__(self, services: Services, flow: Flow) -> None:
         self.durable = flow.effectful
@@ -78,9 +88,10 @@ class BeginWork(Work[Begun | Stored | BeginStopped | AskAgain]):
     def refs(self, state: State, now: int) -> Iterable[str]:
         return all_questions(state, now) if self.looks_at_questions else ()
 
-    def decide(self, view: View) -> Begun | Stored | BeginStopped | AskAgain:
+    def decide(self, view: View) -> Begun | Stored | BeginStopped | Unearned | AskAgain:
         flow = self.flow
         assert flow.call is not None
+        assert flow.facts is not None
         if view.state.paused and (stopped := self._paused(view)) is not None:
             return stopped
         if self.claim and (claim := live_claim(view, self.claim)) is not None:
@@ -92,12 +103,17 @@ class BeginWork(Work[Begun | Stored | BeginStopped | AskAgain]):
         rules = self.services.rules()
         decision, ref = self._authorize_again(view, rules)
         if decision.verdict is Verdict.DENY:
-            assert flow.facts is not None
             return BeginStopped(refused(flow, flow.facts, decision))
         if decision.verdict is Verdict.ASK and not ref:
             return AskAgain(self._what_changed(view, decision))
-        full = blocked(view.state, rules.windows(flow.persona, flow.call.tool), view.now)
+        windows = rules.windows(flow.persona, flow.call.tool, flow.facts.effects.writes)
+        if flow.earned:
+            windows = raised(windows, flow.earned)
+        full = blocked(view.state, windows, view.now)
         if full is not None:
+            window = full[0]
+            if window.most > window.limit and window.scope not in flow.earned:
+                return Unearned(window.scope.partition("/")[2], window.scope)
             return self._limit(*full)
         if view.state.written and (much := self._too_much(view)) is not None:
             return BeginStopped(much)
@@ -126,6 +142,8 @@ class BeginWork(Work[Begun | Stored | BeginStopped | AskAgain]):
             decision = flow.decision  # the same pure function of the same facts
         else:
             decision = rules.decide(facts)
+        if flow.repeats is not None:
+            decision = stricter(decision, flow.repeats)
         if decision.verdict is not Verdict.ASK:
             return decision, ""
         rights = rules.rights(flow.persona)
@@ -136,7 +154,7 @@ class BeginWork(Work[Begun | Stored | BeginStopped | AskAgain]):
             return decision, approval.id
         if decision.singly:
             return decision, ""
-        grant = grant_for(view.state, call, facts.paths, rights, view.now, decision.channels)
+        grant = grant_for(view.state, call, facts, rights, view.now, decision.channels)
         return decision, grant.id if grant is not None else ""
 
     def _what_changed(self, view: View, decision: Decision) -> str:
@@ -169,7 +187,10 @@ class BeginWork(Work[Begun | Stored | BeginStopped | AskAgain]):
         call, tool = flow.call, flow.tool
         assert call is not None
         assert tool is not None
-        close_due(view)
+        assert flow.facts is not None
+        ends = view.state.ends
+        if ends and ends[0][0] <= view.now:
+            close_due(view)
         args: Any = recorded_args(self.services, flow)
         if args is call.args:
             args = orjson.Fragment(call.args_json)  # spelled already
@@ -178,7 +199,7 @@ class BeginWork(Work[Begun | Stored | BeginStopped | AskAgain]):
             ref=ref, claim=self.claim, digest=call.digest, definition=call.definition,
             owner=self.services.owners.me, args=args,
             rule=decision.rule, decision=decision.verdict, reason=decision.reason,
-            effectful=flow.effectful, trail=call.trail.words(),
+            effectful=flow.effectful, writes=flow.facts.effects.writes, trail=call.trail.words(),
             request=call.request if self.claim and call.digest != call.request else "",
         )  # fmt: skip
         if (change := call.change) is not None:
@@ -212,6 +233,11 @@ async def begin(services: Services, flow: Flow) -> Stage | None:
             return None
         case BeginStopped(error):
             raise error
+        case Unearned(persona, scope):
+            earns = services.rules().earns.get(persona, 0)
+            found = (await services.earned.step(persona, earns)).step if earns else 0
+            flow.earned = {**flow.earned, scope: found}
+            return begin
         case AskAgain(why):
             flow.turns += 1
             if flow.turns > MAX_TURNS:

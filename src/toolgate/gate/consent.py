@@ -13,6 +13,7 @@ from toolgate.consent.works import AskWork, approval_for
 from toolgate.core import diff
 from toolgate.core.apart import apart, large
 from toolgate.core.canonical import canonical
+from toolgate.core.change import Change
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotAllowed, Pending
@@ -44,10 +45,7 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
         lambda state, now: (
             bool(
                 approval_for(state, call.digests, flow.persona, now, channels=decision.channels)
-                or (
-                    not decision.singly
-                    and grant_for(state, call, facts.paths, rights, now, decision.channels)
-                )
+                or (not decision.singly and grant_for(state, call, facts, rights, now, decision.channels))
             ),
             dict(state.paused),
         ),
@@ -71,11 +69,12 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     if (change := call.change) is not None and services.files is not None:
         unread = await maybe_in_thread(change, lambda: diff.unread(change))
         await services.files.lay_out(unread, holder(flow))
+    lasts, unkept = _stays(services, change) if change is not None else (False, "")
     flow.question = await desk.ask(
         AskWork(
             call, args, facts.effects, decision, rights, preview,
-            tool.undoable and not (call.change and call.change.unkept), desk.settings.expires_s, desk.settings.max_open, flow.asked_again,
-            _repeats(flow), services.ledger.allowance, named, shown,
+            tool.undoable and not lasts, desk.settings.expires_s, desk.settings.max_open, flow.asked_again,
+            _repeats(flow), services.ledger.allowance, named, shown, unkept,
         )
     )  # fmt: skip
     flow.asked_again = ""
@@ -133,6 +132,24 @@ async def _heed_refusal(services: Services, flow: Flow) -> None:
     for row in await ledger.backend.rows(recent):
         if parsed(row)["digest"] in flow.call.digests:
             raise refusal(row)
+
+
+def _stays(services: Services, change: Change) -> tuple[bool, str]:
+    """Whether nothing of it could be undone, and why not, or why not all: no room for its images, or it creates what may
+    not be deleted again. A copy of what it replaces takes nothing away by staying."""
+    files = services.files
+    if change.unkept or files is None or not change.files:
+        return bool(change.unkept), change.unkept
+    replaced = {file.before for file in change.files} - {None}
+    real = [file for file in change.files if file.before is not None or file.after not in replaced]
+    lasting = [file for file in real if file.before is None and not files.deletes(file.path.mount)]
+    named = next((file for file in lasting if file.kind == "file"), None)
+    if not lasting:
+        return False, ""
+    why = f"nothing is deleted in the mount {lasting[0].path.mount}"
+    if all(file.before is None and not files.deletes(file.path.mount) for file in change.files):
+        return True, why
+    return False, f"{named.path.shown} stays, {why}" if named is not None else ""
 
 
 async def _pending(services: Services, flow: Flow) -> Pending:

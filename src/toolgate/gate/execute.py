@@ -78,13 +78,14 @@ async def execute(services: Services, flow: Flow) -> None:
             serving.keep(flow.outcome.value)
     if flow.effectful:
         services.cache.forget_unproven()
-    await _let_go(services, flow)
-
-
-async def _let_go(services: Services, flow: Flow) -> None:
-    """Images are kept for undo, and where there is nothing to undo, or no room for it, only while the call needs them."""
     change = flow.call.change if flow.call is not None else None
-    if change is None or services.files is None:
+    if change is not None:
+        await _let_go(services, flow, change)
+
+
+async def _let_go(services: Services, flow: Flow, change: Change) -> None:
+    """Images are kept for undo, and where there is nothing to undo, or no room for it, only while the call needs them."""
+    if services.files is None:
         return
     if isinstance(flow.outcome, Broke) or (change.unkept and isinstance(flow.outcome, Done)):
         try:

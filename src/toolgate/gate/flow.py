@@ -23,6 +23,7 @@ from toolgate.core.ports import Facts, Files, Redactor, Rules, Scan, Scanner
 from toolgate.core.result import Meta, Result
 from toolgate.core.tool import DEFAULT_TIMEOUT, Handler, Tool
 from toolgate.gate.cache import Cache
+from toolgate.gate.earned import EarnedLimits
 from toolgate.gate.unrecorded import Unrecorded
 from toolgate.secrets.scan import ContentScanner
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from toolgate.core.errors import CallError, Code
     from toolgate.core.names import Registry
     from toolgate.core.paths import Places
+    from toolgate.core.rendering import Reader
+    from toolgate.gate.repeats import Repeats
     from toolgate.ledger.ledger import Ledger
     from toolgate.ledger.owners import Owners
     from toolgate.storage.port import Row
@@ -89,6 +92,7 @@ class Services:
 
     def __post_init__(self) -> None:
         self.unrecorded = Unrecorded(self.ledger, self.owners.me)
+        self.earned = EarnedLimits(self)
 
 
 @final
@@ -153,6 +157,10 @@ class Flow:
     """Whoever can be asked back, if anybody."""
     asked_again: str = ""
     question: str = ""
+    earned: Mapping[str, int] = {}
+    """Steps that records have earned, by the scope of a limit that would have refused the call."""
+    repeats: Repeats | None = None
+    """What the run of this call did before; only where the caller names a run."""
     claimed: str = ""
     """The claim that it began with."""
     started: Row | None = None
@@ -164,6 +172,9 @@ class Flow:
     text: str = ""
     """The result as JSON, and about how many tokens that is."""
     tokens: int = 0
+    reader: Reader | None = None
+    """How the caller is handed the result, if not as it is."""
+    read: str | None = None
     truncated: bool = False
     settled: Row | None = None
     result: Result | None = None
@@ -196,7 +207,7 @@ class Flow:
     def claim(self) -> str:
         """The idempotency scope: a persona's key means nothing to another persona. Tools that opt in are
         deduplicated by what the call is, within its conversation, where the caller gives no key."""
-        if self.key:
+        if self.key and (self.tool is None or self.tool.replays):
             return f"key/{self.persona}/{self.key}"
         if self.tool is not None and self.tool.scoped and self.call is not None:
             return f"scope/{self.persona}/{self.trail.conversation}/{self.call.digest}"
@@ -209,6 +220,8 @@ class Flow:
             more["part"] = self.part
         if self.caller is not None:
             more["caller"] = self.caller
+        if self.key:
+            more["key"] = self.key
         trail = self.trail
         return Context(
             self.call_id, self.persona, self.tool.name, trail.conversation, trail.reason, hidden=self.hidden, **more

@@ -30,6 +30,7 @@ from toolgate.gate.validate import validate
 
 if TYPE_CHECKING:
     from toolgate.core.caller import Caller
+    from toolgate.core.rendering import Reader
 
 ORDER: tuple[Stage, ...] = (
     resolve, validate, authorize, plan, scan, consent, begin, execute, redact, shape, settle,
@@ -37,7 +38,8 @@ ORDER: tuple[Stage, ...] = (
 
 _STOPS = frozenset({Code.UNKNOWN_TOOL, Code.DENIED, Code.EXPIRED, Code.PENDING})
 """What stops the rest of several calls in one request, as a refusal by policy does; an ordinary failure does not."""
-_KEYS_OF_JOBS = ("j_", "sched-")
+_OWN_KEYS = ("j_", "sched-", "r_")
+"""How the keys of jobs, schedules and runs begin."""
 
 
 class Pipeline:
@@ -50,20 +52,19 @@ class Pipeline:
         self, name: str, args: Mapping[str, Any], persona: str, *, key: str | None = None,
         trail: Trail | None = None, wait: bool = True,
         progress: Callable[[float, str], None] | None = None, own_key: bool = False,
-        part: Callable[[Any], None] | None = None, caller: Caller | None = None,
+        part: Callable[[Any], None] | None = None, caller: Caller | None = None, reader: Reader | None = None,
     ) -> Result:  # fmt: skip
         """Carry one call through every stage. Never raises for a bad call: it returns a result.
 
-        `own_key` is for keys that toolgate makes itself. A caller who could use a job's key before the job does would
-        have it pass for done."""
+        `own_key` is for keys that toolgate makes itself. A caller who could use a job's or a run's key before that does
+        would have it pass for done."""
         redactor, ledger = self.services.redactor, self.services.ledger
         if progress is not None:
             progress = clean_progress(redactor, progress)
         flow = Flow(name, args, persona, None, NO_TRAIL, wait, new_id("c"), progress)
         if part is not None:
             flow.part = clean_part(redactor, flow, part)
-        if caller is not None:
-            flow.caller = caller
+        flow.caller, flow.reader = caller, reader
         ledger.callers += 1
         underway = self.services.unrecorded.underway
         underway.add(flow.call_id)
@@ -74,12 +75,16 @@ class Pipeline:
                 flow.trail = clean_trail(redactor, trail)
             if key is not None:
                 flow.key = redactor.redact(key)
-                if key.startswith(_KEYS_OF_JOBS) and not own_key:
-                    raise InvalidArgs(f"the key {key[:80]!r} is one of a job's", "let keys begin otherwise")
+                if key.startswith(_OWN_KEYS) and not own_key:
+                    raise InvalidArgs(
+                        f"the key {key[:80]!r} is one of a job's or a run's", "let keys begin otherwise"
+                    )
             await self._pass(flow)
         except CallError as error:
             await clean_error(redactor, error, flow.hidden)
-            return flow.refused(error, await self.refusals.record(flow, error))
+            refused = flow.refused(error, await self.refusals.record(flow, error))
+            await self.services.earned.after(flow, refused)
+            return refused
         except asyncio.CancelledError:
             await self._abandon(flow)
             raise
@@ -92,6 +97,8 @@ class Pipeline:
         assert flow.result is not None
         if flow.cancelled:
             raise asyncio.CancelledError
+        if flow.result.error is not None or (flow.call is not None and flow.call.change is not None):
+            await self.services.earned.after(flow, flow.result)
         if flow.tool is not None and flow.tool.follow is not None and flow.result.ok:
             await self._follow(flow, flow.result)
         return flow.result
@@ -131,6 +138,7 @@ class Pipeline:
             *wanted, flow.persona, key=key, trail=flow.trail, wait=flow.wait, own_key=True, caller=flow.caller
         )  # fmt: skip
         first.data = flow.tool.follow.told(first.data, second)
+        first.text = None
 
     async def _pass(self, flow: Flow, stages: Sequence[Stage] = ORDER) -> None:
         services = self.services

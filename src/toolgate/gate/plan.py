@@ -17,7 +17,7 @@ from toolgate.gate.flow import LARGE, Flow, Services, arguments, invoke, maybe_i
 from toolgate.gate.redact import shown_diff
 from toolgate.gate.stored import stored_result
 
-_DECLARED = frozenset({"project", "garden", "scratch"})
+UNRECORDED = "[what was shown is not kept: it holds texts that may have to go]"
 
 
 def plan(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
@@ -53,6 +53,8 @@ async def _plan(services: Services, flow: Flow) -> None:
         flow.recorded_preview = (
             await _redacted(services, flow.preview, flow.hidden) if flow.hidden else flow.preview
         )
+        if tool.unrecorded:
+            flow.recorded_preview = UNRECORDED
         # what was shown is part of what is approved; where it quotes a secret, nobody can guess that from the digest
         same = flow.recorded_preview == flow.preview
         told = flow.preview if same else services.redactor.fingerprint(flow.preview)
@@ -68,7 +70,7 @@ async def _redacted(services: Services, shown: str, hidden: tuple[str, ...] = ()
 def holder(flow: Flow) -> Holder:
     """For whom the images of a call are kept."""
     asked = flow.decision is not None and flow.decision.verdict is Verdict.ASK
-    return Holder(flow.call_id, flow.persona, asked)
+    return Holder(flow.call_id, flow.persona, asked, flow.tool.name if flow.tool is not None else "")
 
 
 async def _shown(services: Services, change: Change) -> str:
@@ -78,7 +80,7 @@ async def _shown(services: Services, change: Change) -> str:
 async def _recheck(services: Services, flow: Flow, change: Change) -> None:
     """The plan may touch files that no argument names: policy must have seen them too."""
     assert flow.facts is not None
-    _check_effects(flow.facts, change)
+    _check_effects(services, flow.facts, change)
     facts = with_paths(flow.facts, tuple(str(path) for path in change.paths))
     rules = services.rules()
     before = flow.facts.changed or ()
@@ -94,12 +96,14 @@ async def _recheck(services: Services, flow: Flow, change: Change) -> None:
         flow.preview = await _shown(services, change)
 
 
-def _check_effects(facts: Facts, change: Change) -> None:
+def _check_effects(services: Services, facts: Facts, change: Change) -> None:
     """A tool writes where it declares that it writes: policy judged it by that."""
-    for file in change.files:
-        if file.path.mount in _DECLARED and file.path.mount not in facts.effects.writes:
+    for file in change.files if services.files is not None else ():
+        assert services.files is not None
+        word = services.files.effect_word(file.path.mount)
+        if word and word not in facts.effects.writes:
             raise NotAllowed(
-                f"{facts.tool.name} does not declare that it writes the {file.path.mount}, but would change {file.path.shown}",
+                f"{facts.tool.name} does not declare that it writes the {word}, but would change {file.path.shown}",
                 "declare the effect, or name a path in a mount that it may write",
                 data={"rule": "hard:undeclared-effect"},
             )

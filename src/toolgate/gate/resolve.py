@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.context import NO_TRAIL, Trail
 from toolgate.core.display import encodable
 from toolgate.core.errors import InvalidArgs, UnknownTool
 from toolgate.core.names import LONGEST, is_persona
+from toolgate.gate.flow import MAX_NAME
 
 if TYPE_CHECKING:
     from toolgate.gate.flow import Flow, Services
@@ -33,7 +34,7 @@ def resolve(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
         if services.registry.late is None:
             raise
         return _wait(services, flow, miss)
-    return None
+    return _forward(services, flow) if flow.tool.forwards is not None else None
 
 
 async def _wait(services: Services, flow: Flow, miss: UnknownTool) -> None:
@@ -41,6 +42,20 @@ async def _wait(services: Services, flow: Flow, miss: UnknownTool) -> None:
     if not await services.registry.late(flow.name):
         raise miss
     flow.tool = services.registry.resolve(flow.name)
+
+
+def _forward(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
+    """From here on it is the call that it stands for, as if that had been made: no stage and no event sees the other."""
+    assert flow.tool is not None
+    assert flow.tool.forwards is not None
+    if not isinstance(flow.raw, Mapping):
+        return None  # which `validate` refuses
+    around = flow.tool.name
+    name, flow.raw = flow.tool.forwards(flow.raw)
+    flow.name, flow.tool = name[:MAX_NAME], None
+    if services.registry.canonical(flow.name) == around:
+        raise InvalidArgs(f"{around} cannot call {around}", "name the tool that you want")
+    return resolve(services, flow)
 
 
 def check_lengths(trail: Trail | None, key: str | None) -> None:
@@ -68,7 +83,7 @@ def _check_words(flow: Flow) -> None:
 def _ids(trail: Trail, key: str | None) -> tuple[tuple[str, str | None], ...]:
     return (
         ("conversation", trail.conversation), ("transaction", trail.transaction), ("action", trail.action),
-        ("plan", trail.plan), ("step", trail.step), ("key", key),
+        ("plan", trail.plan), ("step", trail.step), ("run", trail.run), ("key", key),
     )  # fmt: skip
 
 

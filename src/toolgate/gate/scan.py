@@ -38,7 +38,8 @@ def scan(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
         return _scan(services, flow, flow.call, flow.call.change)
     if flow.effectful:
         check_args(flow.call.args_json)
-    return mask_large(services, flow) if large(flow.call.sealed_json) else None
+    sealed = flow.call.sealed_json
+    return mask_large(services, flow) if sealed and large(sealed) else None
 
 
 async def mask_large(services: Services, flow: Flow) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from toolgate.core.effects import FILE_WORDS
 from toolgate.core.evidence import Evidence, gather
 from toolgate.gate.deadline import Deadline, Late
 from toolgate.gate.flow import Done, Flow, Services
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from toolgate.gate.cache import Key
 
 log = logging.getLogger("toolgate.gate")
-_FILES = frozenset({"project", "garden", "scratch"})
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Serving:
         if not all(proof.stood() for proof in evidence.proofs):
             return
         facts = self.flow.facts
-        if facts is not None and not evidence.proofs and not _FILES.isdisjoint(facts.effects.reads):
+        if facts is not None and not evidence.proofs and not FILE_WORDS.isdisjoint(facts.effects.reads):
             return  # from files, and nothing says which
         if _standing(self.services) != self.key[1:]:
             return  # read under the old rules or the new ones: nobody knows

@@ -75,9 +75,12 @@ def _event(flow: Flow) -> Event:
             truncated=flow.truncated, cached=outcome.cached, reconciled=outcome.reconciled,
             artifacts=call.change.made if call.change else (),
         )  # fmt: skip
+        if flow.repeats is not None:
+            event = replace(event, same=flow.repeats.outcome(flow))
         if call.change is not None and call.change.already:
             event = replace(event, already=sorted(map(str, call.change.already)))
-        return replace(event, **_stored(flow)) if claim else event
+        kept = claim or (flow.tool is not None and flow.tool.keeps_result)
+        return replace(event, **_stored(flow)) if kept else event
     common: dict[str, Any] = {
         "call": flow.call_id, "persona": flow.persona, "tool": call.tool,
         "conversation": flow.trail.conversation, "claim": claim, "duration_us": flow.took_us,
@@ -138,7 +141,8 @@ def _result(flow: Flow, row: Row) -> Result:
     outcome = flow.outcome
     if type(outcome) is Done:
         meta = Meta(flow.call_id, row[0], flow.took_us / 1000, flow.tokens, outcome.cached, flow.truncated)
-        return Result(True, flow.tool.name, flow.data, None, meta)
+        told = flow.repeats.note(flow) if flow.repeats is not None else ""
+        return Result(True, flow.tool.name, flow.data, None, meta, told, flow.read)
     problem = outcome or Lost(Code.UNKNOWN_OUTCOME, "it was interrupted")
     return Result(
         False,
@@ -146,4 +150,5 @@ def _result(flow: Flow, row: Row) -> Result:
         flow.data,
         Problem(problem.code, problem.message, problem.fix),
         flow.meta(row.seq),
+        note=flow.repeats.note(flow) if flow.repeats is not None else "",
     )

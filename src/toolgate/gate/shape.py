@@ -16,7 +16,7 @@ import orjson
 
 from toolgate.core.display import encodable
 from toolgate.core.errors import Code
-from toolgate.gate.flow import Broke, Budget, Done, Flow, Services, large, whatever_comes
+from toolgate.gate.flow import LARGE, Broke, Budget, Done, Flow, Services, large, whatever_comes
 
 if TYPE_CHECKING:
     from toolgate.core.tool import Tool
@@ -28,7 +28,8 @@ _TURNS = 8
 
 def shape(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
     """In a thread if there is much to be cut."""
-    if flow.data is not None and large(flow.data):
+    data = flow.data
+    if data is not None and (type(data) is not str or len(data) > LARGE) and large(data):
         return whatever_comes(flow, partial(_shape, services, flow))
     _shape(services, flow)
     return None
@@ -60,7 +61,15 @@ def _shape(services: Services, flow: Flow) -> None:
         flow.truncated = (
             True  # by the tool itself: whoever looks at `meta` alone must not take it for all there is
         )
+    if flow.reader is not None and type(flow.outcome) is Done:
+        flow.read, size = flow.reader(flow.tool.name, flow.data, _given(flow), size)
     flow.tokens = (size + CHARS_A_TOKEN - 1) // CHARS_A_TOKEN
+
+
+def _given(flow: Flow) -> dict[str, Any]:
+    """The arguments that the caller gave, under their own names."""
+    args = flow.args
+    return {} if args is None else {name: getattr(args, name) for name in args.model_fields_set}
 
 
 def _fits(text: str, budget: Budget) -> bool:

@@ -99,5 +99,9 @@ async def replay(services: Services, flow: Flow, claim: tuple[Any, ...]) -> Resu
         body.get("truncated", False),
     )
     kept = json.loads(body["result_json"]) if "result_json" in body else body.get("result")
+    if kept is None and body.get(
+        "reconciled"
+    ):  # settled after a crash: what it returned is lost, not that it ran
+        kept = {"reconciled": body["reconciled"]}
     # a value may have come into the vault since
     return Result(True, flow.tool.name, services.redactor.redact(kept), None, meta)

@@ -81,22 +81,18 @@ class Unrecorded:
         """Settles a call that the journal believes to run here and that nobody here knows."""
         self._endings: dict[str, Ending] = {}
         self._bytes = 0
-        self._pending = False
+        self.pending = False
         """Whether something went wrong since the journal was last known to be right about us."""
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self._busy = asyncio.Lock()
-
-    @property
-    def pending(self) -> bool:
-        return self._pending
 
     def __len__(self) -> int:
         return len(self._endings)
 
     def keep(self, event: Event, request: str, started: Row | None = None) -> None:
         """Remember how a call ended. Beyond the bound it is forgotten, and will be settled by what can be proven."""
-        self._pending = True
+        self.pending = True
         size = len(event.text())
         if len(self._endings) < MOST_CALLS and self._bytes + size <= MOST_BYTES:
             self._endings[event.call] = Ending(event, request, started, size)
@@ -112,7 +108,7 @@ class Unrecorded:
 
     async def write(self) -> bool:
         """Record what is kept; whether the journal is right about us now."""
-        if not self._pending:
+        if not self.pending:
             return True
         async with self._busy:
             try:
@@ -122,8 +118,8 @@ class Unrecorded:
             except CallError as error:
                 log.debug("outcomes still cannot be recorded: %s", error.message)
                 return False
-            self._pending = bool(self._endings)
-            return not self._pending
+            self.pending = bool(self._endings)
+            return not self.pending
 
     async def _write_some(self, endings: Sequence[Ending]) -> None:
         work = RecordWork(endings)

@@ -7,7 +7,7 @@ megabyte is many pieces and not one.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -139,6 +139,51 @@ def some_of(pieces: Iterable[Piece], start: int, most: int) -> list[Piece]:
 def is_long(value: Any) -> bool:
     """A text that needs more than a line, which need not be shown twice."""
     return isinstance(value, str) and (len(value) > 80 or "\n" in value.rstrip("\n"))
+
+
+def is_empty(value: Any) -> bool:
+    """Nothing was given: no text, no list, no object. A number or a yes or no is always something."""
+    return value is None or value == "" or (isinstance(value, list | tuple | Mapping) and not value)
+
+
+def arguments(question: Question, cut: Callable[[str, Any], str] = lambda name, value: "") -> str:
+    """As JSON, each once: a long text that the preview shows is told by its length, without the quotes of a value. Those
+    that are left empty stand on one line. `cut` may give something shorter for a value."""
+    lines, empty = [], []
+    for name, value in question.args.items():
+        spelled = json.dumps(name, ensure_ascii=False)
+        if is_empty(value):
+            empty.append(name if name.isidentifier() and name.isascii() else spelled)
+            continue
+        if name in question.repeats and question.preview and is_long(value):
+            shown = f"({len(value):,} characters, shown below)"
+        else:
+            shown = cut(name, value) or _spelled(value)
+        lines.append(f"  {spelled}: {shown}")
+    told = [f"  (left empty: {', '.join(empty)})"] if empty else []
+    return "{\n" + ",\n".join([*lines, *told]) + "\n}"
+
+
+def _spelled(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str).replace("\n", "\n  ")
+
+
+def numbered(text: str) -> list[str]:
+    """A program, line by line, in which nothing is hidden."""
+    found = text.removesuffix("\n").split("\n")
+    width = len(str(len(found)))
+    return [f"{number:>{width}}  {visible(line)}" for number, line in enumerate(found, 1)]
+
+
+def preview_beside_arguments(question: Question) -> str:
+    """What it would do, for a page on which the arguments stand in full: a program of theirs is not said twice. Only what is
+    one of them to the last letter is left out."""
+    text = question.preview
+    for name in question.repeats:
+        value = question.args.get(name)
+        if isinstance(value, str) and is_long(value) and (block := "\n".join(numbered(value))) in text:
+            text = text.replace(block, f"(line by line above, as `{name}`)", 1)
+    return text
 
 
 def as_text(question: Question, only: str = "") -> Iterator[str]:

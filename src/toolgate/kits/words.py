@@ -4,6 +4,7 @@ touches."""
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from toolgate.core.clock import SECOND, iso
 
 if TYPE_CHECKING:
+    from toolgate.core.effects import Effects
     from toolgate.core.question import Question
 
 LONGEST = 120
@@ -71,6 +73,8 @@ def grant_in_words(persona: str, tool: str, body: Mapping[str, Any], expires: in
         )
     if free := _free(body):
         limits.append(free)
+    if reach := _reach(body):
+        limits.append(reach)
     if body.get("only_conversation"):
         limits.append(f"in the conversation {body['only_conversation']}")
     if body.get("max_uses"):
@@ -78,9 +82,20 @@ def grant_in_words(persona: str, tool: str, body: Mapping[str, Any], expires: in
     return f"{persona} may call {tool} without being asked, {', '.join(limits)}, until {iso(expires)}"
 
 
+def _reach(body: Mapping[str, Any]) -> str:
+    """What it keeps of the call that it was given for, whatever the arguments are."""
+    effects = body.get("effects") or {}
+    if not effects.get("keeps"):
+        return ""
+    words = [str(word) for word in effects.get("reach", ())]
+    words = [word for word in words if "method any" not in words or not word.startswith("method ")]
+    return f"reaching at most {', '.join(words)}" if words else "reaching no network, secrets or project"
+
+
 def _free(body: Mapping[str, Any]) -> str:
     """What the grant says nothing about, and so lets be anything: whatever else limits it, this must be said."""
-    limited = {*body.get("args", ()), *_UNSAID, *(_PATHS if body.get("paths") else ())}
+    kept = (body.get("effects") or {}).get("keeps", ())
+    limited = {*body.get("args", ()), *_UNSAID, *kept, *(_PATHS if body.get("paths") else ())}
     free = [name for name in body.get("takes", ()) if name not in limited]
     if not free and body.get("takes"):
         return ""
@@ -111,6 +126,8 @@ def _one_condition(kind: str, value: Any) -> str:
         "glob": "matches",
         "not": "is not",
     }
+    if kind == "begins":
+        return f"begins with {' '.join(spelled)}"
     return f"{said.get(kind, kind)} {' or '.join(spelled)}"
 
 
@@ -132,6 +149,58 @@ def change_in_words(preview: str, most: int = 5) -> str:
                 )
     told = "; ".join(f"{deed} {', '.join(paths)}" for deed, paths in named.items())
     return told + (f" and {len(files) - most} more" if len(files) > most else "")
+
+
+def moves_of(preview: str) -> list[tuple[str, str]]:
+    """From where to where files would be moved, as the diff says."""
+    from toolgate.kits import diffs
+
+    if "rename from " not in preview:
+        return []
+    return [(file.old_path, file.path) for file in diffs.parse(preview) if file.old_path]
+
+
+def moves_in_words(preview: str, most: int = 5) -> str:
+    moves = moves_of(preview)
+    told = ", ".join(f"{_quoted(old)} -> {_quoted(new)}" for old, new in moves[:most])
+    return told + (f" and {len(moves) - most} more" if len(moves) > most else "")
+
+
+PROGRAMS = ("argv", "script", "code", "sql")
+"""Arguments that are what would run."""
+
+
+def program_in_words(args: Mapping[str, Any], most: int = 80) -> str:
+    """What a program is, by its command or its first line: `run pytest -q`; empty where the call runs none."""
+    argv = args.get("argv")
+    if isinstance(argv, list | tuple) and argv:
+        return "run " + _cut(" ".join(shlex.quote(str(word)) for word in argv), most)
+    text = next((args[name] for name in PROGRAMS[1:] if args.get(name) and isinstance(args[name], str)), "")
+    lines = [line for line in text.split("\n") if line.strip() and not line.startswith("#!")]
+    if not lines:
+        return ""
+    more = f" … ({text.rstrip().count(chr(10)) + 1:,} lines)" if len(lines) > 1 else ""
+    return "run " + _cut(lines[0].strip(), most) + more
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+_LEAVES_NOTHING = frozenset({"process", "ledger"})
+
+
+def changes_nothing(effects: Effects) -> bool:
+    """Nothing of it lasts: it reads, or it runs behind walls without a way out."""
+    return _LEAVES_NOTHING.issuperset(effects.writes)
+
+
+def undo_in_words(question: Question) -> str:
+    if question.undoable:
+        return f"partly: {question.unkept}" if question.unkept else "yes"
+    if question.unkept:
+        return f"no: {question.unkept}"
+    return "nothing to undo" if changes_nothing(question.effects) else "no"
 
 
 def lookalikes(question: Question) -> list[str]:

@@ -76,3 +76,12 @@ def parsed(row: Row, event: Event | None = None) -> Mapping[str, Any]:
 def request_of(body: Mapping[str, Any]) -> str:
     """What a repeated key is compared with: the call's digest without its Change."""
     return str(body.get("request") or body["digest"])
+
+
+def writes_of(body: str) -> tuple[str, ...]:
+    """What a started call writes. The rows that limits count are not checked one by one: of one that is damaged, which
+    `verify` finds, nothing is known."""
+    try:
+        return tuple(json.loads(body).get("writes", ()))
+    except ValueError:
+        return ()

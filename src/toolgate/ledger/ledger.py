@@ -17,6 +17,7 @@ from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.core.event import Archived, Asked, Event, Rotated
 from toolgate.ledger import attachments
 from toolgate.ledger.chain import check_head, check_key, fault_of, make_head, running_of, seal
+from toolgate.ledger.items import writes_of
 from toolgate.ledger.limits import USUAL
 from toolgate.ledger.standing import QUESTIONS, questions_of
 from toolgate.ledger.state import HORIZON, MINUTE, State, Windows
@@ -62,7 +63,9 @@ class Ledger:
         self.backend = backend
         self.keys = keys
         self.clock = clock or SystemClock()
-        self.windows = windows or (lambda persona, tool: ())
+        self.windows = windows or (lambda persona, tool, writes: ())
+        self.limits_effects: Callable[[], bool] = lambda: False
+        """Whether any limit counts by what calls write: only then the rows of recent ones are read for it."""
         self.callers = 0
         """Calls under way in this process: a lone one need not wait to share a commit."""
         self.allowance = USUAL
@@ -145,7 +148,10 @@ class Ledger:
             if rows:
                 changes, state.changes = state.changes, {}
                 live = state.running() if state.live else ""
-                head = self._head(rows[-1], state, live)
+                assert not state.missed, "a Work that does something to a question says so with `refs`"
+                stands = state.stands
+                some = stands.lines or stands.absent
+                head = self._head(rows[-1], state, live) if some else make_head(rows[-1], self.keys, live, "")
                 yield Write(rows, changes, head, durable, attached, self.allowance.kept, self._archived)
         except BaseException:
             self._state = None  # it may hold what was never written
@@ -156,7 +162,6 @@ class Ledger:
                 self._tell(rows)
 
     def _head(self, row: Row, state: State, live: str) -> Head:
-        assert not state.missed, "a Work that does something to a question says so with `refs`"
         standing = state.stands.sealed(self.keys, row[9])
         return make_head(
             row, self.keys, live, standing, state.stands.asked(row[0], row[12]) if standing else ""
@@ -283,8 +288,8 @@ class Ledger:
                     self._trust(row, row.seq, row.prev)
                     state.adopt(row)
             _compare(state, table, tables[table])
-        for at, persona, tool in (yield Recent(head.at - HORIZON)):
-            state.count(at, persona, tool)
+        for at, persona, tool, body in (yield Recent(head.at - HORIZON, self.limits_effects())):
+            state.count(at, persona, tool, writes_of(body) if body else ())
         for at, persona, body in (yield Heavy(head.at - MINUTE)):
             state.weigh(at, persona, body)
         yield Sweep(head.at)

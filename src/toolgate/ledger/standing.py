@@ -26,10 +26,10 @@ _MODULUS = 1 << 256
 
 
 class Standing:
-    __slots__ = ("_absent", "_asked", "_here", "_keys", "_lines", "_sum", "_version")
+    __slots__ = ("_asked", "_here", "_keys", "_sum", "_version", "absent", "lines")
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[str, Any], str] = {}
+        self.lines: dict[tuple[str, Any], str] = {}
         self._keys: Keys | None = None
         self._version = 0
         self._sum = 0
@@ -37,30 +37,30 @@ class Standing:
         """The part of the sum that is the questions'."""
         self._here = 0
         """Questions whose lines are here."""
-        self._absent = 0
+        self.absent = 0
         """Questions that stand and whose lines are not here."""
 
     def put(self, table: str, key: Any, row: Iterable[Any]) -> None:
         self.drop(table, key)
-        line = self._lines[table, key] = f"{table} {' '.join(map(str, row))}"
+        line = self.lines[table, key] = f"{table} {' '.join(map(str, row))}"
         self._add(table, self._weight(line), 1)
 
     def drop(self, table: str, key: Any) -> None:
-        line = self._lines.pop((table, key), None)
+        line = self.lines.pop((table, key), None)
         if line is not None:
             self._add(table, -self._weight(line), -1)
 
     def sealed(self, keys: Keys, version: int) -> str:
         """The text that is sealed; empty if nothing stands. After a rotation all of it is weighed anew."""
-        if not self._lines and not self._absent:
+        if not self.lines and not self.absent:
             return ""
         if keys is not self._keys or version != self._version:
             self._weigh_anew(keys, version)
-        return f"sum {len(self._lines) + self._absent} {self._sum % _MODULUS:064x}"
+        return f"sum {len(self.lines) + self.absent} {self._sum % _MODULUS:064x}"
 
     def spelled(self) -> str:
         """Every line, as heads of earlier versions sealed it."""
-        return "\n".join(sorted(self._lines.values()))
+        return "\n".join(sorted(self.lines.values()))
 
     # --- questions that are not read ------------------------------------------------------------------------
 
@@ -75,28 +75,28 @@ class Standing:
                 "run `toolgate ledger verify`; somebody changed the database",
             ) from None
         assert not self._here, "what is read is followed"
-        self._absent = 0
+        self.absent = 0
         self._weigh_anew(keys, head.key)
-        self._absent = absent
+        self.absent = absent
         self._add(QUESTIONS, asked - _cover(head.seq, head.hash, keys, head.key))
 
     def take_in(self, rows: Iterable[tuple[Any, ...]]) -> bool:
         """The questions that were left out; whether they are those of the head."""
         lines = {(QUESTIONS, row[0]): f"{QUESTIONS} {' '.join(map(str, row))}" for row in rows}
         weight = sum(map(self._weight, lines.values()))
-        same = len(lines) == self._absent and (weight - self._asked) % _MODULUS == 0
-        self._lines |= lines
-        self._here, self._absent = len(lines), 0
+        same = len(lines) == self.absent and (weight - self._asked) % _MODULUS == 0
+        self.lines |= lines
+        self._here, self.absent = len(lines), 0
         return same
 
     def list_all(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """The questions of a new one: nothing is weighed yet."""
-        self._lines |= {(QUESTIONS, row[0]): f"{QUESTIONS} {' '.join(map(str, row))}" for row in rows}
-        self._here = len(self._lines)
+        self.lines |= {(QUESTIONS, row[0]): f"{QUESTIONS} {' '.join(map(str, row))}" for row in rows}
+        self._here = len(self.lines)
 
     def asked(self, seq: int, digest: str) -> str:
         """What the head of this event says of the questions; nothing where there are none. Only after `sealed`."""
-        count = self._here or self._absent
+        count = self._here or self.absent
         if not count:
             return ""
         assert self._keys is not None
@@ -104,13 +104,13 @@ class Standing:
         return f"{seq} {count} {covered:064x}"
 
     def _weigh_anew(self, keys: Keys, version: int) -> None:
-        if self._absent:  # a file with one more key has the same keys for what is there
+        if self.absent:  # a file with one more key has the same keys for what is there
             assert version == self._version, "a Work that changes the key reads the questions"
             self._keys = keys
             return
         self._keys, self._version = keys, version
         self._sum = self._asked = 0
-        for (table, _), line in self._lines.items():
+        for (table, _), line in self.lines.items():
             self._add(table, self._weight(line))
 
     def _add(self, table: str, weight: int, count: int = 0) -> None:

@@ -27,13 +27,14 @@ HORIZON = 3600 * SECOND
 """No limit looks back further."""
 MINUTE = 60 * SECOND
 KEY_LIFETIME = 48 * 3600 * SECOND
-Windows = Callable[[str, str], "tuple[Window, ...]"]
+Writes = tuple[str, ...]
+Windows = Callable[[str, str, Writes], "tuple[Window, ...]"]
 
 
 @dataclass(eq=False, repr=False)  # nobody compares two; and every command that opens a ledger makes the class
 class State:
     windows: Windows | None = None
-    """Which limits apply to (persona, tool); None keeps no record of recent calls."""
+    """Which limits apply to (persona, tool, what it writes); None keeps no record of recent calls."""
     keep_claims: bool = False
     seq: int = 0
     at: int = 0
@@ -59,14 +60,14 @@ class State:
     """Whether something has happened to a question while that was not known."""
     unread: set[str] = field(default_factory=set)
     """Questions that are known from their table alone: the head's seal vouches for that, and their rows are not read."""
-    _counted: dict[tuple[str, str], tuple[deque[int], ...]] = field(default_factory=dict)
+    _counted: dict[tuple[str, str, Writes], tuple[deque[int], ...]] = field(default_factory=dict)
     """Where a call is counted: those of `recent`. Limits that change come with a new state."""
     _asked_by: dict[str, dict[str, None]] = field(default_factory=dict)
     """Questions by persona, oldest first, and by persona and digest; of those that are read."""
     _asked_for: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
     _granted_to: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
     """Grants by persona and tool."""
-    _ends: list[tuple[int, str]] = field(default_factory=list)
+    ends: list[tuple[int, str]] = field(default_factory=list)
     """When questions and grants run out, the next one first; what has changed since is skipped."""
 
     @property
@@ -101,15 +102,15 @@ class State:
             self.doubts[row.call] = row.seq
             self.stands.put("doubts", row.call, (row.call, row.seq))
 
-    def count(self, at: int, persona: str, tool: str) -> None:
+    def count(self, at: int, persona: str, tool: str, writes: Writes = ()) -> None:
         """Remember that a call started, as far as any limit looks back."""
         if self.windows is None:
             return
-        counted = self._counted.get((persona, tool))
+        counted = self._counted.get((persona, tool, writes))
         if counted is None:
-            scopes = dict.fromkeys(window.scope for window in self.windows(persona, tool))
+            scopes = dict.fromkeys(window.scope for window in self.windows(persona, tool, writes))
             counted = tuple(self.recent.setdefault(scope, deque()) for scope in scopes)
-            self._counted[persona, tool] = counted
+            self._counted[persona, tool, writes] = counted
         old = at - HORIZON
         for times in counted:
             times.append(at)
@@ -149,7 +150,7 @@ class State:
     def due(self, now: int, most: int) -> list[Open | Grant]:
         """What has run out of time, up to so many."""
         found: dict[str, Open | Grant] = {}
-        ends = self._ends
+        ends = self.ends
         popped = []
         while ends and ends[0][0] <= now and len(found) < most:
             end = heapq.heappop(ends)
@@ -181,8 +182,8 @@ class State:
         self._questions = {row[0]: Open(*row) for row in stored}
         self.unread = set(self._questions)
         self.listed = True
-        self._ends += [(row[3], row[0]) for row in stored]
-        heapq.heapify(self._ends)
+        self.ends += [(row[3], row[0]) for row in stored]
+        heapq.heapify(self.ends)
 
     def read_question(self, question: Open) -> None:
         """The same with its rows."""
@@ -223,11 +224,14 @@ class State:
         self._put_grant(Grant(row.ref, row, parsed(row, event), 0, int(parsed(row, event)["expires"])))
 
     def _started(self, row: Row, event: Event | None) -> None:
+        writes: Writes = ()
         if type(event) is Started:
             item = Live(row, event.owner, event.request or event.digest)
+            writes = tuple(event.writes)
         elif row.claim or self.windows is not None:
             known = parsed(row)
             item = Live(row, known["owner"], request_of(known))
+            writes = tuple(known.get("writes", ()))
         else:
             item = Live(row, "", "")  # verify: most are settled a row later, so nothing is parsed
         self.live[row.call] = item
@@ -236,7 +240,7 @@ class State:
         if row.ref:
             self._use(row.ref)
         if self.windows is not None:
-            self.count(row.at, row.persona, row.tool)
+            self.count(row.at, row.persona, row.tool, writes)
 
     def _settled(self, row: Row, event: Event | None) -> None:
         item = self.live.pop(row.call, None)
@@ -291,7 +295,7 @@ class State:
         self.questions[question.id] = question
         if question.known is not None:
             self._index(question)
-        heapq.heappush(self._ends, (question.expires, question.id))
+        heapq.heappush(self.ends, (question.expires, question.id))
         self._change("questions", question.id, question.stored)
 
     def _index(self, question: Open) -> None:
@@ -315,7 +319,7 @@ class State:
     def _put_grant(self, grant: Grant) -> None:
         self.grants[grant.id] = grant
         self._granted_to.setdefault((grant.row.persona, grant.row.tool), {})[grant.id] = None
-        heapq.heappush(self._ends, (grant.expires, grant.id))
+        heapq.heappush(self.ends, (grant.expires, grant.id))
         self._change("grants", grant.id, grant.stored)
 
     def _change(self, table: str, key: str, row: tuple[Any, ...] | None) -> None:

@@ -72,11 +72,16 @@ async def usage(backend: Backend, period: str, persona: str, now: int) -> dict[s
         raise InvalidArgs(f"{period!r} is not a period", f"use one of: {', '.join(PERIODS)}")
     since = now - PERIODS[period] * SECOND if PERIODS[period] else 0
     personas = await tallies(backend, since)
+    adapted: dict[str, dict[str, Any]] = {}
+    for row in await backend.rows(Filter(kinds=("adapted",), persona=persona, newest_first=True, limit=200)):
+        adapted.setdefault(row.persona, {**orjson.loads(row.body), "event": row.seq, "at": iso(row.at)})
     return {
         "period": period,
         "since": iso(since) if since else None,
         "personas": [
-            _persona(name, tools) for name, tools in sorted(personas.items()) if persona in ("", name)
+            _persona(name, tools) | ({"adapted": adapted[name]} if name in adapted else {})
+            for name, tools in sorted(personas.items())
+            if persona in ("", name)
         ],
     }
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from toolgate.policy.globs import text_glob
 from toolgate.policy.limits import RateLimits
-from toolgate.policy.model import ExampleSpec, Flaw, LimitsSpec, MountSpec, PersonaSpec, PolicySpec, RuleSpec
+from toolgate.policy.model import (
+    DEFAULT_USER,
+    ExampleSpec,
+    Flaw,
+    LimitsSpec,
+    MountSpec,
+    PersonaSpec,
+    PolicySpec,
+    RuleSpec,
+)
 
 WILD = frozenset("*?[{")
 GENERATIONS = 50
@@ -73,12 +82,21 @@ def _personas(parts: Parts) -> Iterator[Flaw]:
         elif again in parts.personas:
             told = f"{name} has {GENERATIONS} parents or more, one above the other"
             yield Flaw(("personas", name, "parent"), told, "cut the line")
+        yield from _user(name, [parts.personas[member] for member in line])
         for index, mount in enumerate(spec.mounts or ()):
             if mount not in parts.mounts:
                 fix = _near(mount, parts.mounts, "mounts")
                 yield Flaw(
                     ("personas", name, "mounts", index), f"{name} uses the unknown mount `{mount}`", fix
                 )
+
+
+def _user(name: str, line: Sequence[PersonaSpec]) -> Iterator[Flaw]:
+    """A subagent never gets more than its parent, so it has no user but the parent's."""
+    above = next((spec.user for spec in line[1:] if spec.user is not None), DEFAULT_USER)
+    if line[1:] and line[0].user not in (None, above):
+        told = f"{name} names the user `{line[0].user}`, its parent has `{above}`"
+        yield Flaw(("personas", name, "user"), told, "leave it out: a subagent has its parent's user")
 
 
 def _rules(parts: Parts) -> Iterator[Flaw]:

@@ -48,6 +48,7 @@ class Condition:
         self.strict = strict
         self._exists = spec.exists
         self._hashes = frozenset(spec.sha256 or ())
+        self._begins = list(spec.begins or ())
         self._by_host = spec.host is not None
         self._tests = _tests(name, spec, strict)
         self._texts = _text_tests(name, spec, strict)
@@ -58,6 +59,8 @@ class Condition:
         if self._exists is not None and present is not self._exists:
             return False
         if self._hashes and not (present and self._is_hashed(value)):
+            return False
+        if self._begins and not (present and self._begins_so(value)):
             return False
         if not self._tests and not self._texts:
             return True
@@ -70,6 +73,12 @@ class Condition:
         if isinstance(value, Mapping):  # itself, and what stands in it
             return self._any_or_all((value,))
         return self._fits(value, 0)
+
+    def _begins_so(self, value: Any) -> bool:
+        """What is no list has no beginning that could be judged."""
+        if not isinstance(value, list | tuple):
+            return self.strict
+        return list(value[: len(self._begins)]) == self._begins
 
     def _is_hashed(self, value: Any) -> bool:
         """The whole of it; for a deny or ask also any text in it."""

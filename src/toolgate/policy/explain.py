@@ -164,7 +164,7 @@ def _hard(policy: Policy, facts: Facts, member: Persona) -> Iterator[Considered]
     if facts.tool.human:
         barred = None if facts.persona == HUMAN else HUMAN_ONLY
         yield _line(member, 1, "for humans only", barred, "a human asks")
-    refusal = refuse_mounts(facts.paths, facts.effects, policy.mounts, member.mounts)
+    refusal = refuse_mounts(facts.paths, facts.effects, policy.mounts, member.mounts, member.sees)
     said = refusal.decision if refusal else None
     yield _line(member, 1, "mounts and blocked names", said, "nothing about its paths is blocked")
 

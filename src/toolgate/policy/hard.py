@@ -15,8 +15,10 @@ from functools import cache, lru_cache
 from typing import Any
 
 from toolgate.core.decision import Decision, Verdict
-from toolgate.core.effects import Effects
+from toolgate.core.effects import FILE_WORDS, Effects
+from toolgate.core.errors import ConfigError
 from toolgate.core.paths import MountPath
+from toolgate.feature import KINDS, MountKind, kind_of
 from toolgate.policy.dotfiles import USUAL, Dotfiles
 from toolgate.policy.globs import PathGlob, fold, path_glob, text_glob
 from toolgate.policy.held import Held
@@ -58,8 +60,7 @@ SHUT = frozenset({"hard:blocked-name", "hard:dotfile", "hard:hidden"})
 """Rules about a name, whoever asks: their refusals are `blocked_path`, as that of a link which leads to the name is."""
 ALWAYS_BLOCKED = ".toolgate"
 NEVER_WRITTEN = "toolgate.yaml"
-WHOLE_BY_DEFAULT = frozenset({"project", "garden", "scratch"})
-FILE_WRITES = frozenset({"project", "garden", "scratch", "branch", "outside"})
+FILE_WRITES = FILE_WORDS | {"branch", "outside"}
 """Effects under which every path of the call counts as written: which of them is, the call does not say."""
 FREE = Decision(Verdict.ALLOW, "describing the tools needs no permission", "free", 1)
 UNTRUSTED = Decision(
@@ -135,14 +136,16 @@ class MountRules:
     """What toolgate runs of it: for those who write without a question."""
     inner: dict[Place, str] = field(default_factory=dict)
     """The mounts that lie within this one."""
+    kind: MountKind = KINDS["files"]
     placed: frozenset[str] = frozenset()
     """The last names of what is refused for where it is, folded: only of these the place must be looked at."""
 
     @classmethod
     def all_of(
-        cls, specs: Mapping[str, MountSpec], named: Named, held: Held | None = None
-    ) -> dict[str, MountRules]:
-        found = {name: cls.of(name, spec) for name, spec in specs.items()}
+        cls, specs: Mapping[str, MountSpec], named: Named, held: Held | None = None,
+        kinds: Mapping[str, MountKind] = KINDS,
+    ) -> dict[str, MountRules]:  # fmt: skip
+        found = {name: cls.of(name, spec, kinds) for name, spec in specs.items()}
         for one in found.values():
             one.named, one.held = named, held or one.held
             one.inner = {
@@ -154,19 +157,24 @@ class MountRules:
         return found
 
     @classmethod
-    def of(cls, name: str, spec: MountSpec) -> MountRules:
+    def of(cls, name: str, spec: MountSpec, kinds: Mapping[str, MountKind] = KINDS) -> MountRules:
+        kind = kind_of(name, spec.kind, kinds)
+        if kind is None:
+            known = ", ".join(kinds)
+            raise ConfigError(f"mounts.{name}.kind: there is no kind {spec.kind!r}", f"use one of: {known}")
+
         def globs(texts: tuple[str, ...]) -> tuple[PathGlob, ...]:
             return tuple(path_glob(text, name) for text in texts)
 
         writable = spec.writable
         if writable is None:
-            writable = ("**",) if name in WHOLE_BY_DEFAULT else ()
+            writable = ("**",) if kind.whole else ()
         names = tuple(text for text in spec.unblock if "/" not in text)
         # A name that the mount unblocks is open, whether or not it begins with a dot.
         dots = Dotfiles.of(name, (*(USUAL if spec.dotfiles is None else spec.dotfiles), *spec.unblock))
         return cls(
             name, globs(writable), globs(spec.unblock), names, globs(spec.hidden), dots, spec.hard_links,
-            spec.worktree, spec.max_bytes, place(spec.path),
+            spec.worktree, spec.max_bytes, place(spec.path), kind=kind,
         )  # fmt: skip
 
     def refuse(self, path: MountPath, written: bool) -> Refusal | None:
@@ -187,6 +195,16 @@ class MountRules:
             return Refusal("hard:mount", f"{path.shown} is not writable in the mount {self.name}")
         return None
 
+    def foreign(self, path: MountPath, user: str | None) -> Refusal | None:
+        """Whether it is beyond what this user's personas see of the mount; in the same words whatever is there."""
+        if not self.kind.scope or user is None:
+            return None
+        own = self.kind.scope.format(user=user)
+        if path.relative == own or path.relative.startswith(own + "/"):
+            return None
+        reason = f"{path.shown} is not the {self.kind.name} of the user {user}, which is {self.name}:{own}"
+        return Refusal("hard:mount", reason, f"use a path at or below {self.name}:{own}")
+
     def plain(self, name: str) -> bool:
         """Whether nothing here could refuse to show this name, whatever it is in, provided that is shown."""
         ordinary = not self.hidden and name.isascii() and not name.startswith(".")
@@ -198,7 +216,7 @@ class MountRules:
             loose = fold(name)
             if loose == ALWAYS_BLOCKED or (written and loose == NEVER_WRITTEN):
                 return name
-            if is_blocked(name) and not self._unblocked(names[: index + 1]):
+            if is_blocked(name) and not self.unblocked(names[: index + 1]):
                 return name
         return ""
 
@@ -232,7 +250,7 @@ class MountRules:
                 return Refusal("hard:mount", f"{path.shown} is in another mount: use {other}:{rest}")
         return None
 
-    def _unblocked(self, names: list[str]) -> bool:
+    def unblocked(self, names: list[str]) -> bool:
         """By the path up to and including the blocked name, or by the name alone."""
         upto = MountPath(f"{self.name}:{'/'.join(names)}")
         last = MountPath(f"{self.name}:{names[-1]}")
@@ -264,32 +282,36 @@ def writes_files(effects: Effects) -> bool:
 
 
 def refuse_path(
-    path: MountPath, written: bool, mounts: Mapping[str, MountRules], open_to: frozenset[str]
-) -> Refusal | None:
-    """What the mounts themselves refuse about one path."""
+    path: MountPath, written: bool, mounts: Mapping[str, MountRules], open_to: frozenset[str],
+    user: str | None = None,
+) -> Refusal | None:  # fmt: skip
+    """What the mounts themselves refuse about one path. Without a user, all of a mount that it is open to is seen."""
     rules = mounts.get(path.mount)
     if rules is None:
         return Refusal("hard:mount", f"there is no mount {path.mount!r}; there are: {', '.join(mounts)}")
     if path.mount not in open_to:
         return Refusal("hard:mount", f"this persona may not use the mount {path.mount}")
-    return rules.refuse(path, written)
+    return rules.foreign(path, user) or rules.refuse(path, written)
 
 
 def refuse_mounts(
-    paths: tuple[MountPath, ...], effects: Effects, mounts: Mapping[str, MountRules], open_to: frozenset[str]
-) -> Refusal | None:
+    paths: tuple[MountPath, ...], effects: Effects, mounts: Mapping[str, MountRules], open_to: frozenset[str],
+    user: str | None = None,
+) -> Refusal | None:  # fmt: skip
     """The first thing that the mounts refuse about a call."""
     if not paths:
-        return refuse_pathless(effects, open_to)
+        return refuse_pathless(effects, mounts, open_to)
     written = writes_files(effects)
-    refusals = (refuse_path(path, written, mounts, open_to) for path in paths)
+    refusals = (refuse_path(path, written, mounts, open_to, user) for path in paths)
     return next((refusal for refusal in refusals if refusal is not None), None)
 
 
-def refuse_pathless(effects: Effects, open_to: frozenset[str]) -> Refusal | None:
+def refuse_pathless(
+    effects: Effects, mounts: Mapping[str, MountRules], open_to: frozenset[str]
+) -> Refusal | None:
     """A call without paths may still be about mounts, such as a search through the garden."""
-    about = WHOLE_BY_DEFAULT & {*effects.reads, *effects.writes}
-    if about and about.isdisjoint(open_to):
+    about = FILE_WORDS & {*effects.reads, *effects.writes}
+    if about and about.isdisjoint(mounts[name].kind.effect for name in open_to if name in mounts):
         return Refusal("hard:mount", f"this persona may not use the mount {' or '.join(sorted(about))}")
     return None
 

@@ -1,16 +1,16 @@
 """Limits: whose calls are counted in which sliding windows.
 
-A call counts at once for everybody, for its persona and each parent, and for its persona on that tool; per
-minute and per hour. `burst` shapes: at most that many calls in the time in which `per_minute` allows them.
+A call counts at once for everybody, for its persona and each parent, for its persona on that tool, and for its persona
+on each effect that it has; per minute and per hour. `burst` shapes: at most that many calls in the time in which `per_minute` allows them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from toolgate.core.ports import Window
 from toolgate.policy.globs import tool_glob
-from toolgate.policy.model import Flaw, LimitsSpec, PersonaSpec, RateSpec
+from toolgate.policy.model import AdaptiveSpec, Flaw, LimitsSpec, PersonaSpec, RateSpec
 
 _made = RateSpec.model_construct
 """Of numbers that are known to be right: what is checked is built first, which takes longer than reading the file."""
@@ -33,6 +33,11 @@ PROFILES: dict[str, LimitsSpec] = {
 }
 
 
+Named = Callable[[str], str]
+"""What a window is called in a refusal, by the field of the rate that it comes from."""
+Place = tuple[str | int, ...]
+
+
 class RateLimits:
     """The limits of one project: a profile, overridden field by field."""
 
@@ -44,22 +49,60 @@ class RateLimits:
         keys = {**profile.tool, **spec.tool}
         self.tools = {key: over(profile.tool.get(key, _made()), spec.tool.get(key, _made())) for key in keys}
         self._globs = {key: tool_glob(key) for key in keys}
+        own = {name: persona.limits.writes for name, persona in personas.items()}
+        self.writes = {
+            name: {
+                word: (over(spec.writes.get(word, _made()), mine.get(word, _made())), mine.get(word))
+                for word in {**spec.writes, **mine}
+            }
+            for name, mine in own.items()
+        }
+        """By persona and effect: the rate, and what the persona itself says of it."""
+        self.adaptive = {
+            name: persona.limits.adaptive for name, persona in personas.items() if persona.limits.adaptive
+        }
+        self.by_effect = any(self.writes.values())
+        """Whether the effects of past calls matter at all."""
 
-    def windows(self, lineage: tuple[str, ...], tool: str) -> tuple[Window, ...]:
+    def windows(
+        self, lineage: tuple[str, ...], tool: str, writes: tuple[str, ...] = ()
+    ) -> tuple[Window, ...]:
         """For a persona followed by its parents: a child's calls count for each of them."""
-        found = list(_windows("global", "everybody", self.everybody))
+        found = list(_windows("global", _whose("everybody"), self.everybody))
         for persona in lineage:
-            found += _windows(f"persona/{persona}", persona, self.personas[persona])
+            rate, most = self.personas[persona], self.adaptive.get(persona)
+            found += _windows(f"persona/{persona}", _whose(persona), rate, most)
             for key, rate in self.tools.items():
                 if self._globs[key].matches(tool):
-                    found += _windows(f"tool/{persona}/{key}", f"{persona} on {key}", rate)
+                    found += _windows(f"tool/{persona}/{key}", _whose(f"{persona} on {key}"), rate)
+            for word in writes:
+                if word in self.writes[persona]:
+                    rate, own = self.writes[persona][word]
+                    found += _windows(f"writes/{persona}/{word}", _setting(persona, word, own), rate)
         return tuple(found)
 
     def flaws(self) -> Iterator[Flaw]:
-        """A burst without the rate that it shapes."""
-        places: list[tuple[tuple[str | int, ...], RateSpec]] = [(("limits", "global"), self.everybody)]
+        """A burst without the rate that it shapes; a raise of nothing, to less, or to more than twice."""
+        for name, most in self.adaptive.items():
+            for field in ("per_minute", "per_hour"):
+                base, top = getattr(self.personas[name], field), getattr(most, field)
+                if top is not None and not (base or 0) < top <= 2 * (base or 0):
+                    at_field: Place = ("personas", name, "limits", "adaptive", field)
+                    fix = (
+                        f"write {base + 1:,} to {2 * base:,}"
+                        if base
+                        else f"set `{field}` of its limits first"
+                    )
+                    yield Flaw(
+                        at_field, f"{top:,} is no raise of {base or 'no limit'} to at most twice that", fix
+                    )
+        places: list[tuple[Place, RateSpec]] = [(("limits", "global"), self.everybody)]
         places += [(("personas", name, "limits"), rate) for name, rate in self.personas.items()]
         places += [(("limits", "tool", key), rate) for key, rate in self.tools.items()]
+        for name, words in self.writes.items():
+            for word, (rate, own) in words.items():
+                at: Place = ("personas", name, "limits") if own else ("limits",)
+                places.append(((*at, "writes", word), rate))
         for at, rate in places:
             if rate.burst is not None and rate.per_minute is None:
                 yield Flaw((*at, "burst"), "`burst` needs `per_minute`", "add `per_minute` beside it")
@@ -74,10 +117,27 @@ def over(base: RateSpec, own: RateSpec) -> RateSpec:
     )
 
 
-def _windows(scope: str, name: str, rate: RateSpec) -> Iterator[Window]:
+def _whose(name: str) -> Named:
+    return lambda field: f"{name}, {field.replace('_', ' ')}"
+
+
+def _setting(persona: str, word: str, own: RateSpec | None) -> Named:
+    """The setting itself, so that whoever meets it can look it up and change it."""
+    return lambda field: (
+        f"personas.{persona}.limits.writes.{word}.{field}"
+        if own is not None and getattr(own, field) is not None
+        else f"limits.writes.{word}.{field} for {persona}"
+    )
+
+
+def _windows(
+    scope: str, named: Named, rate: RateSpec, adaptive: AdaptiveSpec | None = None
+) -> Iterator[Window]:
+    minute, hour = (adaptive.per_minute or 0, adaptive.per_hour or 0) if adaptive is not None else (0, 0)
     if rate.per_minute is not None:
         if rate.burst is not None and rate.burst < rate.per_minute:
-            yield Window(scope, f"{name}, burst", rate.burst, rate.burst * 60 / rate.per_minute)
-        yield Window(scope, f"{name}, per minute", rate.per_minute, 60.0)
+            seconds = rate.burst * 60 / rate.per_minute
+            yield Window(scope, named("burst"), rate.burst, seconds, rate.burst * minute // rate.per_minute)
+        yield Window(scope, named("per_minute"), rate.per_minute, 60.0, minute)
     if rate.per_hour is not None:
-        yield Window(scope, f"{name}, per hour", rate.per_hour, 3600.0)
+        yield Window(scope, named("per_hour"), rate.per_hour, 3600.0, hour)

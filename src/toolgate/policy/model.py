@@ -145,6 +145,8 @@ def _inside_mount(text: str) -> None:
     path_glob(text)
 
 
+DEFAULT_USER = "me"
+"""Whose memory and garden a persona tends that names nobody: a project of one person needs no names."""
 _mount = _named(MOUNT, "a mount's name", "garden")
 Texts = tuple[str, ...]
 ToolGlobs = Annotated[Texts, _each(tool_glob)]
@@ -153,6 +155,7 @@ MountGlobs = Annotated[Texts, _each(_inside_mount)]
 Mounts = Annotated[Texts, _each(_mount)]
 PhaseName = Annotated[Phase, BeforeValidator(lambda value: phase_name(value))]
 PersonaName = Annotated[str, _one(_named(PERSONA, "a persona's name", "builder"))]
+UserName = Annotated[str, _one(_named(PERSONA, "a user's name", "alice"))]
 Number = Annotated[float, Field(strict=True)]
 Count = Annotated[int, Field(ge=1, le=10_000_000, strict=True)]
 
@@ -164,6 +167,26 @@ class RateSpec(Strict):
     per_hour: Count | None = None
     burst: Count | None = None
     """At most this many calls at once, then as fast as `per_minute`. Absent: no shaping."""
+
+
+WrittenRates = dict[Annotated[str, _one(_effect(WRITES))], RateSpec]
+"""By effect: how many calls that write this a persona may make, whatever their tools are called."""
+
+
+class AdaptiveSpec(Strict):
+    """As far as a good record raises the persona's own limits, at most to twice of each."""
+
+    per_minute: Count | None = None
+    per_hour: Count | None = None
+    every: Annotated[int, Field(ge=5, le=1000, strict=True)] = 25
+    """Useful calls that earn one of the four steps."""
+
+
+class PersonaRatesSpec(RateSpec):
+    writes: WrittenRates = Field(default_factory=dict)
+    """Over `limits.writes`, field by field."""
+    adaptive: AdaptiveSpec | None = None
+    """Absent: the limits stay as they are, whatever the record says."""
 
 
 class BytesSpec(Strict):
@@ -184,6 +207,8 @@ class LimitsSpec(Strict):
     persona: RateSpec = RateSpec.model_construct()
     tool: dict[Annotated[str, _one(tool_glob)], RateSpec] = Field(default_factory=dict)
     """Per persona and tool glob; the tools that one glob matches share its window."""
+    writes: WrittenRates = Field(default_factory=dict)
+    """Per persona and effect; all tools that have the effect share its window."""
     journal_bytes: BytesSpec = BytesSpec.model_construct()
 
 
@@ -204,10 +229,12 @@ class PersonaSpec(Strict):
     allow: ToolGlobs | None = None
     """Absent: the parent's; without a parent nothing."""
     deny: ToolGlobs = ()
-    limits: RateSpec = RateSpec.model_construct()
+    limits: PersonaRatesSpec = PersonaRatesSpec.model_construct()
     mounts: Mounts | None = None
     """Absent: the parent's; without a parent `project` and `scratch` only."""
     parent: PersonaName | None = None
+    user: UserName | None = None
+    """Whose memory and garden it reads and tends. Absent: the parent's; without a parent `me`."""
     scan: ScanSpec = ScanSpec.model_construct()
     """Absent: the parent's; without a parent the project's."""
 
@@ -216,6 +243,8 @@ class MountSpec(Strict):
     """A confined directory. Globs here are relative to it."""
 
     path: Annotated[str, Field(min_length=1, max_length=4096)]
+    kind: Annotated[str, _one(_named(MOUNT, "a kind of mount", "garden"))] | None = None
+    """What it is for: `files`, or one that a feature brings, such as `garden`. Absent: its name, if that is a kind."""
     writable: MountGlobs | None = None
     """Absent: all of `project`, `garden` and `scratch` (policy still decides), nothing of any other mount."""
     unblock: MountGlobs = ()
@@ -247,6 +276,8 @@ class ConditionSpec(Strict):
     exists: Annotated[bool, Field(strict=True)] | None = None
     host: Annotated[Texts, _each(check_host), Field(min_length=1)] | None = None
     """Places on the network, as a network grant names them, or ranges of addresses."""
+    begins: Annotated[tuple[Annotated[str, Field(strict=True)], ...], Field(min_length=1)] | None = None
+    """A list whose first elements are these, such as the program of an argv."""
     sha256: (
         Annotated[Texts, _each(_named(_HASH, "a SHA-256", "64 digits from 0 to f")), Field(min_length=1)]
         | None

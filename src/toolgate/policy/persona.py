@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.effects import Effects
+from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts
 from toolgate.core.tool import Phase, Tool
 from toolgate.policy.checks import lineage
 from toolgate.policy.globs import any_matches, tool_glob
-from toolgate.policy.model import PersonaSpec
+from toolgate.policy.model import DEFAULT_USER, PersonaSpec
 from toolgate.policy.phases import cell
 from toolgate.policy.rules import Rule
 
-DEFAULT_MOUNTS = ("project", "scratch", "garden")
+DEFAULT_MOUNTS = ("project", "scratch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +29,33 @@ class Persona:
     deny: tuple[str, ...]
     mounts: frozenset[str]
     parent: str | None
+    user: str = DEFAULT_USER
 
     @classmethod
-    def of(cls, name: str, personas: Mapping[str, PersonaSpec]) -> Persona:
+    def of(
+        cls, name: str, personas: Mapping[str, PersonaSpec], default_mounts: Sequence[str] = DEFAULT_MOUNTS
+    ) -> Persona:
         line = [personas[member] for member in lineage(name, personas)]
         phase = next((spec.phase for spec in line if spec.phase is not None), None)
         allow = next((spec.allow for spec in line if spec.allow is not None), ())
-        mounts = next((spec.mounts for spec in line if spec.mounts is not None), DEFAULT_MOUNTS)
-        return cls(name, phase, allow, personas[name].deny, frozenset(mounts), personas[name].parent)
+        mounts = next((spec.mounts for spec in line if spec.mounts is not None), default_mounts)
+        user = next((spec.user for spec in line if spec.user is not None), DEFAULT_USER)
+        return cls(name, phase, allow, personas[name].deny, frozenset(mounts), personas[name].parent, user)
 
     def described(self) -> dict[str, object]:
-        return {
+        told: dict[str, object] = {
             "name": self.name,
             "phase": self.phase,
             "allow": sorted(self.allow),
             "deny": sorted(self.deny),
             "mounts": sorted(self.mounts),
         }
+        return told | {"user": self.user} if self.user != DEFAULT_USER else told
+
+    @property
+    def sees(self) -> str | None:
+        """Whose part of a mount it sees; None for the human, who sees all."""
+        return None if self.name == HUMAN else self.user
 
     def names(self, globs: Sequence[str], tool: str) -> bool:
         return any_matches(map(tool_glob, globs), tool)

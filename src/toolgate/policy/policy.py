@@ -7,7 +7,8 @@ of those answers is the decision. What depends only on persona and tool name is 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from toolgate.core.names import HUMAN
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Facts, Window
 from toolgate.core.tool import Tool
+from toolgate.feature import KINDS, MountKind
 from toolgate.policy.checks import Parts, flaws, lineage, rule_names
 from toolgate.policy.explain import Explanation, explain
 from toolgate.policy.findings import Words, judged, tightened
@@ -75,6 +77,7 @@ class Policy:
         named: Named | None = None,
         held: Held | None = None,
         scan: ScanSpec | None = None,
+        kinds: Mapping[str, MountKind] = KINDS,
     ) -> None:
         self.parts = Parts(personas, mounts, policy or PolicySpec(), limits or LimitsSpec())
         flaw = next(flaws(self.parts), None)
@@ -89,9 +92,13 @@ class Policy:
         self.scan = scan or ScanSpec()
         self.named = named or Named()
         self.held = held or Held()
-        self.mounts = MountRules.all_of(mounts, self.named, self.held)
+        self.mounts = MountRules.all_of(mounts, self.named, self.held, kinds)
         self.manifest = self.parts.policy.profile == "manifest"
-        self.personas = {name: Persona.of(name, personas) for name in personas}
+        whole = [
+            *(kind.name for kind in kinds.values() if kind.whole),
+            *(name for name, rules in self.mounts.items() if rules.kind.whole),
+        ]
+        self.personas = {name: Persona.of(name, personas, whole) for name in personas}
         self._lines = {
             name: tuple(self.personas[member] for member in lineage(name, personas)) for name in personas
         }
@@ -104,7 +111,7 @@ class Policy:
         self._clear: set[tuple[str, bool, str]] = set()
         self._rights: dict[str, str] = {}
         self._plain: dict[tuple[str, str], Decision] = {}
-        self._windows: dict[tuple[str, str], tuple[Window, ...]] = {}
+        self._windows: dict[tuple[str, str, tuple[str, ...]], tuple[Window, ...]] = {}
         self.fingerprint = sha256(json.dumps(self._described(), sort_keys=True))
 
     def persona(self, name: str) -> Persona:
@@ -112,6 +119,22 @@ class Policy:
         if found is None:
             raise NotAllowed(f"there is no persona {name[:80]!r}", f"the personas are: {self.listed()}")
         return found
+
+    def foreign(self, persona: str) -> Callable[[str, str], bool] | None:
+        """Tells of a recorded persona and what was recorded of it whether this persona may not see it: another user's, or
+        about a part of a mount that is another user's. None for one who sees everything."""
+        viewer = self.personas.get(persona)
+        scopes = [(name, rules.kind.scope) for name, rules in self.mounts.items() if rules.kind.scope]
+        if viewer is None or viewer.sees is None or not scopes:
+            return None
+        user = re.escape(viewer.sees)
+        paths = [
+            f'(?:{name}:|"){scope.format(user=f"(?!{user}(?![A-Za-z0-9_.-]))")}[^/"]'
+            for name, scope in scopes
+        ]
+        other = re.compile("|".join(paths))
+        others = {one.name for one in self.personas.values() if one.sees not in (None, viewer.sees)}
+        return lambda who, body: who in others or other.search(body) is not None
 
     def listed(self) -> str:
         return ", ".join(name for name in self.personas if name != HUMAN) or "none"
@@ -129,12 +152,20 @@ class Policy:
             found = self._rights[persona] = digest([[member.described() for member in line], scans])
         return found
 
-    def windows(self, persona: str, tool: str) -> tuple[Window, ...]:
-        key = (persona, tool)
+    @property
+    def limits_effects(self) -> bool:
+        return self._limits.by_effect
+
+    @property
+    def earns(self) -> Mapping[str, int]:
+        return {name: spec.every for name, spec in self._limits.adaptive.items()}
+
+    def windows(self, persona: str, tool: str, writes: tuple[str, ...] = ()) -> tuple[Window, ...]:
+        key = (persona, tool, writes)
         found = self._windows.get(key)
         if found is None:
             names = tuple(member.name for member in self.line(persona))
-            found = self._windows[key] = self._limits.windows(names, tool)
+            found = self._windows[key] = self._limits.windows(names, tool, writes)
         return found
 
     def decide(self, facts: Facts) -> Decision:
@@ -229,7 +260,7 @@ class Policy:
         if facts.paths and not new:
             return None
         for member in line:
-            refusal = refuse_mounts(facts.paths, facts.effects, self.mounts, member.mounts)
+            refusal = refuse_mounts(facts.paths, facts.effects, self.mounts, member.mounts, member.sees)
             if refusal is not None:
                 return refusal.decision
         if len(clear) > _REMEMBERED:

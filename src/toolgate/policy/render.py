@@ -45,6 +45,10 @@ def render_examples(outcomes: Iterable[ExampleOutcome]) -> str:
 def render_replay(result: Replay) -> str:
     lines = [line for difference in result.differences for line in _difference(difference)]
     totals = ", ".join(f"{result.totals[kind]} {kind}" for kind in KINDS)
+    if result.left_out:
+        lines.append(
+            f"left out: {result.left_out:,} refused by something else than policy, such as a pause or a missing trust"
+        )
     return _page([*lines, totals])
 
 
@@ -86,6 +90,6 @@ def _difference(difference: ReplayDifference) -> list[str]:
     head = f"{difference.kind:<8} #{call.seq} {iso(call.at)} {_call(call.persona, call.tool, call.args)}"
     before = f"         was {call.verdict} by {call.rule}"
     if difference.decision is None:
-        return [head, f"{before}, cannot be made now: {difference.problem}"]
+        return [head, f"{before}, {difference.problem}"]
     now = difference.decision
     return [head, f"{before}, now {now.verdict} by {now.rule}: {now.reason}"]

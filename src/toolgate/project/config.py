@@ -20,7 +20,7 @@ from toolgate import feature
 from toolgate.core.errors import ConfigError
 from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, MountPath, folded
-from toolgate.feature import Feature, everything
+from toolgate.feature import Feature, everything, kind_of, mount_kinds
 from toolgate.policy.checks import Parts, flaws
 from toolgate.policy.hard import Named
 from toolgate.policy.held import Held, HeldPlace
@@ -127,10 +127,14 @@ class Config(Strict):
             yield Flaw(("personas", HUMAN), told, "give the persona another name")
         for name, mount in self.mounts.items():
             yield from _mount_flaws(name, mount)
-        if self.default_persona and self.default_persona not in self.personas:
-            known = ", ".join(self.personas) or "none"
-            told = f"there is no persona `{self.default_persona}`"
-            yield Flaw(("default_persona",), told, f"the personas are: {known}")
+            if not self.plugins and kind_of(name, mount.kind, mount_kinds()) is None:
+                told = f"there is no kind of mount `{mount.kind}`"
+                yield Flaw(("mounts", name, "kind"), told, f"use one of: {', '.join(mount_kinds())}")
+        fix = f"the personas are: {', '.join(self.personas) or 'none'}"
+        named = {("default_persona",): self.default_persona} if self.default_persona else {}
+        for place, name in (named | {("mcp", "personas", one): one for one in self.mcp.personas}).items():
+            if name not in self.personas:
+                yield Flaw(place, f"there is no persona `{name[:80]}`", fix)
         yield from flaws(Parts(self.personas, self.mounts, self.policy_spec, self.limits))
 
     @classmethod
@@ -180,6 +184,7 @@ class Config(Strict):
             named=Named.of(files, keys).also(loaded),
             held=Held.of(held),
             scan=self.scan,
+            kinds=mount_kinds(self._more),
         )
 
 
@@ -233,9 +238,9 @@ def _loaded(
     return loaded, document.data
 
 
-def read(file: Path) -> Config:
+def read(file: Path, more: tuple[Feature, ...] | None = None) -> Config:
     """Read a configuration wherever it is, such as a policy to be tried."""
-    return loads(_text(file), str(file))
+    return loads(_text(file), str(file), more)
 
 
 def problems(root: Path) -> list[ConfigError]:

@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.consent.desk import QuestionPage
 from toolgate.core.errors import CallError, ToolgateError
 from toolgate.core.ports import Question
+from toolgate.core.readable import of_data, of_error
+from toolgate.core.result import Result
 from toolgate.core.tool import Tool
+from toolgate.feature import load
+from toolgate.gate.earned import STEPS, earned, raised
 from toolgate.gate.flow import Services
 from toolgate.gate.overdue import still_runs
 from toolgate.gate.redact import shown_diff
@@ -28,9 +32,14 @@ from toolgate.project.record import Record
 from toolgate.storage.port import Filter, Row
 from toolgate.workspace.files import WorkspaceFiles
 
+if TYPE_CHECKING:
+    from toolgate.core.rendering import Rendering
+    from toolgate.feature import FeatureContext
+
 
 class GateReads:
     services: Services
+    features: dict[str, FeatureContext]
 
     # --- tools --------------------------------------------------------------------------------------------
 
@@ -43,6 +52,47 @@ class GateReads:
     def tool_names(self) -> list[str]:
         """What there is at this moment, whoever may call it. Loads no tool."""
         return self.services.registry.names()
+
+    # --- as models read it --------------------------------------------------------------------------------
+
+    def rendered(self, result: Result, args: Mapping[str, Any]) -> str:
+        """A result as models read it, where its tool's feature says how; else as plain lines."""
+        args = self._named(result.tool, args) if result.text is None else args
+        if result.text is not None:
+            said = result.text
+        elif result.error is None:
+            said = self.render(result.tool, result.data, args)
+        else:
+            told = self._rendered(result.tool, result.data, args) if result.data else None
+            said = of_error(result.error, result.data, told)
+        return f"{said}\n(The gate: {result.note})" if result.note else said
+
+    def render(self, tool: str, data: Any, args: Mapping[str, Any]) -> str:
+        told = self._rendered(tool, data, args)
+        return of_data(data) if told is None else told
+
+    def own_rendering(self, result: Result, args: Mapping[str, Any]) -> str | None:
+        """As `rendered`, where its tool says how."""
+        return self._rendered(result.tool, result.data, self._named(result.tool, args))
+
+    def _named(self, tool: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Arguments as a caller spelled them, under their own names."""
+        found = self.tool(tool)
+        return (
+            args
+            if found is None
+            else {found.spellings.get(name, name): value for name, value in args.items()}
+        )
+
+    def _rendered(self, tool: str, data: Any, args: Mapping[str, Any]) -> str | None:
+        """None where nobody says how, or where the result was cut until it lost its shape."""
+        for context in self.features.values():
+            named = context.feature.renderings
+            if named and any(tool in family.names for family in context.feature.families):
+                rendering: Rendering | None = load(named).get(tool)
+                with suppress(LookupError, TypeError, ValueError, AttributeError):
+                    return str(rendering(data, args)) if rendering is not None else None
+        return None
 
     # --- consent ------------------------------------------------------------------------------------------
 
@@ -130,6 +180,25 @@ class GateReads:
     async def stats(self, period: str = "1day", persona: str = "") -> dict[str, Any]:
         ledger = self.services.ledger
         return await stats.usage(ledger.backend, period, persona, ledger.clock.now())
+
+    async def earned(self, persona: str) -> dict[str, Any] | None:
+        """What its record of the last day raises a persona's own limits by; None where they do not adapt."""
+        rules = self.services.rules()
+        every = rules.earns.get(persona)
+        if every is None:
+            return None
+        found = await earned(self.services.ledger, persona, every)
+        windows = [
+            one
+            for one in rules.windows(persona, "")
+            if one.most > one.limit and one.scope == f"persona/{persona}"
+        ]
+        now = raised(windows, {f"persona/{persona}": found.step})
+        limits = [
+            {"limit": one.name, "says": one.limit, "now": high.limit, "most": one.most}
+            for one, high in zip(windows, now, strict=True)
+        ]
+        return {**found._asdict(), "of": STEPS, "limits": limits}
 
     async def checkpoint(self, project: str = "") -> Checkpoint:
         ledger = self.services.ledger

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from toolgate.consent.desk import Settings
 from toolgate.core.errors import Unavailable
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Window
+from toolgate.core.status import FileLook, FileStatus
 from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.limits import Allowance
@@ -30,7 +30,7 @@ class LivePolicy:
         self._own_code = own_code
         self.opened_with = own_code(config) if own_code is not None else OwnCode()
         """What runs as long as the gate is open, whatever the file says later."""
-        self._file = str(source)
+        self._status = FileLook(source or Path())
         self._stamp = self._look()
         self.config = config
         self._policy = self._made(config)
@@ -52,22 +52,28 @@ class LivePolicy:
             found = found.also(self._own_code(config))
         return config.policy(self._trusted, found.own, found.held)
 
+    def tried(self, config: Config) -> Policy:
+        """The policy of another file, in this project as it is trusted and with what this gate loads and runs."""
+        return self._made(config)
+
     def shut(self, paths: Iterable[MountPath]) -> None:
         """Plugins have loaded these: no tool writes them from now on."""
         self.opened_with = self.opened_with.also(OwnCode(tuple(paths)))
         self._policy = self._made(self.config)
 
-    def windows(self, persona: str, tool: str) -> tuple[Window, ...]:
-        return self._policy.windows(persona, tool) if persona in self._policy.personas else ()
+    def windows(self, persona: str, tool: str, writes: tuple[str, ...] = ()) -> tuple[Window, ...]:
+        return self._policy.windows(persona, tool, writes) if persona in self._policy.personas else ()
 
-    def _look(self) -> tuple[int, ...] | None:
+    def limits_effects(self) -> bool:
+        return self._policy.limits_effects
+
+    def _look(self) -> FileStatus | None:
         if self._source is None:
             return None
         try:
-            status = os.stat(self._file)  # twice a call: a Path's own takes three times as long
+            return self._status()  # several times a call
         except OSError:
             return None
-        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
     def _reload(self) -> None:
         source = self._source

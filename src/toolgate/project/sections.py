@@ -12,6 +12,8 @@ Count = Annotated[int, Field(ge=1, le=100_000, strict=True)]
 Wait = Annotated[float, Field(gt=0, le=3600, strict=True)]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
+ToolGlobs = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=256)], ...], Field(max_length=1000)]
+Profile = Literal["minimal", "code", "full"] | ToolGlobs
 
 
 class NotifySpec(Strict):
@@ -23,7 +25,7 @@ class NotifySpec(Strict):
 
 class ConsentSpec(Strict):
     expires_s: Seconds = 900
-    max_open: Annotated[int, Field(ge=1, le=1000, strict=True)] = 5
+    max_open: Annotated[int, Field(ge=1, le=1000, strict=True)] = 25
     """Open questions per persona."""
     unattended: Flag = False
     """Nobody answers here: what would be asked is refused at once."""
@@ -33,8 +35,18 @@ class ConsentSpec(Strict):
 
 
 class McpSpec(Strict):
-    profile: Literal["minimal", "code", "full"] = "full"
-    """Which tools MCP clients are shown. Showing is not permission."""
+    """What MCP clients are shown and sent. Showing is not permission."""
+
+    profile: Profile = "code"
+    """Which tools are listed: a profile by its name, or names and globs of tools."""
+    personas: dict[str, Profile] = Field(default_factory=dict)
+    """The profiles of personas that have one of their own."""
+    list: Literal["auto", "all", "find"] = "auto"
+    """Whether all of them are listed, or a few and `tools.find`; auto: by how many there are."""
+    structured: Literal["never", "auto", "always"] = "auto"
+    """Whether output schemas and structured content are sent beside the text; auto: to clients that ask for it."""
+    names: Literal["plain", "dotted"] = "plain"
+    """`fs_read` or `fs.read`; both are understood."""
 
 
 class BudgetSpec(Strict):

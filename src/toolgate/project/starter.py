@@ -16,8 +16,8 @@ mounts:
   project: {path: .}
   # garden: {path: garden}        # a Markdown memory; name it in a persona's `mounts` too
 
-# Who asks. Phases: observe (2A) reads, experiment (2B) runs sandboxed programs, contribute (3) proposes
-# changes, collaborate (4) also commits. What a phase does not allow is asked or denied.
+# Who asks. Phases: observe reads, experiment also runs sandboxed programs, contribute also proposes changes of
+# files, collaborate also what your own tools do to a history. What a phase does not allow is asked or denied.
 personas:
   reviewer:
     description: reads and reports, changes nothing
@@ -32,6 +32,7 @@ personas:
 
 # Programs run in a sandbox without network, secrets or project, unless their call asks for more: docs/tools-exec.md.
 # sandbox:
+#   python: .venv                                # the project's own environment: found by itself, false for none
 #   packages: [numpy]                            # what `exec.python` may import beyond the standard library
 #   network: {private: ["127.0.0.1:8000"]}       # places on this machine that a network grant may name
 
@@ -43,6 +44,7 @@ personas:
 limits:
   profile: roomy
   # tool: {code.search: {per_minute: 60}}
+  # writes: {project: {per_hour: 20}}   # by effect, whatever the tools are called
 
 # Questions to humans expire; then the call is refused.
 consent:

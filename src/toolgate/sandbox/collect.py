@@ -30,6 +30,8 @@ class Collected:
     left: list[Left] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     more: int = 0
+    own: str = ""
+    """A name in the work directory that is not the program's."""
 
     def drop(self, path: str, why: str) -> None:
         if len(self.dropped) < SAID:
@@ -38,13 +40,14 @@ class Collected:
             self.more += 1
 
 
-def anything(directory: int) -> bool:
+def anything(directory: int, own: str = "") -> bool:
+    """Whether the program left something; `own` is a name in it that is not the program's."""
     with os.scandir(directory) as entries:
-        return any(entry.name != SCRAP for entry in entries)
+        return any(entry.name not in (SCRAP, own) for entry in entries)
 
 
-def collect(directory: int, keep: KeepLimits) -> Collected:
-    found = Collected()
+def collect(directory: int, keep: KeepLimits, own: str = "") -> Collected:
+    found = Collected(own=own)
     _walk(directory, "", keep, found)
     if found.more:
         found.dropped.append(f"and {found.more} more")
@@ -56,7 +59,7 @@ def _walk(directory: int, above: str, keep: KeepLimits, found: Collected) -> Non
         names = sorted(entry.name for entry in entries)
     for name in names:
         path = f"{above}{name}"
-        if path == SCRAP:
+        if path in (SCRAP, found.own):
             continue
         try:
             name.encode("utf-8")

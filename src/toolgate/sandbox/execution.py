@@ -18,7 +18,7 @@ from toolgate.core.errors import Unavailable
 from toolgate.sandbox import collect, places, project_changes
 from toolgate.sandbox.conversation import Conversation
 from toolgate.sandbox.inside.copying import MAX_BYTES, MAX_NAMES
-from toolgate.sandbox.job import Altered, Broker, Egress, Job, Limit, Outcome
+from toolgate.sandbox.job import WORK, Altered, Broker, Egress, Job, Limit, Outcome
 from toolgate.sandbox.prepared import Prepared
 from toolgate.sandbox.program import ProgramCommand
 from toolgate.sandbox.zygote_client import ProcessEnd
@@ -181,8 +181,9 @@ class ProgramRun:
     ) -> Outcome:
         work = self.prepared.work
         found = collect.Collected()
-        if collect.anything(work):
-            found = await asyncio.to_thread(collect.collect, work, keep)
+        own = _own_name(self.job)
+        if collect.anything(work, own):
+            found = await asyncio.to_thread(collect.collect, work, keep, own)
         delta, unread = await self._delta()
         return Outcome(
             stdout=stdout,
@@ -207,6 +208,12 @@ class ProgramRun:
         return await asyncio.to_thread(project_changes.altered, self.job, handle, self.prepared.copied)
 
 
+def _own_name(job: Job) -> str:
+    """What stands in the work directory because the project's own path leads through its name."""
+    known = job.view.known_as if job.view is not None else ""
+    return known.removeprefix(WORK + "/").partition("/")[0] if known.startswith(WORK + "/") else ""
+
+
 def _go_order(job: Job, program: ProgramCommand | None) -> dict[str, Any]:
     limits = job.limits
     scripted = program is None or (job.language == "shell" and not job.argv)
@@ -219,6 +226,7 @@ def _go_order(job: Job, program: ProgramCommand | None) -> dict[str, Any]:
         "processes": limits.processes,
         "files": limits.files,
         "disk": limits.disk_bytes,
+        "in_project": job.in_project and job.view is not None,
     }
 
 

@@ -87,6 +87,11 @@ class Host:
             if shape.view is None:  # what lies below a view changes: the next one is built when it is needed
                 pool.refill(shape)
 
+    def check(self, job: Job, *, networked: bool = False) -> None:
+        """Blocking. Refuses what `run` would refuse before anything starts: walls, limits, programs that are not there."""
+        _refuse_impossible(job, self.mode, networked)
+        self._program(job, networked, None)
+
     async def close(self) -> None:
         self._closed = True
         if self._pool is not None:

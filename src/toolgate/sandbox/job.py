@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,6 +41,32 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Environment:
+    """Where a project keeps its programs and packages. They are shown whole and read-only, and run in the sandbox alone."""
+
+    python: str = ""
+    """A virtual environment, relative to the project."""
+    version: str = ""
+    """Of its Python: `3.12`."""
+    base: str = ""
+    """The installation that it was made from: a directory of the machine, which is then readable too."""
+    node: str = ""
+    """A directory `node_modules`, relative to the project."""
+    shut: tuple[str, ...] = ()
+    """Names in these that must not be seen, relative to the project."""
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.python, self.node)))
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Where its programs are, relative to the project."""
+        found = (self.python and f"{self.python}/bin", self.node and f"{self.node}/.bin")
+        return tuple(filter(None, found))
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """The project as a program sees it: without the hidden names, and nothing it writes reaches the real files."""
 
@@ -48,6 +75,13 @@ class View:
     """Relative names that must not be seen, files or whole directories."""
     writable: bool = False
     """Copy on write: what it changed comes back as `Outcome.delta`."""
+    environment: Environment | None = None
+    """What the project's own programs need; only where there are namespaces."""
+
+    @property
+    def known_as(self) -> str:
+        """Where the project is on this machine, if programs in it are to find it there too."""
+        return os.path.realpath(self.root) if self.environment is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +99,8 @@ class Job:
     """Put into the work directory before it starts."""
     packages: tuple[Path, ...] = ()
     """Extra directories of Python packages, read-only."""
+    in_project: bool = False
+    """It starts in its view of the project, and not in the work directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +180,10 @@ class Egress(Protocol):
 class Sandbox(Protocol):
     @property
     def mode(self) -> Mode: ...
+
+    def check(self, job: Job, *, networked: bool = False) -> None:
+        """Refuses what could not be run, as far as that can be known before it is tried."""
+        ...
 
     async def run(self, job: Job, *, egress: Egress | None = None, broker: Broker | None = None) -> Outcome:
         """Run one program to its end. Cancelling ends the program first. `Unavailable` where no wall holds."""

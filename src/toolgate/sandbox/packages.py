@@ -13,14 +13,14 @@ _NOT_FOR_IMPORT = ("..", "__pycache__")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPackages:
     paths: tuple[Path, ...]
     """Directories and single modules, for `Job.packages`."""
     missing: tuple[str, ...]
     """Names that are not installed here."""
 
 
-def find(names: Iterable[str]) -> Found:
+def find(names: Iterable[str]) -> FoundPackages:
     """By the names they are installed under. What only an extra needs is left out."""
     paths: dict[Path, None] = {}
     missing = []
@@ -39,7 +39,7 @@ def find(names: Iterable[str]) -> Found:
             continue
         paths |= dict.fromkeys(_top(found))
         waiting += [(_name(each), False) for each in found.requires or () if "extra ==" not in each]
-    return Found(tuple(sorted(paths)), tuple(sorted(missing)))
+    return FoundPackages(tuple(sorted(paths)), tuple(sorted(missing)))
 
 
 def _top(found: metadata.Distribution) -> list[Path]:

@@ -9,13 +9,13 @@ import select
 import signal
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from toolgate.core.errors import TooLarge, Unavailable
 from toolgate.sandbox import zygote_client
-from toolgate.sandbox.job import Job, Language, View
-from toolgate.sandbox.program import ProgramCommand, existing, hidden, readable
+from toolgate.sandbox.job import Environment, Job, Language, View
+from toolgate.sandbox.program import ProgramCommand, existing, hidden, installed_in, readable
 from toolgate.sandbox.zygote_client import Birth, ProcessEnd, Zygote
 
 
@@ -35,12 +35,13 @@ class WallShape:
     @classmethod
     def of(cls, job: Job, program: ProgramCommand | None, network: bool, off: frozenset[str]) -> WallShape:
         given = (program.ro_paths, program.exec_paths) if program else (readable(), ())
+        base = job.view.environment.base if job.view and job.view.environment else ""
         return cls(
             kind=job.language,
             disk=job.limits.disk_bytes,
             inodes=job.limits.inodes,
             read=existing(given[0]),
-            execute=existing(given[1]),
+            execute=existing((*given[1], f"{base}/bin", f"{base}/lib") if base and program else given[1]),
             packages=tuple(str(path.resolve()) for path in job.packages),
             view=job.view,
             processes=job.limits.processes > 1,
@@ -51,14 +52,26 @@ class WallShape:
     def order(self, uid: int, place: str) -> dict[str, Any]:
         view = self.view and {
             "root": str(self.view.root), "hidden": list(self.view.hidden), "writable": self.view.writable,
-            "disk": self.disk, "inodes": self.inodes,
+            "disk": self.disk, "inodes": self.inodes, "environment": _environment(self.view.environment),
+            "known_as": self.view.known_as,
         }  # fmt: skip
         return {
             "kind": self.kind, "uid": uid, "place": place, "disk": self.disk, "inodes": self.inodes,
             "read": list(self.read), "execute": list(self.execute), "packages": list(self.packages),
-            "hide": list(hidden()) if self.kind == "python" else [], "view": view,
+            "hide": list(self._hide()), "view": view,
             "processes": self.processes, "network": self.network, "off": sorted(self.off),
         }  # fmt: skip
+
+    def _hide(self) -> tuple[str, ...]:
+        """Packages of an installation are no part of the environments that are made from it."""
+        environment = self.view.environment if self.view else None
+        if self.kind == "python":
+            return hidden()
+        return installed_in(environment.base) if environment is not None and environment.base else ()
+
+
+def _environment(found: Environment | None) -> dict[str, Any] | None:
+    return None if found is None else {**asdict(found), "programs": list(found.programs)}
 
 
 READY_SECONDS = 20

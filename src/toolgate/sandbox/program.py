@@ -11,11 +11,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from toolgate.core.errors import InvalidArgs, Unavailable
-from toolgate.sandbox.inside.order import PACKAGES
-from toolgate.sandbox.job import Broker, Job, Limits, Outcome
+from toolgate.sandbox.job import PROJECT, Broker, Job, Limits, Outcome, View
 
 _SHARED = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64", "/etc/ld.so.cache")
-_COMMANDS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""Where the programs and libraries of the system are, which a shell sees."""
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/localtime")
 
 
@@ -38,7 +38,7 @@ def libraries() -> tuple[str, ...]:
 @cache
 def commands() -> tuple[str, ...]:
     """For a shell: every program that the system has."""
-    return existing(_COMMANDS)
+    return existing(SYSTEM)
 
 
 @cache
@@ -65,6 +65,14 @@ def hidden() -> tuple[str, ...]:
     below.append(Path(os.path.realpath(os.__file__)).parent)
     found = {str(place / name) for place in below for name in ("site-packages", "dist-packages")}
     return tuple(sorted(path for path in found if os.path.isdir(path)))
+
+
+def installed_in(prefix: str) -> tuple[str, ...]:
+    """The packages of an installation of Python, where it is not one of the system's, which a shell sees anyway."""
+    if any(prefix == each or prefix.startswith(each + "/") for each in commands()):
+        return ()
+    found = Path(prefix, "lib").glob("python3*/*-packages")
+    return tuple(sorted(str(path) for path in found if path.is_dir() and not path.is_symlink()))
 
 
 def existing(paths: Iterable[str]) -> tuple[str, ...]:
@@ -106,19 +114,27 @@ Made = Callable[[Job, bool, Broker | None], ProgramCommand]
 
 def shell(job: Job, networked: bool, broker: Broker | None) -> ProgramCommand:
     """A script, which is put where only the program sees it, or an argv; either sees the system's programs."""
-    argv = (_found(job.argv[0]), *job.argv[1:]) if job.argv else (_sh(),)
-    env = {"PYTHONPATH": PACKAGES} if job.packages else {}  # for whatever Python it starts
-    return ProgramCommand(argv, settings(), commands(), env, job.stdin)
+    argv = (find_program(job.argv[0], job.view), *job.argv[1:]) if job.argv else (_sh(),)
+    return ProgramCommand(argv, settings(), commands(), {}, job.stdin)
 
 
-def _found(name: str) -> str:
-    """As `execvp` would, on the path that programs have; a path is taken as it is."""
+def find_program(name: str, view: View | None = None) -> str:
+    """As `execvp` would, on the path that programs have; a path is taken as it is. Of the project's own programs only
+    the names are looked at."""
     if "/" in name:
         return name
+    environment = view.environment if view is not None else None
+    for directory in environment.programs if environment is not None else ():
+        assert view is not None
+        if os.path.lexists(view.root / directory / name):
+            return f"{PROJECT}/{directory}/{name}"
     for directory in ("/usr/local/bin", "/usr/bin", "/bin"):
         if os.access(f"{directory}/{name}", os.X_OK):
             return f"{directory}/{name}"
-    raise InvalidArgs(f"there is no program {name[:80]!r}", "name one in /usr/bin, or give a path")
+    raise InvalidArgs(
+        f"there is no program {name[:80]!r}",
+        "name one in /usr/bin, or with `project: read` one of the project's environment (`toolgate doctor` says which)",
+    )
 
 
 def _sh() -> str:

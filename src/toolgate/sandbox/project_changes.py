@@ -31,6 +31,8 @@ class Layer:
     disk: int
     names: int
     dropped: list[str] = field(default_factory=list)
+    skip: frozenset[str] = frozenset()
+    """Relative names that are no part of it."""
 
     def read(self, handle: int) -> tuple[Altered, ...]:
         return tuple(self._directory(handle, "", 1))
@@ -42,6 +44,8 @@ class Layer:
                 self.dropped.append(f"changes after {below + _shown(name)}: there are too many")
                 return
             path = below + name
+            if path in self.skip:
+                continue
             if not _is_text(name):
                 self.dropped.append(f"{below + _shown(name)}: its name is not text")
                 continue
@@ -126,7 +130,7 @@ def compare(handle: int, view: View, layer: Layer) -> tuple[Altered, ...]:
     found = layer.read(handle)
     root = os.open(view.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        before = dict(_names(root, "", frozenset(view.hidden)))
+        before = dict(_names(root, "", layer.skip.union(view.hidden)))
         altered = tuple(each for each in found if _differs(root, each, before.get(each.path)))
     finally:
         os.close(root)
@@ -193,10 +197,12 @@ def altered(job: Job, handle: int, copy: bool) -> tuple[tuple[Altered, ...], lis
     """Read once the program is gone. Of a copy, what was there before counts, too."""
     assert job.view is not None
     disk, names = job.limits.disk_bytes, job.limits.inodes
+    environment = job.view.environment
+    skip = frozenset(environment.directories if environment is not None else ())
     if not copy:
-        layer = Layer(disk, names)
+        layer = Layer(disk, names, skip=skip)
         return layer.read(handle), layer.dropped
-    layer = Layer(disk + MAX_BYTES, names + MAX_NAMES)
+    layer = Layer(disk + MAX_BYTES, names + MAX_NAMES, skip=skip)
     return compare(handle, job.view, layer), layer.dropped
 
 

@@ -62,7 +62,8 @@ class SchemaMask:
 
     def mask(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
         walker = self._walker(tool)
-        return args if walker is None else walker.replaced(args, lambda name, value: MASK, named=True)
+        masked = args if walker is None else walker.replaced(args, lambda name, value: MASK, named=True)
+        return self._unrecorded(tool, masked) if tool.unrecorded else masked
 
     def show(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments for a human who decides: all of them, and of a declared secret its name and fingerprint."""
@@ -71,6 +72,8 @@ class SchemaMask:
 
     def seal(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         walker = self._walker(tool)
+        if tool.unrecorded:
+            args = self._unrecorded(tool, args)
         if walker is None:
             return args, ()
         hidden: list[str] = []
@@ -87,6 +90,15 @@ class SchemaMask:
 
     def fingerprint(self, value: Any) -> str:
         return self._keyed(value)[:FINGERPRINT]
+
+    def _unrecorded(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With a hash in the place of each text that the journal is not to hold."""
+        found = {name: args[name] for name in tool.unrecorded if args.get(name) not in (None, "")}
+        return (
+            {**args, **{name: "hmac:" + self._keyed(value) for name, value in found.items()}}
+            if found
+            else args
+        )
 
     def _told(self, name: str, value: Any) -> str:
         size = f"{len(value):,} characters" if isinstance(value, str) else "a value"

@@ -86,9 +86,11 @@ class MemoryBackend:
                 return [row for row in self.journal if row.ref and row.ref in wanted]
             case RowAt(seq):
                 return next((row for row in self._after(seq - 1)[:1] if row.seq == seq), None)
-            case Recent(since):
+            case Recent(since, bodies):
                 return [
-                    (r.at, r.persona, r.tool) for r in self.journal if r.at > since and r.kind == "started"
+                    (r.at, r.persona, r.tool, r.body if bodies else "")
+                    for r in self.journal
+                    if r.at > since and r.kind == "started"
                 ]
             case Heavy(since):
                 return [(r.at, r.persona, r.body) for r in self.journal if r.at > since and is_heavy(r.body)]

@@ -99,9 +99,10 @@ class LoadTables(NamedTuple):
 
 
 class Recent(NamedTuple):
-    """(at, persona, tool) of calls started since; answered in order."""
+    """(at, persona, tool, body) of calls started since; answered in order. Without `bodies` the last is empty."""
 
     since: int
+    bodies: bool = False
 
 
 class Heavy(NamedTuple):

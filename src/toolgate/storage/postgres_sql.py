@@ -68,8 +68,9 @@ async def answer(db: Any, query: Query) -> Any:
         case RowAt(seq):
             row = await db.fetchrow(f"SELECT {COLUMNS} FROM journal WHERE seq = $1", seq)
             return Row._make(row) if row else None
-        case Recent(since):
-            sql = "SELECT at, persona, tool FROM journal WHERE at > $1 AND kind = 'started' ORDER BY seq"
+        case Recent(since, bodies):
+            body = "body" if bodies else "''"
+            sql = f"SELECT at, persona, tool, {body} FROM journal WHERE at > $1 AND kind = 'started' ORDER BY seq"
             return [tuple(row) for row in await db.fetch(sql, since)]
         case Heavy(since):
             sql = "SELECT at, persona, body FROM journal WHERE at > $1 AND (length(body) > $2 OR strpos(body, $3) > 0) ORDER BY seq"

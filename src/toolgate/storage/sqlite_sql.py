@@ -183,8 +183,9 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
         case RowAt(seq):
             row = db.execute(f"SELECT {COLUMNS} FROM journal WHERE seq = ?", (seq,)).fetchone()
             return Row(*row) if row else None
-        case Recent(since):
-            sql = "SELECT at, persona, tool FROM journal WHERE seq >= ? AND kind = 'started' ORDER BY seq"
+        case Recent(since, bodies):
+            body = "body" if bodies else "''"
+            sql = f"SELECT at, persona, tool, {body} FROM journal WHERE seq >= ? AND kind = 'started' ORDER BY seq"
             return db.execute(sql, (first_since(db, since + 1),)).fetchall()
         case Heavy(since):
             sql = "SELECT at, persona, body FROM journal WHERE seq >= ? AND (length(body) > ? OR instr(body, ?) > 0) ORDER BY seq"

@@ -17,6 +17,7 @@ from toolgate.core.errors import SetupError, Unavailable
 
 T = TypeVar("T")
 BUSY_S = 10.0
+_RELAX = "SET synchronous_commit = off"
 VERSIONS = "feature_versions"
 _MAKE = f"CREATE TABLE IF NOT EXISTS {VERSIONS} (feature TEXT PRIMARY KEY, version INTEGER NOT NULL)"
 _READ = f"SELECT version FROM {VERSIONS} WHERE feature = ?"
@@ -31,8 +32,16 @@ class Migration(NamedTuple):
     postgres: str
 
 
+class Statement(NamedTuple):
+    """One of several that run together."""
+
+    sql: str
+    values: Sequence[Any] = ()
+
+
 class Tables(Protocol):
-    """What a feature reads and writes its tables with. Each statement is a transaction of its own."""
+    """What a feature reads and writes its tables with. Each statement is a transaction of its own, but for those
+    that are given to `transaction`."""
 
     async def fetch(self, sql: str, *values: Any) -> list[dict[str, Any]]: ...
 
@@ -40,8 +49,16 @@ class Tables(Protocol):
         """How many rows it touched."""
         ...
 
+    async def transaction(self, statements: Sequence[Statement]) -> list[list[dict[str, Any]]]:
+        """All of them or none, in their order; the rows that each one gave."""
+        ...
+
     async def migrate(self, feature: str, steps: Sequence[Migration]) -> None:
         """Forward only, all steps or none. Tables of a newer version are refused untouched."""
+        ...
+
+    async def relax(self) -> None:
+        """From now on a commit survives kill -9 but not a power cut: for a feature that can make its rows again."""
         ...
 
     async def close(self) -> None: ...
@@ -94,13 +111,30 @@ class SqliteTables:
     async def execute(self, sql: str, *values: Any) -> int:
         return await self._run(lambda db: db.execute(sql, values).rowcount)
 
+    async def transaction(self, statements: Sequence[Statement]) -> list[list[dict[str, Any]]]:
+        return await self._run(lambda db: _together(db, statements))
+
     async def migrate(self, feature: str, steps: Sequence[Migration]) -> None:
         await self._run(lambda db: _migrate_sqlite(db, feature, steps))
+
+    async def relax(self) -> None:
+        await self._run(lambda db: db.execute("PRAGMA synchronous = NORMAL"))
 
     async def close(self) -> None:
         if self._db is not None:
             await self._run(lambda db: db.close())
         self._thread.shutdown()
+
+
+def _together(db: sqlite3.Connection, statements: Sequence[Statement]) -> list[list[dict[str, Any]]]:
+    db.execute("BEGIN IMMEDIATE")  # one that began by reading could not wait for another's write
+    try:
+        rows = [[dict(row) for row in db.execute(each.sql, each.values)] for each in statements]
+        db.execute("COMMIT")
+    except BaseException:
+        db.rollback()
+        raise
+    return rows
 
 
 def _migrate_sqlite(db: sqlite3.Connection, feature: str, steps: Sequence[Migration]) -> None:
@@ -135,6 +169,7 @@ class PostgresTables:
         self._dsn = dsn
         self._db: Any = None
         self._turn = asyncio.Lock()
+        self._relaxed = False
 
     async def _run(self, work: Callable[[Any], Any]) -> Any:
         from toolgate.storage.postgres_connect import ERRORS, connect
@@ -143,6 +178,8 @@ class PostgresTables:
             try:
                 if self._db is None or self._db.is_closed():
                     self._db = await connect(self._dsn)
+                    if self._relaxed:
+                        await self._db.execute(_RELAX)
                 return await work(self._db)
             except ERRORS as error:
                 raise Unavailable(f"the tables cannot be used: {error}", "see `toolgate doctor`") from error
@@ -155,6 +192,15 @@ class PostgresTables:
         said = await self._run(lambda db: db.execute(_numbered(sql), *values))
         last = str(said).rpartition(" ")[2]
         return int(last) if last.isdigit() else 0
+
+    async def transaction(self, statements: Sequence[Statement]) -> list[list[dict[str, Any]]]:
+        async def work(db: Any) -> list[list[dict[str, Any]]]:
+            async with db.transaction():
+                found = [await db.fetch(_numbered(each.sql), *each.values) for each in statements]
+            return [[dict(row) for row in rows] for rows in found]
+
+        done: list[list[dict[str, Any]]] = await self._run(work)
+        return done
 
     async def migrate(self, feature: str, steps: Sequence[Migration]) -> None:
         from toolgate.storage.postgres_connect import MIGRATING
@@ -169,6 +215,10 @@ class PostgresTables:
                 await db.execute(_numbered(_KEEP), feature, len(steps))
 
         await self._run(work)
+
+    async def relax(self) -> None:
+        self._relaxed = True
+        await self._run(lambda db: db.execute(_RELAX))
 
     async def close(self) -> None:
         if self._db is not None:

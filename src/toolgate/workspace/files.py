@@ -9,7 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -20,10 +24,11 @@ from toolgate.core.errors import CallError, Failed, NotFound, UnknownOutcome
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files, Holder
+from toolgate.feature import load
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.holdings import SCRATCH
 from toolgate.workspace.images import Images, contents_of, rank_of
-from toolgate.workspace.lock import only_writer
+from toolgate.workspace.lock import PATIENCE, only_writer
 from toolgate.workspace.look import kind_of, look, read_steady, status_of
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.proof import note_file
@@ -36,6 +41,8 @@ from toolgate.workspace.write import apply_moves, check_writable, missing_parent
 T = TypeVar("T")
 NOBODYS = Holder()
 Needed = Callable[[], Awaitable[frozenset[str]]]
+KEEPERS = 8
+"""Calls whose images are synced at once: the disk takes several together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,10 @@ class WorkspaceFiles(Files):
         self.needed: Needed | None = None
         """Which calls run or are in doubt; without it nothing is ever dropped."""
         self._lock = state / "files.lock"
+        # Threads of their own: whoever waits for the disk or for the lock takes none that a read needs. One writes, for
+        # there is one lock; others would only look at it again and again.
+        self._writer = Threads(1, "toolgate-files")
+        self._keepers = Threads(KEEPERS, "toolgate-images")
         self._read_limit = read_limit
 
     async def read(self, path: MountPath, *, to_change: bool = False) -> bytes | None:
@@ -69,6 +80,16 @@ class WorkspaceFiles(Files):
             found = await self.take(path)
             return None if found is None else found.content
         return await _in_thread(lambda: self._read(path))
+
+    async def read_many(self, paths: Sequence[MountPath]) -> list[bytes | None]:
+        """The same for many small files at once; None also for what cannot be read."""
+
+        def one(path: MountPath) -> bytes | None:
+            with suppress(CallError):
+                return self._read(path)
+            return None
+
+        return await _in_thread(lambda: [one(path) for path in paths])
 
     async def take(self, path: MountPath) -> FoundFile | None:
         """The content and mode a plan starts from; None where there is no file."""
@@ -98,12 +119,34 @@ class WorkspaceFiles(Files):
 
     async def hold(self, ident: str, persona: str, rank: int, change: Change, until: int = 0) -> None:
         """Keep the images of a change for this holder, and make room where that was too much."""
-        full = await _in_thread(lambda: self.images.keep(ident, persona, rank, contents_of(change), until))
+        full = await _in_thread(
+            lambda: self.images.keep(ident, persona, rank, contents_of(change), until), self._keepers
+        )
         if full and self.needed is not None:
             await self._make_room(self.needed, persona)
 
     def check(self, change: Change, holder: Holder = NOBODYS) -> str:
+        change.guarded.clear()  # whatever a plan says of itself
+        self._guard(change, holder)
         return self.images.check(change, holder)
+
+    def deletes(self, mount: str) -> bool:
+        return self.mounts.kind(mount).deletes
+
+    def effect_word(self, mount: str) -> str:
+        return self.mounts.kind(mount).effect
+
+    def _guard(self, change: Change, holder: Holder) -> None:
+        """The one place where the kind of a mount refuses a Change: when it is planned, and where nobody has planned it
+        through the gate, when it is applied."""
+        for mount in {file.path.mount for file in change.files} - change.guarded:
+            kind = self.mounts.kind(mount)
+            for file in change.files if not kind.deletes else ():
+                if file.path.mount == mount and file.after is None:
+                    self.mounts.check_deletes(file.path)
+            if kind.guard:
+                load(kind.guard)(mount, change, holder)
+            change.guarded.add(mount)
 
     async def lay_out(self, contents: Sequence[bytes], holder: Holder) -> None:
         if not contents:
@@ -130,7 +173,9 @@ class WorkspaceFiles(Files):
 
     async def apply(self, change: Change) -> None:
         """Strict: every file must be at its starting content, or nothing is written."""
-        await asyncio.to_thread(lambda: self._apply(change))
+        self._guard(change, NOBODYS)
+        until = time.monotonic() + PATIENCE
+        await self._writer.run(lambda: self._apply(change, until))
 
     async def roll(self, change: Change, to: Side) -> None:
         """Finish or take back an interrupted change. Files already there are left alone, so it can be repeated.
@@ -149,11 +194,7 @@ class WorkspaceFiles(Files):
     async def sweep(self, paths: Sequence[MountPath]) -> None:
         """Remove what interrupted writes left beside these files. Waits for a live writer to finish."""
 
-        def work() -> None:
-            with only_writer(self._lock):
-                sweep(self.mounts, paths)
-
-        await _in_thread(work)
+        await self._alone(lambda: sweep(self.mounts, paths))
 
     def _read(self, path: MountPath) -> bytes | None:
         try:
@@ -206,10 +247,10 @@ class WorkspaceFiles(Files):
     def _image(self, digest: str | None) -> bytes | None:
         return None if digest is None else self.images.get(digest)
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: Change, until: float) -> None:
         done: list[Move] = []
         try:
-            with only_writer(self._lock):
+            with only_writer(self._lock, _left(until)):
                 try:
                     apply_moves(
                         self.mounts, [_move(file, "after") for file in change.files], done, strict=True
@@ -238,11 +279,16 @@ class WorkspaceFiles(Files):
             ) from error
 
     async def _roll(self, moves: Sequence[Move]) -> None:
-        def work() -> None:
-            with only_writer(self._lock):
-                apply_moves(self.mounts, moves, [], strict=False)
+        await self._alone(lambda: apply_moves(self.mounts, moves, [], strict=False))
 
-        await _in_thread(work)
+    async def _alone(self, work: Callable[[], None]) -> None:
+        until = time.monotonic() + PATIENCE
+
+        def held_alone() -> None:
+            with only_writer(self._lock, _left(until)):
+                work()
+
+        await _in_thread(held_alone, self._writer)
 
     def _recorded_move(self, entry: Mapping[str, Any], to: Side) -> Move:
         goal = entry[to]
@@ -257,9 +303,24 @@ def _move(file: FileChange, to: Side) -> Move:
     return Move(file.path, file.after_hash, file.before_hash, lambda: file.before, file.before_mode)
 
 
-async def _in_thread(work: Callable[[], T]) -> T:
+def _left(until: float) -> float:
+    """Of the time that somebody waits for the lock: their turn in the queue is part of it."""
+    return max(0.0, until - time.monotonic())
+
+
+class Threads:
+    """So many threads that do one kind of work, in the order in which it was asked for."""
+
+    def __init__(self, count: int, name: str) -> None:
+        self._pool = ThreadPoolExecutor(count, name)
+
+    def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(self._pool, copy_context().run, work)
+
+
+async def _in_thread(work: Callable[[], T], threads: Threads | None = None) -> T:
     try:
-        return await asyncio.to_thread(work)
+        return await (asyncio.to_thread(work) if threads is None else threads.run(work))
     except OSError as error:
         raise _refused(error) from error
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from toolgate.core.errors import Unavailable
+from toolgate.core.status import FileLook
 
 UNKEPT, SCRATCH, PLAIN, ASKED = range(4)
 """How much a holder is worth: nothing once its call is over, less, more, and what a human was asked about."""
@@ -40,11 +41,13 @@ CREATE TABLE IF NOT EXISTS spent (
 """
 Sizes = Mapping[str, int]
 """Hash and length of each image."""
+Place = tuple[int, int, int]
+"""Device and inode."""
 
 
 class Holdings:
     def __init__(self, file: Path) -> None:
-        self._file = file
+        self._look = FileLook(file)
         self._writer, self._reader = _Connection(file), _Connection(file)
         """Two, so that whoever only looks, on the event loop, does not wait for who writes."""
 
@@ -72,9 +75,9 @@ class Holdings:
         with self._reader.taken() as database:
             yield Accounts(database)
 
-    def place(self) -> tuple[int, int] | None:
+    def place(self) -> Place | None:
         """Which file it is; another one knows nothing of what was counted."""
-        return _place(self._file)
+        return _place(self._look)
 
 
 class _Connection:
@@ -84,7 +87,8 @@ class _Connection:
         self._file = file
         self._alone = threading.Lock()
         self._opened: sqlite3.Connection | None = None
-        self._place: tuple[int, int] | None = None
+        self._look = FileLook(file)
+        self._place: Place | None = None
 
     def close(self) -> None:
         with self._alone:
@@ -110,23 +114,23 @@ class _Connection:
             self._opened = None
 
     def _open(self) -> sqlite3.Connection:
-        if self._place != _place(self._file):  # it was taken away
+        if self._place != _place(self._look):  # it was taken away
             self._close()
         if self._opened is None:
             os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
             made = sqlite3.connect(self._file, BUSY_S, isolation_level=None, check_same_thread=False)
             # A power cut may cost the last entries, never their consistency; the images themselves are synced.
             made.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; {_SCHEMA}")
-            self._opened, self._place = made, _place(self._file)
+            self._opened, self._place = made, _place(self._look)
         return self._opened
 
 
-def _place(file: Path) -> tuple[int, int] | None:
+def _place(look: FileLook) -> Place | None:
     try:
-        status = os.stat(file)
+        status = look()
     except FileNotFoundError:
         return None
-    return status.st_dev, status.st_ino
+    return *status.device, status.inode
 
 
 class Accounts:

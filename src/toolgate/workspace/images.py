@@ -26,7 +26,7 @@ from toolgate.core.errors import Failed, NotFound, TooLarge
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Holder
 from toolgate.workspace.confine import held
-from toolgate.workspace.holdings import ASKED, ENTRY, PLAIN, SCRATCH, UNKEPT, Accounts, Holdings, Sizes
+from toolgate.workspace.holdings import ASKED, ENTRY, PLAIN, SCRATCH, UNKEPT, Accounts, Holdings, Place, Sizes
 from toolgate.workspace.lock import acquire
 
 _HASH = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
@@ -57,7 +57,9 @@ class Images:
         self.total, self.change = total, min(change, total)
         self.persona = total if persona is None else min(persona, total)
         self.holdings = Holdings(directory.with_name(directory.name + ".db"))
-        self._adopted: tuple[int, int] | None = None
+        self._adopted: Place | None = None
+        self._lasting: set[Path] = set()
+        """Folders whose names are on disk: seen there before the directory was synced."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def close(self) -> None:
@@ -161,11 +163,13 @@ class Images:
             self._put_all(contents)
 
     def _put_all(self, contents: Iterable[bytes]) -> None:
-        folders = {self._put(content) for content in contents}
+        made: set[Path] = set()
+        folders = {self._put(content, made) for content in contents}
         for folder in folders:
             _sync(folder)
-        if folders:
+        if made or not folders <= self._lasting:
             _sync(self._directory)
+            self._lasting |= folders
 
     def get(self, digest: str) -> bytes:
         try:
@@ -199,10 +203,12 @@ class Images:
         """
         return acquire(self._lock)
 
-    def _put(self, content: bytes) -> Path:
+    def _put(self, content: bytes, made: set[Path]) -> Path:
         digest = digest_of(content)
         file = self._file(digest)
-        file.parent.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileExistsError):
+            file.parent.mkdir(mode=0o700)
+            made.add(file.parent)
         if not self.has(digest):  # a damaged one is replaced
             _write(file, content)
         # Synced even if it was there: another process may have put it there a moment ago.

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from toolgate.storage import durable
 
+PATIENCE = 20.0
+
 
 @contextmanager
-def only_writer(file: Path, patience: float = 20.0) -> Iterator[None]:
+def only_writer(file: Path, patience: float = PATIENCE) -> Iterator[None]:
     """Hold the lock of the one writer."""
     handle = acquire(file, patience)
     try:
@@ -21,7 +23,7 @@ def only_writer(file: Path, patience: float = 20.0) -> Iterator[None]:
         os.close(handle)
 
 
-def acquire(file: Path, patience: float = 20.0, *, shared: bool = False) -> int:
+def acquire(file: Path, patience: float = PATIENCE, *, shared: bool = False) -> int:
     """A handle that holds the lock until it is closed. Waiting is bounded: a stuck process stops no other for ever."""
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Self
 
 from toolgate.core.conceal import Secrets
-from toolgate.core.errors import OutsideMount, SetupError
+from toolgate.core.errors import BlockedPath, OutsideMount, SetupError, Unavailable
 from toolgate.core.paths import MOUNT, MountPath
+from toolgate.feature import KINDS, MountKind
 from toolgate.policy.hard import MountRules
 from toolgate.policy.model import MountSpec
 from toolgate.workspace.confine import Opener, Root, best_opener, held, open_parent
@@ -38,10 +39,13 @@ class Mounts:
         *,
         watch: bool = True,
         secrets: Callable[[], Secrets | None] = lambda: None,
+        kinds: Mapping[str, MountKind] | None = None,
     ) -> None:
         """`rules` are asked at every use, because they change with the configuration; absent: the strict ones.
         `secrets` likewise: what finds the vault's values, None where it is empty."""
         self.secrets = secrets
+        self._kinds = kinds or {}
+        """What each mount was when it was opened."""
         self.watches = Watches(MAX_TREES if watch else 0)
         self._mounts: dict[str, Mount] = {}
         self._rules = rules or cache(lambda: {name: _strict(name) for name in directories})
@@ -67,6 +71,30 @@ class Mounts:
         if found is None:
             raise OutsideMount(f"there is no mount {path.mount!r} any more", "check the configuration")
         return found
+
+    def directory(self, name: str) -> Path:
+        """Where a mount is, for the sandbox, which opens it anew."""
+        return self._named(name).directory
+
+    def handle(self, name: str) -> int:
+        return self._named(name).root.handle
+
+    def _named(self, name: str) -> Mount:
+        found = self._mounts.get(name)
+        if found is None:
+            raise Unavailable(
+                f"there is no mount `{name}`", f"mounts are: {', '.join(self._mounts) or 'none'}"
+            )
+        return found
+
+    def kind(self, mount: str) -> MountKind:
+        """What a mount is for; one that is not there is plain files."""
+        return self._kinds.get(mount) or KINDS.get(mount, KINDS["files"])
+
+    def check_deletes(self, path: MountPath, where: str = "") -> None:
+        if not self.kind(path.mount).deletes:
+            told = f"{where}nothing in the {path.mount} is deleted or moved: {path.shown}"
+            raise BlockedPath(told, "edit it instead", data={"rule": "hard:deletes", "path": path.shown})
 
     @contextmanager
     def parent(self, path: MountPath, *, create: bool = False) -> Iterator[tuple[int, str]]:

@@ -69,6 +69,8 @@ def open_to_read(mounts: Mounts, path: MountPath) -> int:
         try:
             handle = open_file(mount.root, relative, path.shown, follow=False)
         except BlockedPath:
+            if not rules.kind.links:
+                raise
             handle = open_file(_judging(mount.root, rules, path), relative, path.shown)
     except NotFound as error:
         raise NotFound(error.message, advice(mounts, path)) from None
@@ -82,7 +84,9 @@ def open_to_list(mounts: Mounts, path: MountPath) -> tuple[int, MountPath]:
     judge(rules, path, path)
     try:
         return open_directory(mount.root, relative, path.shown, follow=False), path
-    except (BlockedPath, NotFound):
+    except (BlockedPath, NotFound) as error:
+        if not rules.kind.links and isinstance(error, BlockedPath):
+            raise
         names: list[str] = []
         root = _judging(mount.root, rules, path, names)
         try:

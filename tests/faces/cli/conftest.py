@@ -1,15 +1,10 @@
 from __future__ import annotations
 
-import io
-import sys
 from pathlib import Path
 
 import pytest
 
-from toolgate.faces.cli.main import main
 from toolgate.project import config, trust
-
-from .driving import Cli, Done
 
 POLICY = """\
 version: 1
@@ -78,18 +73,3 @@ def project(tmp_path: Path) -> Path:
     (root / "hours.md").write_text("9 to 17\n")
     trust.trust(root, config.state_dir())
     return root
-
-
-@pytest.fixture
-def cli(project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Runs a command in this process, inside the project."""
-
-    def run(*args: str, stdin: bytes = b"") -> Done:
-        monkeypatch.chdir(project)
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capsys.readouterr()
-        code = main(args)
-        said = capsys.readouterr()
-        return Done(code, said.out, said.err)
-
-    return run

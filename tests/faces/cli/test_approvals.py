@@ -240,3 +240,26 @@ def test_a_binary_file_that_is_too_long_to_be_shown_can_be_looked_at_by_itself(
     refused = cli("approvals", ident, "--file", "other.bin")
     assert refused.code == 1
     assert "logo.bin" in refused.err
+
+
+def test_every_open_question_is_refused_at_once(cli: Cli, question: str) -> None:
+    cli("call", "notes.append", "--arg", "path=a.md", "--arg", "text=x", "--no-wait")
+    assert len(cli("approvals", "--json").data) == 2
+    unclear = cli("approvals", "refuse")
+    assert (unclear.code, "refuse --all" in unclear.err) == (2, True)
+    done = cli("approvals", "refuse", "--all", "--reason", "enough for today", "--json")
+    assert (done.code, len(done.data["refused"])) == (0, 2)
+    assert cli("approvals", "--json").data == []
+    assert cli("approvals", "refuse", "--all").out == "no open questions\n"
+    again = cli(*APPEND, "--no-wait")
+    assert "enough for today" in again.err
+
+
+def test_a_grant_for_the_files_of_a_change_names_them(cli: Cli, project: Path) -> None:
+    ident = cli(
+        "call", "fs.write", "--arg", "path=new,*.md", "--arg", "content=x", "--no-wait", "--json"
+    ).data["question"]
+    given = cli("approvals", ident, "approve", "--grant", "600", "--paths")
+    assert "on paths that match new,[*].md" in " ".join(given.out.split())
+    wrong = cli("approvals", ident, "approve", "--grant", "600", "--program")
+    assert wrong.code != 0

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from toolgate.faces.cli import sample
+
 from .driving import Cli, finish, start
 
 
-def test_the_tour_shows_all_seven_steps_and_leaves_nothing_behind(
+def test_the_tour_shows_all_nine_steps_and_leaves_nothing_behind(
     tmp_path: Path, own_state_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "temporary"
@@ -23,9 +25,13 @@ def test_the_tour_shows_all_seven_steps_and_leaves_nothing_behind(
     for part in (
         "1  What this is", "2  An allowed call", "✓ # Opening hours", "3  A denied call", "✗ not_allowed",
         "> 5 deny", "4  A call that asks", "+From May on: 8 to 18.", "approves it in your place",
-        "✓ added a line", "… pending", "5  The ledger", "✓ 9 events", "6  A forgery",
+        "✓ added a line", "at most once", "… pending", "5  The ledger", "✓ 9 events",
+        "6  An agent at work", "Its model is scripted", "no model is asked", "✓ code.search pattern=percent · ok", "✓ code.read path=prices.py",
+        "✗ fs.delete path=prices_old.py · not_allowed", "Access denied by creator.", "+    return subtotal - subtotal * percent / 100",
+        "✓ fs.edit path=prices.py", "prices.py:4 divided a percentage", "7  Taken back", "$ toolgate undo ", "as it was, to the byte",
+        "8  A forgery",
         "event 6: its content does not match its hash", "event 6: its seal does not match the key",
-        "7  Where to go next",
+        "9  Where to go next",
     ):  # fmt: skip
         assert part in done.out, part
     assert max(map(len, done.out.splitlines())) <= 80
@@ -33,11 +39,24 @@ def test_the_tour_shows_all_seven_steps_and_leaves_nothing_behind(
     assert list(own_state_dir.iterdir()) == []
 
 
-def test_the_tour_puts_the_environment_back(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_tour_puts_the_environment_back(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
     before = dict(os.environ)
-    there = set(os.listdir(tempfile.gettempdir()))
     assert cli("demo", "--fast", "--no-color").code == 0
     assert dict(os.environ) == before
-    assert not {
-        name for name in set(os.listdir(tempfile.gettempdir())) - there if name.startswith("toolgate-demo-")
-    }
+    assert list(place.iterdir()) == []
+
+
+def test_the_agent_of_the_sample_project_says_that_it_is_scripted_and_answers(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLGATE_STATE_DIR", "")  # so that it is put back
+    guide = sample.prepare(tmp_path / "sample")
+    done = cli("run", "when are we open?", "--root", str(guide.root))
+    assert (done.code, done.out) == (0, "hours.md has the opening hours.\n")
+    assert "scripted: it says what a file has, no model is asked" in done.err
+    assert "code.read path=hours.md" in done.err

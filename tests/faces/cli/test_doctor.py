@@ -24,7 +24,7 @@ def test_a_healthy_project_has_nothing_but_ticks(cli: Cli) -> None:
     assert (done.code, set(states(done).values())) == (0, {"ok"})
     assert {"python", "sqlite", "toolgate.yaml", "trust", "key", "database", "growth", "head", "clock", "journal mode", "disk",
             "permissions", "gate", "running calls", "unknown calls", "images", "open questions", "policy tests",
-            "sandbox"} == set(states(done))  # fmt: skip
+            "sandbox", "project environment"} == set(states(done))  # fmt: skip
     shown = cli("doctor").out
     assert shown.count("✓") == len(done.data)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from .driving import Cli
@@ -95,6 +96,34 @@ def test_replay_shows_what_another_policy_would_decide_otherwise(project: Path, 
     (project / "new.yaml").write_text(WRONG)
     broken = cli("policy", "replay", "new.yaml")
     assert (broken.code, "new.yaml:6" in broken.err) == (2, True)
+
+
+def test_replaying_the_policy_in_force_finds_no_difference_whatever_refused_the_calls(
+    project: Path, cli: Cli
+) -> None:
+    """A pause, a plugin that no tool writes, a Change that names more files than the call: nothing of it is looser."""
+    (project / "src" / "deep").mkdir(parents=True)
+    (project / "src" / "deep" / "a.py").write_text("1\n")
+    key = "A" + "KIA" + "Q4TTJ7W2XZ6PLM5N"
+    for tool, args in (
+        ("fs.write", {"path": "more.py", "content": "x"}),
+        ("fs.write", {"path": "src/b.py", "content": "x"}),
+        ("fs.write", {"path": "src/key.py", "content": f"key = '{key}'"}),
+        ("fs.move", {"path": "src", "new_path": "lib"}),
+        ("fs.delete", {"path": "src"}),
+        ("notes.append", {"path": "deploy/a", "text": "x"}),
+        ("exec.python", {"code": "print(1)", "network": ["example.com"]}),
+        ("fs.read", {"path": ".env"}),
+    ):
+        cli("call", tool, json.dumps(args), "--no-wait")
+    cli("call", "more.echo", "--arg", "text=hello")
+    cli("pause")
+    cli("call", "more.echo", "--arg", "text=stopped")
+    cli("resume")
+    found = cli("policy", "replay", "toolgate.yaml", "--json").data
+    assert found["differences"] == []
+    assert (found["totals"]["same"], found["left_out"]) == (9, 1), found
+    assert "left out: 1 refused by something else than policy" in cli("policy", "replay", "toolgate.yaml").out
 
 
 def test_an_argument_that_may_be_left_out_says_what_it_takes_and_means(cli: Cli) -> None:

@@ -38,4 +38,4 @@ def test_verify_ends_without_leaving_its_bar_behind(terminal: Open, cli: Cli) ->
 
 def test_the_tour_runs_at_a_terminal_too(terminal: Open) -> None:
     code, shown = terminal("demo", "--fast").end()
-    assert (code, "7  Where to go next" in shown) == (0, True)
+    assert (code, "9  Where to go next" in shown) == (0, True)

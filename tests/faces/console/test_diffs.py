@@ -111,7 +111,7 @@ def test_a_rename_shows_what_differs_and_says_where_the_file_was() -> None:
     )
     assert [remark.text for remark in remarks(file)] == ["renamed from old.py"]
     assert change_in_words(text) == 'rename "old.py" to "new.py"'
-    assert deed("fs.patch", [file]) == "rename old.py to new.py"
+    assert deed("fs.patch", [file], {}) == "rename old.py to new.py"
 
 
 def test_a_rename_that_names_other_files_than_its_diff_is_none() -> None:
@@ -169,11 +169,11 @@ def test_line_ends_modes_and_invisible_characters_are_told_in_words() -> None:
 
 
 def test_what_a_call_wants_is_said_in_plain_words() -> None:
-    assert deed("fs.write", parsed(change("src/a.py", "x\n", "y\n"))) == "change src/a.py"
-    assert deed("fs.write", parsed(change("src/a.py", None, "y\n"))) == "create src/a.py"
+    assert deed("fs.write", parsed(change("src/a.py", "x\n", "y\n")), {}) == "change src/a.py"
+    assert deed("fs.write", parsed(change("src/a.py", None, "y\n")), {}) == "create src/a.py"
     both = parsed(change("src/x/a.py", "x\n", "y\n"), change("src/b.py", "x\n", None))
-    assert deed("fs.patch", both) == "change 2 files in src/"
+    assert deed("fs.patch", both, {}) == "change 2 files in src/"
     apart = parsed(*(change(name, "x\n", "y\n") for name in ("a.py", "b.py", "src/c.py", "src/d.py")))
-    assert deed("fs.apply", apart[:2]) == "change a.py and b.py"
-    assert deed("fs.apply", apart) == "change a.py, b.py and 2 more"
-    assert deed("mail.send", []) == "call mail.send"
+    assert deed("fs.apply", apart[:2], {}) == "change a.py and b.py"
+    assert deed("fs.apply", apart, {}) == "change a.py, b.py and 2 more"
+    assert deed("mail.send", [], {}) == "call mail.send"

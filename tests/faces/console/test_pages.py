@@ -93,6 +93,18 @@ async def test_no_page_has_inline_code_or_asks_anybody_else(here: House) -> None
             assert not re.search(r"(src|href|action)=\"(https?:)?//", text), path
 
 
+def test_what_is_left_out_of_the_style_has_no_meaning() -> None:
+    for name, (sent, kind) in assets.FILES.items():
+        if kind == "text/css":
+            written = (assets.ROOT / name).read_text()
+            assert not re.search(r'"[^"\n]*[{};][^"\n]*"', written), (
+                "a text with such a sign would be changed"
+            )
+            assert re.sub(r"\s+", "", re.sub(r"/\*.*?\*/", "", written, flags=re.S)) == re.sub(
+                r"\s+", "", sent.decode()
+            )
+
+
 async def test_the_first_page_weighs_less_than_100_kb(here: House) -> None:
     await asked(here)
     async with here.browser() as client:

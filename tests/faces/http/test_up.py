@@ -97,6 +97,7 @@ def test_the_sample_guides_to_a_first_approval_and_leaves_nothing_that_git_does_
         console = heard(process, "stdout").split()[1]
         address, token = console.split("/?token=")
         heard_of(process, "A call is waiting for you")
+        heard_of(process, "An agent, scripted so that no model is asked")
         with httpx2.Client(base_url=address, timeout=PATIENCE) as client:
             human = bearer(token)
             asked = events(client, human, "asked")[0]

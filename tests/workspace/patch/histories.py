@@ -159,11 +159,11 @@ def found_in(folder: Path) -> Tree:
     }
 
 
-def by_git(tree: Tree, diff: bytes, folder: Path) -> Tree | None:
+def by_git(tree: Tree, diff: bytes, folder: Path, *options: str) -> Tree | None:
     """The tree after `git apply` in an empty folder; None where it refuses."""
     folder.mkdir()
     lay_out(tree, folder)
-    done = git("apply", "--whitespace=nowarn", "-", cwd=folder, feed=diff)
+    done = git("apply", "--whitespace=nowarn", *options, "-", cwd=folder, feed=diff)
     found = found_in(folder)
     if done.returncode:
         assert found == tree, "git apply itself left something behind"

@@ -98,8 +98,13 @@ async def test_a_damaged_diff_does_on_disk_what_git_apply_does_or_leaves_the_tre
 async def mutant(gate: toolgate.Gate, root: Path, twin: Path, diff: bytes) -> str:
     """The same diff to both, and both as they were again. Where only git applies it, we are stricter."""
     result = await gate.call("fs.patch", {"diff": diff.decode("utf-8", "surrogateescape")})
+    anew = ["--recount"] if result.ok and result.data["recounted"] else []
     theirs = subprocess.run(
-        ["git", "apply", "--whitespace=nowarn", "-"], cwd=twin, env=QUIET, input=diff, capture_output=True
+        ["git", "apply", "--whitespace=nowarn", *anew, "-"],
+        cwd=twin,
+        env=QUIET,
+        input=diff,
+        capture_output=True,
     )
     if not result.ok:
         untouched(root, diff.decode("utf-8", "replace"))

@@ -66,6 +66,8 @@ class Started(Event):
     decision: str
     reason: str = ""
     effectful: bool = False
+    writes: Sequence[str] = ()
+    """Its effects as these arguments have them: limits count by them."""
     change: Sequence[Json] = ()
     trail: Json = field(default_factory=dict)
     undoes: Sequence[int] = ()
@@ -83,6 +85,8 @@ class Started(Event):
             out["reason"] = self.reason
         if self.effectful:
             out["effectful"] = True
+        if self.writes:
+            out["writes"] = self.writes
         if self.change:
             out["change"] = self.change
         if self.trail:
@@ -113,6 +117,8 @@ class Committed(Event):
     reconciled: str = ""
     already: Sequence[str] = ()
     """Directories that it would have made, had they not been there by then: undo leaves them."""
+    same: str = ""
+    """For a call of a run: a hash of the result, by which a repeat is known."""
 
     def body(self) -> dict[str, Any]:
         """What Event.body says, spelled out: one is made for nearly every call."""
@@ -137,6 +143,8 @@ class Committed(Event):
             out["reconciled"] = self.reconciled
         if self.already:
             out["already"] = self.already
+        if self.same:
+            out["same"] = self.same
         return out
 
 

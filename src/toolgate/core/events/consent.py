@@ -90,6 +90,8 @@ class Granted(Event):
     reason: str = ""
     takes: list[str] = field(default_factory=list)
     """The arguments of the call it was given for: those that `args` and `paths` do not limit may be anything."""
+    effects: Json = field(default_factory=dict)
+    """Of the call it was given for: it covers no call that has more. Older grants cover what their tool always does."""
 
 
 @event

@@ -54,6 +54,17 @@ class Configured(Event):
 
 
 @event
+class Adapted(Event):
+    """What a persona's record has earned it has changed: its own limits are raised by `step` of `of` from here on."""
+
+    kind: ClassVar[str] = "adapted"
+    step: int
+    before: int
+    of: int
+    reason: str
+
+
+@event
 class Rotated(Event):
     """Rows after this one are sealed with another key version."""
 

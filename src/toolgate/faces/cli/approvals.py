@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from toolgate.core.clock import SECOND, iso
-from toolgate.core.errors import InvalidArgs, NotFound
+from toolgate.core.errors import Conflict, InvalidArgs, NotFound
 from toolgate.kits import words
 from toolgate.kits.terminal import arguments, complete, idents, options, project, speech
 from toolgate.kits.terminal import question as questions
@@ -42,9 +43,15 @@ def approvals(
             help="The grant needs this argument as it is here: code by its hash, network as at most these hosts; `all` for all.",
         ),
     ] = None,
+    program: Annotated[
+        bool, Option("--program", help="The grant is for the program of this command, with any arguments.")
+    ] = False,
+    paths: Annotated[bool, Option("--paths", help="The grant is for the files of this change.")] = False,
     uses: Annotated[int, Option("--uses", help="The grant ends after so many uses.", min=0)] = 0,
     watch: Annotated[bool, Option("--watch", help="Keep showing questions as they open and close.")] = False,
-    everything: Annotated[bool, Option("--all", help="Show all of a question, however long.")] = False,
+    everything: Annotated[
+        bool, Option("--all", help="Show all of a question, however long; with `refuse`: every open one.")
+    ] = False,
     only: Annotated[str, Option("--args", metavar="NAME", help="Show only this argument, all of it.")] = "",
     file: Annotated[
         str, Option("--file", metavar="PATH", help="Write what this binary file would hold to stdout.")
@@ -55,9 +62,22 @@ def approvals(
     json: options.Json = False,
 ) -> None:
     """List open questions, show one in full, or answer it."""
-    if answer:
+    if ident in ("refuse", "deny") and not answer:
+        if not everything:
+            raise InvalidArgs(f"`{ident}` of which question?", f"write `ID {ident}`, or `{ident} --all`")
+        project.control(_refuse_all(reason, root))
+    elif answer:
         project.control(
-            _answer(ident, _word(answer), reason, _scope(grant, path, arg, uses, same), same, root)
+            _answer(
+                ident,
+                _word(answer),
+                reason,
+                _scope(grant, path, arg, uses, same, program or paths),
+                same,
+                root,
+                program=program,
+                paths=paths,
+            )
         )
     elif ident and file:
         project.run(_file(ident, root, file))
@@ -78,11 +98,14 @@ def _word(answer: str) -> Literal["approve", "deny"]:
 
 
 def _scope(
-    seconds: float, paths: list[str] | None, named: list[str] | None, uses: int, same: list[str] | None
-) -> Scope | None:
+    seconds: float, paths: list[str] | None, named: list[str] | None, uses: int, same: list[str] | None,
+    kept: bool = False,
+) -> Scope | None:  # fmt: skip
     if not seconds:
-        if paths or named or uses or same:
-            raise InvalidArgs("--path, --arg, --same and --uses describe a grant", "add --grant SECONDS")
+        if paths or named or uses or same or kept:
+            raise InvalidArgs(
+                "--path, --paths, --program, --arg, --same and --uses describe a grant", "add --grant SECONDS"
+            )
         return None
     from toolgate.consent.works import Scope
 
@@ -96,6 +119,9 @@ async def _answer(
     scope: Scope | None,
     same: list[str] | None,
     root: Path | None,
+    *,
+    program: bool = False,
+    paths: bool = False,
 ) -> None:
     # under a broken policy a call can be refused, and not approved
     setup = project.trusted(root) if answer == "approve" else project.recorded(root)
@@ -103,7 +129,10 @@ async def _answer(
         ident = await _whole(desk, ident)
         asked = await desk.question(ident) if scope is not None else None
         if scope is not None and asked is not None:
-            scope = replace(scope, args=_kept(asked, same or ()) | dict(scope.args))
+            kept = _kept(asked, same or ()) | (_program(asked) if program else {})
+            shown, directed = _paths(asked) if paths else ([], {})
+            globs = (*scope.paths, *shown)
+            scope = replace(scope, args=directed | kept | dict(scope.args), paths=globs)
         outcome = await desk.answer(
             ident, answer == "approve", reason=reason, scope=scope, channel=options.channel()
         )
@@ -113,9 +142,26 @@ async def _answer(
             from toolgate.consent.works import covered
 
             until = questions.now() + round(scope.seconds * SECOND)
-            speech.say(words.grant_in_words(asked.persona, asked.tool, covered(scope, asked.args), until))
+            speech.say(
+                words.grant_in_words(
+                    asked.persona, asked.tool, covered(scope, asked.args, asked.effects), until
+                )
+            )
         if outcome == "approved":
             speech.note("whoever waits for it goes on; otherwise make the same call again, and it runs")
+
+
+async def _refuse_all(reason: str, root: Path | None) -> None:
+    """Every question that is open now. One that is answered meanwhile keeps its answer."""
+    refused: list[str] = []
+    async with opening.open_desk(project.recorded(root)) as desk:
+        for ident in await desk.open_ids():
+            with suppress(NotFound, Conflict):
+                await desk.answer(ident, False, reason=reason, channel=options.channel())
+                refused.append(ident)
+    if not speech.finish({"refused": refused}):
+        count = len(refused)
+        speech.say(f"{count} question{'s' * (count != 1)} refused" if count else "no open questions")
 
 
 def _kept(asked: Question, same: Sequence[str]) -> dict[str, Any]:
@@ -123,6 +169,30 @@ def _kept(asked: Question, same: Sequence[str]) -> dict[str, Any]:
 
     names = [limit.name for limit in offers.limits(asked)] if "all" in same else same
     return offers.same(asked, names)
+
+
+def _program(asked: Question) -> dict[str, Any]:
+    """Every other argument as it is."""
+    from toolgate.consent import offers
+
+    chosen = next((one for one in offers.choices(asked) if one.key == "program"), None)
+    if chosen is None:
+        raise InvalidArgs(f"question {asked.id} has no argv that a program begins", "use --same all")
+    return dict(chosen.args)
+
+
+def _paths(asked: Question) -> tuple[list[str], dict[str, Any]]:
+    """Those of the change that the question shows; of a move also which is which."""
+    from toolgate.consent import offers
+    from toolgate.core.paths import MountPath
+    from toolgate.kits import diffs
+
+    named = [path for file in diffs.parse(asked.preview) for path in (file.path, file.old_path) if path]
+    paths = [MountPath.parse(path) for path in named]
+    found = offers.globs(paths)
+    if not found:
+        raise InvalidArgs(f"question {asked.id} shows no change of files, or of too many", "use --path GLOB")
+    return found, offers.sides(asked, paths)
 
 
 async def _show(ident: str, root: Path | None, whole: bool, only: str) -> None:

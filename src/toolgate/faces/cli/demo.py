@@ -16,15 +16,17 @@ from toolgate.faces.cli.tour import tour
 from toolgate.kits.terminal import project
 from toolgate.kits.terminal.command import Option, command
 
+PAUSE = 1.0
+
 
 @command(epilog="Example: toolgate demo --fast")
 def demo(
     fast: Annotated[bool, Option("--fast", help="Do not pause between the steps.")] = False,
     no_color: Annotated[bool, Option("--no-color", help="Plain text.")] = False,
 ) -> None:
-    """A tour in one minute: an allowed call, a denied one, one that asks, a proven ledger, a forgery caught."""
+    """A tour: calls allowed, denied and asked about, a proven ledger, a scripted agent, an undo, a forgery."""
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, no_color=no_color or None)
-    pause = 0.0 if fast or not console.is_terminal else 1.5
+    pause = 0.0 if fast or not console.is_terminal else PAUSE
     with playground() as root:
         project.run(tour(console, root, pause))
 

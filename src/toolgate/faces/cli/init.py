@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from toolgate.core.errors import SetupError
-from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal import client, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.project import config, trust
 
@@ -32,7 +32,8 @@ def init(
     # what somebody else may have written is vouched for by `toolgate trust` only, which shows it first
     strange = not before and any(os.path.lexists(root / name) for name in (config.FILE, config.STATE))
     wrote = _write_config(root)
-    config.load(root)  # a file that was there and is broken is said now, before anything is trusted
+    made = config.load(root)  # a file that was there and is broken is said now, before anything is trusted
+    persona = made.default_persona or next(iter(made.personas), "")
     ignored = _ignore(root)
     ident = None if strange else trust.trust(root, config.state_dir())
     if not strange:
@@ -44,10 +45,17 @@ def init(
         "config_written": wrote,
         "gitignore_changed": ignored,
         "was_trusted": before,
+        "client": client.snippet(root, persona),
     }
     if not speech.finish(done):
         _tell(root, wrote, ignored)
         _tell_trust(root, before, strange, wrote)
+        if not strange:
+            speech.say("\nfor the file of an MCP client:", "bold")
+            speech.say(client.told(root, persona))
+            others = [name for name in made.personas if name != persona]
+            if others:
+                speech.say(f"it calls as {persona}; after --persona there may also stand {', '.join(others)}")
 
 
 def _write_config(root: Path) -> bool:
@@ -109,7 +117,7 @@ def _tell_trust(root: Path, before: bool, strange: bool, wrote: bool) -> None:
     speech.say("\nnext:", "bold")
     speech.say("  toolgate tools                 what can be called")
     speech.say("  toolgate call system.ping      a first call")
-    speech.say("  toolgate mcp                   what an assistant starts; docs/mcp.md has the configuration")
+    speech.say("  toolgate mcp                   what an assistant starts, as below; docs/mcp.md has more")
     speech.say("  toolgate up                    the console, the HTTP API and MCP in one server")
     speech.say("  toolgate policy check          after editing toolgate.yaml")
     speech.say("  toolgate doctor                if something seems wrong")

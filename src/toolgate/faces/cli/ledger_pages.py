@@ -13,7 +13,7 @@ from toolgate.core.errors import InvalidArgs
 from toolgate.core.event import BY_KIND
 from toolgate.kits.terminal import idents, project, speech
 from toolgate.kits.terminal.speech import StyledText
-from toolgate.kits.words import by_whom, cut_in_words
+from toolgate.kits.words import by_whom, cut_in_words, program_in_words
 
 if TYPE_CHECKING:
     from toolgate.kits.terminal.columns import Columns
@@ -100,13 +100,13 @@ def _gist(kind: str, body: dict[str, Any]) -> str:
     """What matters of an event, in one line."""
     match kind:
         case "asked" | "denied" | "paused":
-            return str(body.get("reason", ""))
+            return _title(body) + str(body.get("reason", ""))
         case "approved" | "refused" | "granted" | "revoked":
             return by_whom(body["by"], body["channel"]) + (
                 f": {body['reason']}" if body.get("reason") else ""
             )
         case "started":
-            return f"{body['decision']} by {body['rule']}"
+            return _title(body) + f"{body['decision']} by {body['rule']}"
         case "committed":
             return str(body.get("summary", ""))
         case "failed" | "unknown" | "rejected":
@@ -126,6 +126,13 @@ def _gist(kind: str, body: dict[str, Any]) -> str:
         case "resolved":
             return f"{body['outcome']}, says {body['by']}"
     return ", ".join(f"{name}={value}" for name, value in body.items())
+
+
+def _title(body: dict[str, Any]) -> str:
+    """What ran, where the event is about a program."""
+    args = body.get("args")
+    program = program_in_words(args, 60) if isinstance(args, dict) else ""
+    return f"{program}: " if program else ""
 
 
 def plain(row: Row) -> dict[str, Any]:

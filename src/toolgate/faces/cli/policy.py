@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+from toolgate.core import wire
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotFound, UnknownTool
+from toolgate.core.paths import MountPath
 from toolgate.facade import Gate
 from toolgate.kits.terminal import arguments, failures, idents, options, project, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
@@ -17,8 +19,7 @@ from toolgate.policy.policy import Policy
 from toolgate.policy.render import render_examples, render_explanation, render_replay
 from toolgate.policy.replay import RecordedCall, replay
 from toolgate.project import config as configuration
-from toolgate.project.config import Config
-from toolgate.storage.port import Filter
+from toolgate.storage.port import Filter, Row
 
 app = CommandGroup("Check, test, explain and replay the policy.")
 _FIRST = ("asked", "denied", "started")
@@ -119,6 +120,7 @@ async def _explain(tool: str, given: arguments.GivenArguments, persona: str, roo
             tool, args, persona = await _made(gate, tool)
         try:
             explanation = await gate.explain(tool, args, persona or None)
+            raised = await gate.earned(explanation.facts.persona)
         except UnknownTool:
             if gate.policy.trusted:
                 raise
@@ -135,8 +137,13 @@ async def _explain(tool: str, given: arguments.GivenArguments, persona: str, roo
          "decided": line.decided}
         for line in explanation.lines
     ]  # fmt: skip
-    if not speech.finish(data | {"lines": lines}):
-        speech.put(speech.safe(render_explanation(explanation), lines=True), end="", whole=True)
+    if speech.finish(data | {"lines": lines} | ({"adaptive": raised} if raised else {})):
+        return
+    speech.put(speech.safe(render_explanation(explanation), lines=True), end="", whole=True)
+    if raised is not None:
+        speech.say(f"limits raised by {raised['step']} of {raised['of']} steps: {raised['reason']}")
+        for one in raised["limits"]:
+            speech.say(f"  {one['limit']}: {one['now']:,} (says {one['says']:,}, at most {one['most']:,})")
 
 
 @app.command("replay", epilog="Example: toolgate policy replay stricter.yaml --since 2026-01-31")
@@ -149,30 +156,35 @@ def replay_command(
     json: options.Json = False,
 ) -> None:
     """Run recorded calls against another policy and show what would be decided otherwise."""
-    project.run(_replay(configuration.read(new), options.moment(since), root))
+    project.run(_replay(new, options.moment(since), root))
 
 
-async def _replay(new: Config, since: int, root: Path | None) -> None:
+async def _replay(new: Path, since: int, root: Path | None) -> None:
     async with project.gate(root) as gate:
+        policy = gate.tried(configuration.read(new, gate.config.brought))
         calls = [call async for call in _recorded(gate, since)]
-        found = replay(calls, new.policy(True), gate.facts_alone())
+        found = replay(calls, policy, gate.facts_alone(), gate.policy)
     differences = [
         {"event_id": item.call.seq, "kind": item.kind, "persona": item.call.persona, "tool": item.call.tool,
          "was": item.call.verdict, "now": item.decision.verdict if item.decision else None,
          "rule": item.decision.rule if item.decision else "", "problem": item.problem}
         for item in found.differences
     ]  # fmt: skip
-    if not speech.finish({"totals": dict(found.totals), "differences": differences}):
+    told = {"totals": dict(found.totals), "left_out": found.left_out, "differences": differences}
+    if not speech.finish(told):
         speech.put(speech.safe(render_replay(found), lines=True), end="", whole=True)
 
 
-async def _recorded(gate: Gate, since: int) -> Any:
+async def _recorded(gate: Gate, since: int) -> AsyncIterator[RecordedCall]:
     """Every call once, as policy first decided it."""
     seen: set[str] = set()
-    after = 0
-    while rows := await gate.events(Filter(after=after, since=since, kinds=_FIRST, limit=_BATCH)):
+    after, policy = 0, ""
+    while rows := await gate.events(Filter(after=after, kinds=(*_FIRST, "configured"), limit=_BATCH)):
+        after = rows[-1].seq
         for row in rows:
-            if row.call in seen:
+            if row.kind == "configured":
+                policy = wire.loads_object(row.body)["policy"]
+            if row.kind == "configured" or row.at < since or row.call in seen:
                 continue
             try:
                 body = await gate.whole(row)
@@ -182,9 +194,13 @@ async def _recorded(gate: Gate, since: int) -> Any:
             if "args" not in body:
                 continue
             seen.add(row.call)
-            verdict = {"asked": "ask", "denied": "deny"}.get(row.kind) or body["decision"]
-            found = tuple(f"{one['kind']}:{one['rule']}" for one in body.get("findings", ()) if "rule" in one)
-            yield RecordedCall(
-                row.seq, row.at, row.persona, row.tool, body["args"], Verdict(verdict), body["rule"], found
-            )
-        after = rows[-1].seq
+            yield _recorded_call(row, body, policy)
+
+
+def _recorded_call(row: Row, body: Mapping[str, Any], policy: str) -> RecordedCall:
+    verdict = {"asked": "ask", "denied": "deny"}.get(row.kind) or body["decision"]
+    findings = tuple(f"{one['kind']}:{one['rule']}" for one in body.get("findings", ()) if "rule" in one)
+    changed = tuple(MountPath(one["path"]) for one in body.get("change", ()))
+    return RecordedCall(
+        row.seq, row.at, row.persona, row.tool, body["args"], Verdict(verdict), body["rule"], findings, changed, policy
+    )  # fmt: skip

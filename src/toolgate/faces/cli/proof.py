@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 
 from toolgate.core.errors import InvalidArgs, LedgerBroken
 from toolgate.kits.terminal import project, speech
+from toolgate.kits.terminal.progress import bar
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger.archive import sha256_of
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.export import rows_in, verify_export
 from toolgate.ledger.state import parsed
-from toolgate.ledger.verify import Progress as Told
 from toolgate.ledger.verify import Report
 from toolgate.project import config
 from toolgate.project import known_ledgers as places
@@ -33,7 +32,7 @@ async def verify(files: list[Path], public_key: str, archives: list[Path], root:
                     f"the checkpoint of event {item.seq} belongs to another project ({item.project[:8]}…)",
                     "give a checkpoint of this project",
                 )
-        with _bar() as told, ExitStack() as stack:
+        with bar("verifying") as told, ExitStack() as stack:
             report = await record.verify(known, told, [_lines(file, stack) for file in archives])
         if report.ok and archives:
             _check_files(report, archives, await record.events(Filter(kinds=("archived",), limit=100_000)))
@@ -142,20 +141,6 @@ def _read(file: Path, signer: str) -> Checkpoint:
         ) from None
     except LedgerBroken as error:
         raise LedgerBroken(f"{file}: {error.message}", error.fix) from None
-
-
-@contextmanager
-def _bar() -> Iterator[Told | None]:
-    if speech.mode.json or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    console = speech.err()
-    columns = (TextColumn("verifying"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("verifying", total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def _coverage(report: Report) -> Iterator[str]:

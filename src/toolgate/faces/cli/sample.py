@@ -25,6 +25,12 @@ policy:
   rules:
     - {name: people-decide, persona: builder, tools: ["fs.*"], effects: {writes: [project]}, decision: ask,
        reason: every change of the shop is put to a human}
+models:
+  demo: {kind: scripted, script: says.yaml}   # says what the file has; no model is asked
+"""
+SAYS = """\
+- {text: I look it up., calls: [{tool: code.read, args: {path: hours.md}}]}
+- {text: "hours.md has the opening hours.", expect: hours}
 """
 HOURS = "# Opening hours\n\n- Monday to Friday: 9 to 17\n"
 
@@ -39,6 +45,9 @@ class Guide:
         speech.say("\nA call is waiting for you: builder wants to add a line to hours.md.", "bold")
         speech.say("  in the browser   open the console's address, read the change, approve or refuse it")
         speech.say(f"  in a terminal    {self._command('approvals')}")
+        speech.say(
+            f"An agent, scripted so that no model is asked: {self._command('run', 'when are we open?')}"
+        )
         sys.stdout.flush()
         line = {"path": "hours.md", "text": f"- Saturday: 10 to {14 + await self._answered(gate) % 8}\n"}
         result = await gate.call("fs.append", line, persona="builder", reason="customers ask for Saturdays")
@@ -83,7 +92,7 @@ def prepare(directory: Path) -> Guide:
     directory = directory.resolve()
     guide = Guide(directory / "shop", directory / "state")
     guide.root.mkdir(parents=True, exist_ok=True)
-    for name, text in ((config.FILE, SETTINGS), ("hours.md", HOURS)):
+    for name, text in ((config.FILE, SETTINGS), ("hours.md", HOURS), ("says.yaml", SAYS)):
         with suppress(FileExistsError), (guide.root / name).open("x") as file:
             file.write(text)
     os.environ["TOOLGATE_STATE_DIR"] = str(guide.state)

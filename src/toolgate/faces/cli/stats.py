@@ -15,12 +15,17 @@ def stats(
         Option("--period", help="1hour, 1day, 1week, 1month or all; with --code any, such as 7days."),
     ] = "",
     code: Annotated[bool, Option("--code", help="The programs that were run, and how they failed.")] = False,
+    metrics: Annotated[bool, Option("--metrics", help="How well agents do, beside the targets.")] = False,
     persona: options.Persona = "",
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
     """Calls, success, time, tools and errors per persona."""
-    if code:
+    if metrics:
+        from toolgate.features.agents.suggesting import metrics as agent_metrics
+
+        project.run(agent_metrics(period or "1week", persona, root))
+    elif code:
         from toolgate.features.programs.commands import summary
 
         project.control(summary(period or "7days", persona, root))
@@ -60,6 +65,10 @@ def _show(one: dict[str, Any]) -> None:
         speech.safe(one["persona"] or "(nobody)", "bold")
         + speech.safe(f": {one['calls']} calls{rate}; {one['refused']} refused; ≈{one['tokens']} tokens")
     )
+    if raised := one.get("adapted"):
+        speech.say(
+            f"  its limits are raised by {raised['step']} of {raised['of']} steps since event {raised['event']}: {raised['reason']}"
+        )
     rows = [
         [tool, item["calls"], "" if item["success_rate"] is None else f"{item['success_rate']:.0%}",
          "" if item["avg_ms"] is None else f"{item['avg_ms']:.1f}", item["refused"], item["tokens"]]

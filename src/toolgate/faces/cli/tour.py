@@ -20,7 +20,7 @@ from toolgate import app
 from toolgate.core.ports import Question
 from toolgate.core.result import Result
 from toolgate.facade import Gate
-from toolgate.faces.cli import demo_tools, forgery, ledger_pages
+from toolgate.faces.cli import demo_tools, forgery, ledger_pages, tour_agent
 from toolgate.kits.terminal import question as questions
 from toolgate.kits.terminal import speech
 from toolgate.policy.render import render_explanation
@@ -39,6 +39,11 @@ policy:
       tools: [notes.append]
       decision: ask
       reason: customers see this text
+    - name: nothing-is-deleted
+      persona: "*"
+      tools: [fs.delete]
+      decision: deny
+      reason: an old file may still be needed
 """
 NOTE = "# Opening hours\n\nMonday to Friday, 9 to 17.\nClosed on public holidays.\n"
 LINE = {"path": "hours.md", "text": "From May on: 8 to 18."}
@@ -103,7 +108,8 @@ class StandIn:
 
 async def tour(console: Console, root: Path, pause: float) -> None:
     (root / config.FILE).write_text(POLICY)
-    (root / "hours.md").write_text(NOTE)
+    for name, text in ({"hours.md": NOTE} | tour_agent.FILES).items():
+        (root / name).write_text(text)
     trust.trust(root, config.state_dir())
     stage = Stage(console, root, pause)
     await _what_this_is(stage)
@@ -153,7 +159,7 @@ async def _asks(stage: Stage, gate: Gate) -> None:
     reason = "the shop opens earlier from May on"
     stage.outcome(await gate.call("notes.append", LINE, persona="builder", reason=reason))
     stage.say(
-        "It ran exactly once, exactly as shown. The approval is used up: the same call is a new question."
+        "It ran as it was shown, at most once. The approval is used up: the same call is a new question."
     )
     stage.command("notes.append", LINE, "--persona builder", "--no-wait")
     stage.outcome(await gate.call("notes.append", LINE, persona="builder", wait=False))
@@ -171,7 +177,9 @@ async def _proven(stage: Stage, gate: Gate) -> None:
     )
 
 
-STEPS: tuple[Callable[[Stage, Gate], Awaitable[None]], ...] = (_allowed, _denied, _asks, _proven)
+STEPS: tuple[Callable[[Stage, Gate], Awaitable[None]], ...] = (
+    _allowed, _denied, _asks, _proven, tour_agent.works, tour_agent.undone,
+)  # fmt: skip
 
 
 async def _tampered(stage: Stage) -> None:

@@ -18,7 +18,7 @@ from toolgate.core.names import HUMAN
 from toolgate.facade import Gate
 from toolgate.faces.cli import sample
 from toolgate.faces.cli.token import of_project
-from toolgate.feature import load
+from toolgate.feature import beside
 from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.kits.web.tokens import Tokens
@@ -123,10 +123,7 @@ async def _serve(asked: Asked, guide: Guided | None) -> None:
             application = create_app(gate, tokens, console=asked.console, site=site)
             mcp = any(getattr(route, "path", "") == "/mcp" for route in application.routes)
             guiding: list[asyncio.Task[None]] = [asyncio.create_task(_keep_sums(gate))]
-            for context in gate.features.values():
-                work = load(context.feature.background)(context) if context.feature.background else None
-                if work is not None:
-                    guiding.append(asyncio.create_task(work))
+            guiding += map(asyncio.create_task, beside(gate.features.values(), "background", "watch"))
 
             def ready() -> None:
                 _tell(_words(where, tokens, persona, asked.console, mcp))

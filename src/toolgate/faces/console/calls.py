@@ -9,7 +9,7 @@ from typing import Any
 
 from toolgate.facade import Gate
 from toolgate.kits import diffs
-from toolgate.kits.words import by_whom
+from toolgate.kits.words import by_whom, program_in_words
 from toolgate.storage.port import Row
 
 # kind of the last row → (word, meaning); the four meanings have a shape, a colour and this word
@@ -126,6 +126,8 @@ def object_of(body: Mapping[str, Any]) -> str:
     args = body.get("args")
     if not isinstance(args, dict):
         return ""
+    if program := program_in_words(args):
+        return program.removeprefix("run ")
     for name in _OBJECTS:
         if args.get(name) not in (None, "", []):
             value = args[name]
@@ -141,7 +143,7 @@ def short(text: str, most: int = 80) -> str:
 
 def _detail(kind: str, body: Mapping[str, Any]) -> str:
     match kind:
-        case "denied" | "asked" | "paused":
+        case "denied" | "asked" | "paused" | "adapted":
             return str(body.get("reason", ""))
         case "refused" | "approved" | "revoked" | "granted":
             why = f": {body['reason']}" if body.get("reason") else ""

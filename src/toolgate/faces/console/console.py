@@ -156,7 +156,7 @@ class Console:
         """What it wants, worked out once: a change may be long, and the list is drawn often."""
         if question.id not in self._titles:
             self._titles[question.id] = deed(
-                question.tool, diffs.parse(question.preview) if question.preview else []
+                question.tool, diffs.parse(question.preview) if question.preview else [], question.args
             )
         return self._titles[question.id]
 

@@ -20,6 +20,7 @@ from toolgate.storage.port import Filter
 
 SPANS = {"15 minutes": 900, "1 hour": 3600, "8 hours": 28_800, "1 day": 86_400, "7 days": 604_800}
 LOOKED_AT = 500
+PROGRAM = "program"
 SAME = "same."
 """Before the names of arguments in the form, so that none of them can pose as another field."""
 
@@ -30,10 +31,11 @@ class Offer:
 
     paths: str
     rows: int
-    same: list[tuple[str, str]]
-    """Names, and in words what keeping them means."""
-    kept: bool
-    """Whether that is proposed: where no path narrows the grant, only the arguments can."""
+    same: list[tuple[str, str, bool]]
+    """Names, in words what keeping them means, and whether that is proposed: of a move its direction, and where no path
+    narrows the grant, all of them."""
+    program: str
+    """In words, what keeping the program alone means; empty where there is none."""
     on_paths: bool
     """Whether such calls have paths at all: a pattern would fit no call without one."""
 
@@ -49,11 +51,16 @@ def offer(question: Question, tool: Tool | None) -> Offer:
     """The narrowest grant that is more than this one call: its files, or else its arguments."""
     paths = offers.paths_of(question, tool)
     globs = offers.globs(paths)
-    same = [
-        (limit.name, words.condition_in_words(limit.condition))
+    sides = offers.sides(question, paths) if globs else {}
+    same = [(name, words.condition_in_words(condition), True) for name, condition in sides.items()]
+    same += [
+        (limit.name, words.condition_in_words(limit.condition), not globs)
         for limit in offers.limits(question, paths if globs else ())
+        if limit.name not in sides
     ]
-    return Offer("\n".join(globs), max(1, len(globs)), same, not globs, bool(paths) or tool is None)
+    program = offers.program_of(question)
+    told = words.condition_in_words(program) if program is not None else ""
+    return Offer("\n".join(globs), max(1, len(globs)), same, told, bool(paths) or tool is None)
 
 
 def scope_of(form: Mapping[str, str], question: Question) -> Scope:
@@ -66,13 +73,16 @@ def scope_of(form: Mapping[str, str], question: Question) -> Scope:
     # one to a line: a comma is a letter like any other in a name
     lines = (line.strip(" \t\r") for line in form.get("paths", "").split("\n"))
     kept = offers.same(question, [name.removeprefix(SAME) for name in form if name.startswith(SAME)])
+    program = offers.program_of(question) if form.get(PROGRAM) else None
+    if program is not None:
+        kept[offers.ARGV] = program
     conversation = question.conversation if form.get("conversation") else ""
     return Scope(kept, tuple(line for line in lines if line), conversation, seconds, uses)
 
 
 async def told(gate: Gate, question: Question, scope: Scope, now: int) -> Told:
     check_scope(scope.args, scope.paths)
-    body = covered(scope, question.args)
+    body = covered(scope, question.args, question.effects)
     said = words.grant_in_words(question.persona, question.tool, body, now + round(scope.seconds * SECOND))
     rows = await gate.events(
         Filter(

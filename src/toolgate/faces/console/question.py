@@ -31,7 +31,7 @@ from toolgate.faces.console.diff_view import (
 from toolgate.faces.console.markup import Span, draw, plural
 from toolgate.kits import diffs, pieces
 from toolgate.kits.diffs import FileDiff
-from toolgate.kits.words import lookalikes
+from toolgate.kits.words import changes_nothing, lookalikes, program_in_words
 
 AT_ONCE = 600
 """Lines shown before "show all"; whoever has not seen all cannot approve."""
@@ -67,7 +67,7 @@ class Argument:
 
     @property
     def empty(self) -> bool:
-        return self.value in ("null", '""')
+        return self.value in ("null", '""', "[]", "{}")
 
 
 @dataclass
@@ -97,6 +97,11 @@ class QuestionView:
     """Too large for a page, and this session has been through all of its pieces."""
 
     @property
+    def lasting(self) -> bool:
+        """Whether anything of it stays, which might be taken back."""
+        return bool(self.question.unkept) or not changes_nothing(self.question.effects)
+
+    @property
     def complete(self) -> bool:
         return self.read or (not self.cut and not self.too_large)
 
@@ -106,7 +111,7 @@ async def view(question: Question, painter: Painter, *, whole: bool = False) -> 
     large = await apart(too_large, question)
     whole = whole and not large
     parsed = await apart(diffs.parse, question.preview) if question.preview else []
-    plain = question.preview.split("\n") if question.preview and not parsed else []
+    plain = pieces.preview_beside_arguments(question).split("\n") if question.preview and not parsed else []
     arguments = await _arguments(
         question, painter, bool(parsed), ArgumentRoom(AT_ONCE, ROOM) if not whole else ArgumentRoom()
     )
@@ -116,7 +121,7 @@ async def view(question: Question, painter: Painter, *, whole: bool = False) -> 
     cut = total - sum(file.size for file in shown) - len(kept)
     cut += sum(each.cut for each in arguments)
     long = sum(len(each.lines) for each in arguments)
-    what = deed(question.tool, parsed)
+    what = deed(question.tool, parsed, question.args)
     return QuestionView(
         question, f"{question.persona} wants to {what}", what, await drawn(shown, painter),
         [draw(line, ()) for line in kept], arguments, touches(question.effects), _mounts(question, parsed),
@@ -146,11 +151,11 @@ def _beginning(plain: Sequence[str]) -> list[str]:
     return kept
 
 
-def deed(tool: str, files: Sequence[FileDiff]) -> str:
-    """What it wants, in plain words: `change 3 files in src/`."""
+def deed(tool: str, files: Sequence[FileDiff], args: Mapping[str, Any]) -> str:
+    """What it wants, in plain words: `change 3 files in src/`, `run pytest -q`."""
     real = [file for file in files if file.kind == "file"] or list(files)
     if not real:
-        return f"call {tool}"
+        return program_in_words(args) or f"call {tool}"
     ops = {file.op for file in real}
     word = _WORDS[ops.pop()] if len(ops) == 1 else "change"
     if len(real) == 1 and real[0].old_path:

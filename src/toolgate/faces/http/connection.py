@@ -8,11 +8,10 @@ second.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
-import h11
 from uvicorn import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from toolgate.faces.http.places import NOBODY, ConnectionPlaces
@@ -21,13 +20,19 @@ KEY = "toolgate.connection"
 """Where a request's scope has its connection."""
 RATE = 16 << 10
 """Bytes a second that a body or an answer makes at least."""
+WAITING = 32
+"""Requests that may lie behind the one that is being answered."""
 _LATE = (
     b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n"
     b'{"code":"timeout","message":"the request did not arrive in time","fix":"send all of it at once"}'
 )
+_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n"
+    b'{"code":"invalid_args","message":"the head of the request is too large","fix":"send less"}'
+)
 
 
-class HttpConnection(H11Protocol):
+class HttpConnection(HttpToolsProtocol):
     def __init__(
         self, config: Config, server_state: ServerState, app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None, *, places: ConnectionPlaces,
@@ -48,6 +53,9 @@ class HttpConnection(H11Protocol):
         self._waiting: tuple[object, ...] = ()
         """What it waits for; a new one begins anew."""
         self._since, self._unsent = 0.0, 0
+        self._arriving: Literal["", "head", "body"] = ""
+        self._head = 0
+        """Bytes that came while the head was not complete."""
 
     @property
     def busy(self) -> bool:
@@ -68,6 +76,36 @@ class HttpConnection(H11Protocol):
         self._unset_keepalive_if_required()
         self._places.left(self)
 
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._arriving != "head":
+            return
+        self._head += len(data)
+        if self._head > self._places.limits.header_bytes and not self.transport.is_closing():
+            if not self.busy:
+                self.transport.write(_LARGE)
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        self._arriving, self._head = "head", 0
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if (
+            self._arriving == "head"
+        ):  # what follows a body in chunks is no header of a request that was let in
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._arriving = "body"
+        super().on_headers_complete()
+        if len(self.pipeline) > WAITING:
+            raise ValueError("too many requests behind one that is not answered")
+
+    def on_message_complete(self) -> None:
+        self._arriving = ""
+        super().on_message_complete()
+
     def resume_writing(self) -> None:
         self._drained += 1
         super().resume_writing()
@@ -85,7 +123,7 @@ class HttpConnection(H11Protocol):
             return
         elif waiting[0] == "reader" and self._unsent - unsent >= RATE * seconds:
             self._since, self._unsent = now, unsent  # slow, but it reads
-        elif waiting[0] == "head" and self.conn.our_state is h11.IDLE:
+        elif waiting[0] == "head":
             self.transport.write(_LATE)
             self.transport.close()
         else:
@@ -93,17 +131,18 @@ class HttpConnection(H11Protocol):
             self.drop()
 
     def _wait(self) -> tuple[tuple[object, ...], float]:
-        limits, asked = self._places.limits, self.conn.their_state
+        limits = self._places.limits
         if self.transport.is_closing() or self.flow.write_paused:
             return ("reader", self._drained), limits.write_s
-        if asked is h11.IDLE and self.conn.trailing_data[0]:
+        if self.busy:
+            return (), 0.0
+        if self._arriving == "head":
             return ("head", id(self.cycle)), limits.header_s
-        if asked is h11.IDLE and self.cycle is None:
-            return (
-                "first request",
-            ), limits.idle_s  # opened in advance: it goes earlier where places are wanted
-        if asked is h11.SEND_BODY and not self.busy:
+        if self._arriving == "body":
             return ("rest", id(self.cycle)), limits.header_s
+        if self.cycle is None:
+            # opened in advance: it goes earlier where places are wanted
+            return ("first request",), limits.idle_s
         return (), 0.0
 
 

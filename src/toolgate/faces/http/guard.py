@@ -11,7 +11,7 @@ from collections.abc import MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,7 +20,7 @@ from toolgate.core.errors import CallError, Code
 from toolgate.faces.http.connection import KEY, RATE, HttpConnection
 from toolgate.faces.http.site import ServerSite
 from toolgate.kits.web.answers import SAFE, problem, problem_of
-from toolgate.kits.web.auth import shown_by
+from toolgate.kits.web.auth import given, shown_by
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 NOBODYS_BODY = 64 << 10
@@ -40,6 +40,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 """On every answer that does not bring its own. What the console may keep (its assets) says so itself."""
+_HEADERS = tuple((name.lower().encode(), value.encode()) for name, value in HEADERS.items())
 
 
 class Guard:
@@ -79,13 +80,12 @@ class Guard:
         return None
 
     async def _refusal(self, scope: Scope, most: int) -> Response | None:
-        headers = Headers(scope=scope)
         longest = self.site.places.limits.header_bytes
         if _head(scope) > longest:
             return _unacceptable(
                 _Unacceptable(431, f"the head of the request is larger than {longest:,} bytes")
             )
-        hosts = headers.getlist("host")
+        hosts = given(scope, b"host")
         if len(hosts) != 1 or host_of(hosts[0]) not in self.hosts:
             named = self.site.shown(", ".join(hosts) or "nothing")
             await self.site.refused(f"a request came for the host {named}")
@@ -93,19 +93,19 @@ class Guard:
                 Code.NOT_ALLOWED, f"this server is not {named}",
                 "use the address that `toolgate up` printed; `--allow-host NAME` lets another name in",
             )  # fmt: skip
-        stranger = _stranger(scope["method"], headers)
+        stranger = _stranger(scope["method"], Headers(scope=scope)) if _of_browsers(scope) else ""
         if stranger:
             where = f"{scope['method']} {self.site.shown(scope['path'])}"
             await self.site.refused(f"{where} came from {self.site.shown(stranger)}")
             return problem(Code.NOT_ALLOWED, f"{where} came from another site", "open the console itself")
-        length = headers.get("content-length", "0")
+        length = next(iter(given(scope, b"content-length")), "0")
         if not length.isdigit() or len(length) > 15 or int(length) > most:
             return _unacceptable(_Unacceptable(413, _too_large(most)))
         return None
 
 
 def _head(scope: Scope) -> int:
-    sizes = sum(len(name) + len(value) for name, value in scope["headers"])
+    sizes = sum([len(name) + len(value) for name, value in scope["headers"]])
     return sizes + len(scope.get("raw_path", b"")) + len(scope["query_string"])
 
 
@@ -117,6 +117,11 @@ def host_of(header: str) -> str:
         if colon and port.isdigit() and (not name or name[-1] == "]" or ":" not in name)
         else header.lower()
     )
+
+
+def _of_browsers(scope: Scope) -> bool:
+    """Whether it says anything of where it comes from."""
+    return any(name == b"origin" or name.startswith(b"sec-fetch-") for name, _ in scope["headers"])
 
 
 def _stranger(method: str, headers: Headers) -> str:
@@ -188,7 +193,7 @@ class _Answer:
         if message["type"] == "http.response.start":
             self.started = True
             self._site.counts.answers[message["status"]] += 1
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
+            headers = message.get("headers", ())
+            brought = {name.lower() for name, _ in headers}
+            message["headers"] = [*headers, *(each for each in _HEADERS if each[0] not in brought)]
         await self._send(message)

@@ -97,7 +97,7 @@ async def serve(
     server = HttpServer(
         uvicorn.Config(
             app, http=protocol, log_config=None, access_log=False, lifespan="on", ws="none", server_header=False,
-            timeout_graceful_shutdown=GRACE, h11_max_incomplete_event_size=places.limits.header_bytes, backlog=BATCH,
+            timeout_graceful_shutdown=GRACE, backlog=BATCH,
             proxy_headers=bool(proxy), forwarded_allow_ips=proxy or None,
         ),
         places,

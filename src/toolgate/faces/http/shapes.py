@@ -11,7 +11,7 @@ from toolgate.core.ports import Question
 from toolgate.facade import Gate
 from toolgate.gate.shape import cut
 from toolgate.kits import pieces
-from toolgate.kits.words import grant_in_words
+from toolgate.kits.words import grant_in_words, moves_of
 from toolgate.ledger.chain import row_text
 from toolgate.ledger.state import Grant
 from toolgate.storage.port import Row
@@ -33,6 +33,7 @@ def question(item: Question) -> dict[str, Any]:
     return vars_of(item) | {
         "effects": asdict(item.effects), "args": dict(item.args), "channels": list(item.channels),
         "asked_at": iso(item.asked_at), "expires_at": iso(item.expires_at),
+        "moves": [{"from": old, "to": new} for old, new in moves_of(item.preview)],
     }  # fmt: skip
 
 

@@ -21,7 +21,25 @@ _STATES = {
 }
 
 
+_NOT_HERE = frozenset({"idle", "unseen", "waiting", "broken"})
+
+
+def elsewhere(status: Mapping[str, Any]) -> str:
+    """Which other processes have it running, if this one has not."""
+    pids = status.get("elsewhere") or ()
+    if not pids or status["state"] not in _NOT_HERE:
+        return ""
+    return f"running in process {', '.join(map(str, pids))}"
+
+
+def state_of(status: Mapping[str, Any]) -> str:
+    """In a word or two."""
+    return elsewhere(status) or str(status["state"])
+
+
 def in_words(status: Mapping[str, Any]) -> str:
+    if there := elsewhere(status):
+        return f"{there}; not in this one"
     words = _STATES[status["state"]]
     return f"{words} in {status['retry_in_s']:g} s" if status["retry_in_s"] else words
 

@@ -3,19 +3,18 @@ behind the gate, which starts nothing and changes only toolgate.yaml."""
 
 from __future__ import annotations
 
-import json as jsonlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from toolgate.core.errors import ConfigError, InvalidArgs, NotAllowed, NotFound, SetupError
-from toolgate.features.servers.checks import in_words
+from toolgate.features.servers.checks import in_words, state_of
 from toolgate.features.servers.clients import servers_in
 from toolgate.features.servers.config import ServerSpec
 from toolgate.features.servers.importing import Imported, converted, is_toolgate
 from toolgate.features.servers.yamledit import block, with_servers
-from toolgate.kits.terminal import failures, options, project, speech
+from toolgate.kits.terminal import client, failures, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.kits.terminal.keyboard import forget_typed
 from toolgate.kits.terminal.question import preview
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 
 ACTIONS = ("diff", "approve", "restart", "check")
 MOST_FILES = 20
+MOST_CHANGED = 40
+"""Lines of a change that a summary shows whole."""
 
 
 @command(epilog="Example: toolgate servers approve weather")
@@ -40,6 +41,7 @@ def servers(
     name: Annotated[str, Argument(metavar="NAME", help="The server.")] = "",
     tool: Annotated[list[str] | None, Option("--tool", help="Approve only this one; repeatable.")] = None,
     yes: Annotated[bool, Option("--yes", help="Approve without being asked.")] = False,
+    full: Annotated[bool, Option("--full", help="Show all that its tools say, not a summary.")] = False,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
@@ -58,7 +60,7 @@ def servers(
         case "diff":
             project.run(_diff(name, root))
         case "approve":
-            project.run(_approve(name, tool or [], yes, root))
+            project.run(_approve(name, tool or [], yes, full, root))
         case _:
             project.run(_start(name, action == "restart", root))
 
@@ -86,7 +88,7 @@ async def _list(name: str, root: Any) -> None:
         return
     rows = [
         [
-            speech.safe(one["name"], "bold"), one["transport"], one["state"], len(one["tools"]),
+            speech.safe(one["name"], "bold"), one["transport"], state_of(one), len(one["tools"]),
             speech.safe(len(one["held"]), "bold yellow" if one["held"] else ""),
             one["last_error"] if one["last_error_at"] > one["last_ok_at"] else "",
         ]
@@ -130,18 +132,37 @@ def _show(name: str, found: list[dict[str, str]]) -> None:
         speech.say("")
 
 
-async def _approve(name: str, only: list[str], yes: bool, root: Any) -> int:
+def _summarize(name: str, found: list[dict[str, str]]) -> None:
+    """A few lines for each tool; of one that was approved before, what has changed."""
+    if not found:
+        _show(name, found)
+        return
+    for one in found:
+        speech.say(speech.safe(f"{name}.{one['tool']}", "bold") + speech.safe(f": {one['why']}"))
+        changed = one["diff"].count("\n") + 1
+        if one["approved"] and changed <= MOST_CHANGED:
+            speech.put(preview(one["diff"]))
+        else:
+            speech.say(speech.safe(f"  {one['summary']}"))
+    speech.say(
+        f"\nthis is a summary: `f` shows all that they say, and so does `toolgate servers approve {name} --full`"
+    )
+
+
+async def _approve(name: str, only: list[str], yes: bool, full: bool, root: Any) -> int:
     async with project.gate(root) as gate:
         upstream = _upstream(gate)
         if upstream.other_files(name):  # it is not started to look at its tools before these are approved
-            ended = await _approve_shown(gate, name, only, yes, more=True)
+            ended = await _approve_shown(gate, name, only, yes, full, more=True)
             if ended is not None:
                 return ended
-        ended = await _approve_shown(gate, name, only, yes)
+        ended = await _approve_shown(gate, name, only, yes, full)
     return ended or 0
 
 
-async def _approve_shown(gate: Gate, name: str, only: list[str], yes: bool, more: bool = False) -> int | None:
+async def _approve_shown(
+    gate: Gate, name: str, only: list[str], yes: bool, full: bool, more: bool = False
+) -> int | None:
     """The exit code; None where there is more to look at."""
     upstream = _upstream(gate)
     await upstream.discover(name)
@@ -152,7 +173,7 @@ async def _approve_shown(gate: Gate, name: str, only: list[str], yes: bool, more
             raise NotFound(f"{', '.join(sorted(missing))} of {name} is not held", "`toolgate servers diff`")
         found = [one for one in found if one["tool"] in only]
     if not speech.mode.json:
-        _show(name, found)
+        (_show if full else _summarize)(name, found)
         if found and (files := upstream.files(name)):
             listed = ", ".join(files[:MOST_FILES]) + (
                 f" and {len(files) - MOST_FILES:,} more" if files[MOST_FILES:] else ""
@@ -163,7 +184,7 @@ async def _approve_shown(gate: Gate, name: str, only: list[str], yes: bool, more
     if not found:
         speech.finish({"server": name, "approved": []})
         return 0
-    if not yes and not _confirmed(name, len(found)):
+    if not yes and not _confirmed(name, found, full):
         speech.say(f"nothing of {name} was approved")
         return failures.REFUSED
     shown = {one["tool"]: one["definition"] for one in found}
@@ -178,17 +199,22 @@ async def _approve_shown(gate: Gate, name: str, only: list[str], yes: bool, more
     return 0
 
 
-def _confirmed(name: str, count: int) -> bool:
+def _confirmed(name: str, found: list[dict[str, str]], full: bool) -> bool:
     """At a terminal a person is asked; a program must say that it means it."""
+    count = len(found)
     if options.channel() != "terminal" or speech.mode.json:
         raise NotAllowed(
             f"approving {count} tools of {name} needs a human at a terminal",
             "run it at a terminal, or add `--yes` if you have read what they say",
         )
     forget_typed(sys.stdin.fileno())
-    sys.stderr.write(f"approve these {count} tools of {name}? [y/N] > ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    while True:
+        sys.stderr.write(f"approve these {count} tools of {name}? [y/N] > ")
+        sys.stderr.flush()
+        said = sys.stdin.readline().strip().lower()
+        if said not in ("f", "full") or full:
+            return said in ("y", "yes")
+        _show(name, found)
 
 
 async def _start(name: str, again: bool, root: Any) -> None:
@@ -236,11 +262,13 @@ def import_(
     entries = {one.name: one.entry for one in made}
     if made:
         _add(target, entries, dry_run)
-    if speech.finish(_as_json(target, made, known, dry_run, place) | {"left_out": itself}):
+    persona = current.default_persona or next(iter(current.personas), "")
+    snippet = client.snippet(place, persona)
+    if speech.finish(_as_json(target, made, known, dry_run) | {"left_out": itself, "client": snippet}):
         return
     if itself:
         speech.say(f"left out: {', '.join(itself)}, which is toolgate itself")
-    _tell(target, made, known, dry_run, place)
+    _tell(target, made, known, dry_run, place, persona)
 
 
 def _same(current: config.Config, found: dict[str, dict[str, Any]]) -> list[str]:
@@ -267,9 +295,7 @@ def _add(target: Path, entries: dict[str, dict[str, Any]], dry_run: bool) -> Non
         durable.replace(place, mark + text.encode(), place.stat().st_mode & 0o777)
 
 
-def _as_json(
-    target: Path, made: list[Imported], known: list[str], dry_run: bool, place: Path
-) -> dict[str, Any]:
+def _as_json(target: Path, made: list[Imported], known: list[str], dry_run: bool) -> dict[str, Any]:
     return {
         "file": str(target),
         "written": bool(made) and not dry_run,
@@ -277,11 +303,12 @@ def _as_json(
         "already_there": known,
         "notices": [f"{one.name}: {notice}" for one in made for notice in one.notices],
         "variables": sorted({name for one in made for name in one.variables}),
-        "client": snippet(place),
     }
 
 
-def _tell(target: Path, made: list[Imported], known: list[str], dry_run: bool, place: Path) -> None:
+def _tell(
+    target: Path, made: list[Imported], known: list[str], dry_run: bool, place: Path, persona: str
+) -> None:
     if known:
         speech.say(f"already there: {', '.join(known)}")
     if not made:
@@ -299,9 +326,4 @@ def _tell(target: Path, made: list[Imported], known: list[str], dry_run: bool, p
         f"  toolgate servers approve {made[0].name}    starts it, shows what its tools say they do, and asks"
     )
     speech.say("  then give the client toolgate instead of these servers:")
-    speech.say(jsonlib.dumps(snippet(place), indent=2))
-
-
-def snippet(place: Path) -> dict[str, Any]:
-    """What goes into the client's file, so that its calls pass the gate."""
-    return {"mcpServers": {"toolgate": {"command": "toolgate", "args": ["mcp", "--root", str(place)]}}}
+    speech.say(client.told(place, persona))

@@ -110,6 +110,26 @@ def difference(old: Definition | None, new: Definition | None) -> str:
     return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
 
 
+SUMMARY = 160
+"""Characters of a description that a summary has."""
+
+
+def summary(one: Definition | None) -> str:
+    """One line: what it claims about itself, its arguments, and the beginning of what it says."""
+    if one is None:
+        return "it is not there any more"
+    text = " ".join(one.description.split())
+    cut = f"… (cut: {len(one.description):,} characters)" if len(text) > SUMMARY else ""
+    claims = [said for name, said in _CLAIMS if one.hint(name)] or ["claims nothing"]
+    properties = one.input_schema.get("properties")
+    names = list(properties) if isinstance(properties, Mapping) else []
+    args = ", ".join(str(name)[:40] for name in names[:8]) + ("…" if len(names) > 8 else "")
+    return f"{', '.join(claims)} · takes {args or 'nothing'} · {text[:SUMMARY] or 'says nothing'}{cut}"
+
+
+_CLAIMS = (("readOnlyHint", "says it only reads"), ("destructiveHint", "says it may destroy"))
+
+
 def _lines(one: Definition | None) -> list[str]:
     """A description is shown line by line, so that one changed sentence is one changed line."""
     if one is None:

@@ -24,7 +24,7 @@ from toolgate.features.servers.gate_port import GatePort
 from toolgate.features.servers.results import defused, presented, words
 from toolgate.features.servers.sampling import Samplings
 from toolgate.features.servers.schema import Checker, Unusable
-from toolgate.features.servers.store import ServerStore
+from toolgate.features.servers.store import RunningMark, ServerStore
 from toolgate.features.servers.subscriptions import Subscriptions
 from toolgate.features.servers.transport import ServerTransport
 
@@ -67,14 +67,13 @@ class UpstreamServer:
         self.restarts = 0
         self._sources = sources
         self._record = port.record
-        self._store = store
+        self._store, self._mark = store, RunningMark(store.directory, name)
         self._listed = listed
         self._lock = asyncio.Lock()
         self._suspect = False
         self._transport: ServerTransport | None = None
         self._restart_stamp = store.restart_stamp(name)
-        self._listed_at = 0.0
-        self._relisted_at = 0.0
+        self._listed_at = self._relisted_at = 0.0
         self._relisting = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.unchanged: Callable[[], str] = lambda: ""
@@ -168,6 +167,7 @@ class UpstreamServer:
                 raise Unavailable(f"it could not list its tools: {error}", "check the server") from None
             raise
         self.connection, self._suspect = connection, False
+        self._mark.set()
         self.health.starts += 1
         self._well((time.perf_counter() - begun) * 1000)  # it is there, but has not done anything yet
         self.beside(self.subscriptions.again(connection))
@@ -189,6 +189,7 @@ class UpstreamServer:
             if fresh:
                 made[0].over(why)
             if fresh and self.connection is made[0]:
+                self._mark.clear()
                 self._failed(why)
 
         self._transport = ServerTransport(self.spec, self.root, self._sources)
@@ -214,6 +215,7 @@ class UpstreamServer:
 
     async def _drop(self) -> None:
         connection, self.connection = self.connection, None
+        self._mark.clear()
         if connection is not None:
             await connection.close()
 

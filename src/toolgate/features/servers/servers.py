@@ -17,7 +17,7 @@ from toolgate.core.errors import CallError, Conflict, NotFound, SetupError, Unkn
 from toolgate.core.names import Registry
 from toolgate.core.tool import Tool, tool
 from toolgate.features.servers.config import ServerSpec, Sources
-from toolgate.features.servers.definitions import difference
+from toolgate.features.servers.definitions import difference, summary
 from toolgate.features.servers.filepins import ABSENT, FilePins
 from toolgate.features.servers.gate_port import GatePort
 from toolgate.features.servers.server import UpstreamServer
@@ -212,6 +212,7 @@ class Servers:
         other = self.other_files(name)
         standing = {full: self._held.get(full, "") or other for full in self._standing[name]}
         state = self._all[name].describe()
+        state["elsewhere"] = self._store.running(name)
         if state["state"] == "idle" and not listing.launch:
             state["state"] = "unseen"
         return {
@@ -240,8 +241,9 @@ class Servers:
             if why:
                 # what is approved is both: what it says of the tool, and the files that it is started from
                 digest = (seen.digest if seen is not None else "") + files
+                told = {"summary": summary(seen), "approved": local if pinned is not None else ""}
                 found.append(
-                    {"tool": local, "why": why, "diff": difference(pinned, seen), "definition": digest}
+                    {"tool": local, "why": why, "diff": difference(pinned, seen), "definition": digest} | told
                 )
         return found
 

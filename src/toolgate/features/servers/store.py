@@ -6,9 +6,12 @@ only write the project's files.
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +43,49 @@ class ToolPins:
     about: dict[str, dict[str, Any]] = field(default_factory=dict)
     files: dict[str, str] | None = None
     """Hashes of the files that it is started from, by name; None in approvals that knew nothing of them."""
+
+
+RUNNING = "running"
+"""The directory of marks, one for each server and process that has it running; each is locked as long as that is so."""
+
+
+class RunningMark:
+    """Says to other processes that a server runs in this one. The kernel takes it back, however this one ends."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._path = directory / RUNNING / f"{name}.{os.getpid()}"
+        self._handle = -1
+
+    def set(self) -> None:
+        """Nothing depends on it: where it cannot be written, others do not know."""
+        if self._handle < 0:
+            with suppress(OSError):
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._handle = os.open(
+                    self._path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+                )
+                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def clear(self) -> None:
+        if self._handle >= 0:
+            self._path.unlink(missing_ok=True)
+            os.close(self._handle)
+            self._handle = -1
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
 
 
 class ServerStore:
@@ -96,6 +142,15 @@ class ServerStore:
 
     def save_health(self, name: str, health: Mapping[str, Any]) -> None:
         self._write(f"{name}.health", dict(health))
+
+    def running(self, name: str) -> list[int]:
+        """Other processes that have it running now. A mark whose process is gone is removed."""
+        found = []
+        for path in sorted((self.directory / RUNNING).glob(f"{name}.*")):
+            pid = path.name.rpartition(".")[2]
+            if pid.isdigit() and int(pid) != os.getpid() and path.name == f"{name}.{pid}" and _is_held(path):
+                found.append(int(pid))
+        return found
 
     def ask_restart(self, name: str) -> None:
         self._write(f"{name}.restart", {"at": time.time()})

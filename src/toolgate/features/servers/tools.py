@@ -68,6 +68,7 @@ def imported(server: UpstreamServer, local: str, definition: Definition, held: H
 
     async def preview(root: dict[str, Any]) -> str:
         _refuse_held(server, held)
+        await server.ready()  # nobody is asked about a call that its server could not take
         return _question(server, definition)
 
     async def reconcile(root: dict[str, Any], context: Context) -> tuple[bool | None, str]:

@@ -173,7 +173,7 @@ class _Conversation:
         if scope is None:
             return False
         question = self.question
-        body = covered(scope, question.args)
+        body = covered(scope, question.args, question.effects)
         expires = questions.now() + round(scope.seconds * SECOND)
         told = words.grant_in_words(question.persona, question.tool, body, expires)
         speech.note(f"this call, and from now on: {told}", style="bold")
@@ -189,8 +189,11 @@ class _Conversation:
             speech.note("that is not a number of minutes", style="yellow")
             return None
         spoken = self.question.conversation
-        kinds = ("[c]onversation  " if spoken else "") + "[p]ath glob  [s]ame arguments  [a]ny arguments > "
-        kind = _letter(await self._read(f"for what? {kinds}") or "", "conversation", "path", "same", "any")
+        program = offers.program_of(self.question)
+        kinds = ("[c]onversation  " if spoken else "") + "[p]ath glob  [s]ame arguments  "
+        kinds += ("[t]his program with any arguments  " if program else "") + "[a]ny arguments > "
+        typed = await self._read(f"for what? {kinds}") or ""
+        kind = _letter(typed, "conversation", "path", "same", "this", "any")
         if kind == "c" and spoken:
             return Scope(seconds=minutes * 60, conversation=spoken)
         if kind == "p":
@@ -198,6 +201,8 @@ class _Conversation:
             return Scope(seconds=minutes * 60, paths=globs) if globs else None
         if kind == "s":
             return Scope(await self._same(), seconds=minutes * 60)
+        if kind == "t" and program is not None:
+            return Scope(self._kept() | {offers.ARGV: program}, seconds=minutes * 60)
         return Scope(seconds=minutes * 60) if kind == "a" else None
 
     async def _globs(self) -> tuple[str, ...]:
@@ -212,9 +217,12 @@ class _Conversation:
         )
         return (typed,) if typed else tuple(own)
 
+    def _kept(self) -> dict[str, Any]:
+        return {limit.name: dict(limit.condition) for limit in offers.limits(self.question)}
+
     async def _same(self) -> dict[str, Any]:
         """Every argument as it is, but for those that are named."""
-        found = {limit.name: dict(limit.condition) for limit in offers.limits(self.question)}
+        found = self._kept()
         for name, condition in found.items():
             speech.note(f"  {name} {words.condition_in_words(condition)}", "")
         freed = (await self._read("which of these may differ? names, or nothing for none > ") or "").split()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,18 @@ from toolgate.core.lookalikes import decidable
 from toolgate.kits import diffs, pieces
 from toolgate.kits.terminal.columns import ENDLESS
 from toolgate.kits.terminal.speech import pairs, safe
-from toolgate.kits.words import change_in_words, finding_in_words, lookalikes, secrets_in_words, span
+from toolgate.kits.words import (
+    PROGRAMS,
+    change_in_words,
+    changes_nothing,
+    finding_in_words,
+    lookalikes,
+    moves_in_words,
+    program_in_words,
+    secrets_in_words,
+    span,
+    undo_in_words,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -24,6 +36,7 @@ if TYPE_CHECKING:
 
 _DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _FOLDED = "   ↪ "
+_UNRECORDED = re.compile(r"hmac:[0-9a-f]{64}")
 MOST_LINES = 2000
 MOST_CHARS = 200_000
 """What one argument, or the change, may have to be shown whole."""
@@ -34,10 +47,21 @@ _SCREEN = 40
 
 def sentence(question: Question) -> str:
     """One line that says who wants what, and to which files, for lists; values are shortened."""
-    given = {name: value for name, value in question.args.items() if value not in (None, "")}
+    program = program_in_words(question.args)
+    said = PROGRAMS if program else ()
+    given = {
+        name: value
+        for name, value in question.args.items()
+        if not pieces.is_empty(value) and name not in said
+    }
     shown = ", ".join(f"{name}={_short(value)}" for name, value in given.items())
     files = change_in_words(question.preview)
-    asked = _who(question) + (f" with {shown}" if shown else "") + (f", to {files}" if files else "")
+    asked = (
+        _who(question)
+        + (f" to {program}" if program else "")
+        + (f" with {shown}" if shown else "")
+        + (f", to {files}" if files else "")
+    )
     if question.cut:
         asked += (
             f"; this is its beginning, `toolgate approvals {question.id}` shows all {question.cut:,} bytes"
@@ -53,6 +77,10 @@ def _short(value: Any, limit: int = 40) -> str:
     """Quoted, so that a text with `, name=` in it cannot pose as another argument."""
     if isinstance(value, str) and (lines := value.rstrip("\n").count("\n") + 1) > 2:
         return f"({lines} lines)"  # a diff or a whole file is shown below, line by line
+    if isinstance(value, str) and _UNRECORDED.fullmatch(value):
+        return (
+            "(shown with the question)"  # the list has the record, in which a keyed hash stands for the text
+        )
     if isinstance(value, str):
         return _json(value) if len(value) <= limit else _json(value[: limit - 1]) + "…"
     return pieces.beginning(value, limit)
@@ -103,17 +131,13 @@ def found(findings: Iterable[Mapping[str, Any]]) -> Preview:
 
 
 def _arguments(question: Question) -> str:
-    """As JSON. A long text that the change below shows anyway is told by its length, without the quotes of a value."""
-    lines = []
-    for name, value in question.args.items():
-        if name in question.repeats and question.preview and pieces.is_long(value):
-            shown = f"({len(value):,} characters, shown below)"
-        elif (extent := pieces.extent(value)).lines > MOST_LINES or extent.chars > MOST_CHARS:
-            shown = f"{pieces.beginning(value, CUT)} {_rest(question, name, extent)}"
-        else:
-            shown = _json(value, indent=2).replace("\n", "\n  ")
-        lines.append(f"  {_json(name)}: {shown}")
-    return "{\n" + ",\n".join(lines) + "\n}"
+    def cut(name: str, value: Any) -> str:
+        extent = pieces.extent(value)
+        if extent.lines <= MOST_LINES and extent.chars <= MOST_CHARS:
+            return ""
+        return f"{pieces.beginning(value, CUT)} {_rest(question, name, extent)}"
+
+    return pieces.arguments(question, cut)
 
 
 def _rest(question: Question, name: str, extent: pieces.Extent) -> str:
@@ -174,6 +198,8 @@ class Preview:
 def _facts(question: Question) -> Iterable[tuple[str, object]]:
     if question.preview.count("\n") > _SCREEN and (files := change_in_words(question.preview)):
         yield "in short", files
+    if moves := moves_in_words(question.preview):
+        yield "moves", moves
     yield "effects", question.effects.sentence()
     if question.secrets:
         yield "secrets shown by name", secrets_in_words(question)
@@ -182,14 +208,19 @@ def _facts(question: Question) -> Iterable[tuple[str, object]]:
         yield f"{question.persona} says", f"“{question.rationale}”"
     if question.again:
         yield "asked again", question.again
-    no = f"no: {question.unkept}" if question.unkept else "no"
-    yield "can be undone", safe("yes", "green") if question.undoable else safe(no, "bold yellow")
+    yield "can be undone", safe(undo_in_words(question), _undo_style(question))
     if question.conversation:
         yield "conversation", question.conversation
     if question.channels:
         yield "answer in", " or ".join(question.channels)
     yield "expires", f"{iso(question.expires_at)} (in {span(question.expires_at - now())})"
     yield "question", question.id
+
+
+def _undo_style(question: Question) -> str:
+    if question.undoable:
+        return "yellow" if question.unkept else "green"
+    return "" if changes_nothing(question.effects) else "bold yellow"
 
 
 def now() -> int:

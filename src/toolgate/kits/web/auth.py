@@ -8,7 +8,7 @@ also needs the session's CSRF token.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import parse_qs
@@ -54,9 +54,9 @@ class Identity:
 async def anyone(request: Request) -> Identity:
     """Whoever has a token or a session."""
     site = site_of(request)
-    given = request.headers.getlist("authorization")
-    if given:
-        return await by_token(site, request, _bearer(given))
+    shown = given(request.scope, b"authorization")
+    if shown:
+        return await by_token(site, request, _bearer(shown))
     cookie = request.cookies.get(COOKIE, "")
     session = site.sessions.find(cookie, site.tokens.of(HUMAN)) if cookie else None
     if session is None:
@@ -102,13 +102,12 @@ async def by_token(site: Site, request: Request, token: str) -> Identity:
 def shown_by(site: Site, scope: Scope) -> str:
     """Whose token or session a request brings, for the places it may take; empty for nobody's. It decides nothing else, so
     the files of tokens and policy are not looked at for it."""
-    request = Request(scope)
-    given = request.headers.getlist("authorization")
+    shown = given(scope, b"authorization")
     try:
-        if given:
-            name = site.tokens.last_owner(_bearer(given))
+        if shown:
+            name = site.tokens.last_owner(_bearer(shown))
             return name if name == HUMAN or name in site.gate.config.personas else ""
-        cookie = request.cookies.get(COOKIE, "")
+        cookie = Request(scope).cookies.get(COOKIE, "")
         return HUMAN if cookie and site.sessions.find(cookie, site.tokens.of(HUMAN)) is not None else ""
     except ToolgateError:  # what is wrong with the tokens is said where they are needed
         return ""
@@ -117,9 +116,9 @@ def shown_by(site: Site, scope: Scope) -> str:
 async def persona_by_token(site: Site, scope: Scope) -> str | None:
     """For the MCP server: whose token this request brings; None for nobody's. Who may do what there it says itself."""
     request = Request(scope)
-    given = request.headers.getlist("authorization")
+    shown = given(scope, b"authorization")
     try:
-        return (await by_token(site, request, _bearer(given))).name if given else None
+        return (await by_token(site, request, _bearer(shown))).name if shown else None
     except CallError:
         return None
 
@@ -131,11 +130,11 @@ def still(site: Site, who: Identity) -> bool:
     return who.token == digest(site.tokens.of(who.name)) and (who.human or who.name in _personas(site))
 
 
-def _personas(site: Site) -> frozenset[str]:
+def _personas(site: Site) -> Collection[str]:
     try:
-        return frozenset(site.gate.policy.personas)
+        return site.gate.policy.personas
     except CallError:  # the policy cannot be read: calls will say so, with the reason
-        return frozenset(site.gate.config.personas)
+        return site.gate.config.personas
 
 
 async def csrf(request: Request, session: ConsoleSession) -> None:
@@ -163,6 +162,11 @@ async def form(request: Request) -> dict[str, str]:
     return {name: values[-1] for name, values in fields.items()}
 
 
-def _bearer(given: list[str]) -> str:
-    scheme, _, token = given[0].strip().partition(" ")
-    return token.strip() if len(given) == 1 and scheme.lower() == "bearer" else ""
+def given(scope: Scope, name: bytes) -> list[str]:
+    """What a request says under this name, in small letters. Every request passes here: no object is made for it."""
+    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+
+
+def _bearer(shown: list[str]) -> str:
+    scheme, _, token = shown[0].strip().partition(" ")
+    return token.strip() if len(shown) == 1 and scheme.lower() == "bearer" else ""

@@ -20,6 +20,7 @@ from typing import Any
 
 from toolgate.core.errors import SetupError
 from toolgate.core.names import HUMAN, PERSONA
+from toolgate.core.status import FileLook, FileStatus
 from toolgate.storage import durable
 
 BYTES = 32
@@ -38,9 +39,9 @@ class Tokens:
     path: Path
 
     def __post_init__(self) -> None:
-        self._stamp: tuple[int, int, int] | None = None
+        self._stamp: FileStatus | None = None
         self._known: dict[str, str] = {}
-        self._file = str(self.path)
+        self._status = FileLook(self.path)
 
     def of(self, name: str) -> str:
         """The token of this name, made at the first asking."""
@@ -82,10 +83,9 @@ class Tokens:
 
     def _current(self) -> dict[str, str]:
         try:
-            status = os.stat(self._file)  # at every request: a Path's own takes three times as long
+            stamp = self._status()  # at every request
         except FileNotFoundError:
             return {}
-        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         if stamp != self._stamp:
             self._known, self._stamp = self._read(), stamp
         return self._known

@@ -97,6 +97,18 @@ def private_places(entries: Iterable[str]) -> frozenset[tuple[str, int]]:
     return frozenset(places)
 
 
+def check_literal(host: str, ports: Iterable[int], private: Iterable[str]) -> None:
+    """What would be refused when it is tried, known without asking anybody: an address, or this machine by its name."""
+    address = ip_address("127.0.0.1") if host == "localhost" else _literal(host)
+    kind = kind_of(address) if address is not None else ""
+    listed = private_places(private)
+    if kind and not any((host, port) in listed for port in ports):
+        raise NotAllowed(
+            f"{host} is a {kind} address, which programs may not reach",
+            f"the project's owner can list {joined(host, min(ports))} under sandbox.network.private",
+        )
+
+
 class AddressPins:
     """For one program: each name is asked for once, and its addresses are kept until the program ends."""
 

@@ -55,6 +55,8 @@ def _serve(
     os.dup2(handles[1], 0)
     os.close(handles[1])
     go = replace(go, env=walls.environment(order, mode) | go.env)
+    if go.in_project:
+        os.chdir(walls.project_directory(order, mode))
     if order.has("rlimits"):
         privileges.apply(go, order.kind, size=size, others=others)
     if order.kind != "python":
@@ -69,7 +71,7 @@ def _prepare(order: Order, mode: Mode, line: socket.socket) -> dict[str, Any]:
     os.environ.clear()
     os.environ.update(walls.environment(order, mode))
     runtime.relocate(lambda path: walls.where(path, order, mode))
-    return runtime.prepare_python(Link(line), walls.packages_directory(order, mode))
+    return runtime.prepare_python(Link(line), walls.import_directories(order, mode))
 
 
 def _settle(streams: list[int]) -> socket.socket:

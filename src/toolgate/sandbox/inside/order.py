@@ -79,6 +79,8 @@ class Go:
     processes: int
     files: int
     disk: int
+    in_project: bool = False
+    """It starts in its view of the project."""
 
 
 def read_order(handle: int) -> Order:

@@ -193,14 +193,51 @@ def show(base: str, root: int, view: dict[str, Any], owner: int | None) -> tuple
     stage = base + _STAGE
     os.mkdir(stage, 0o700)
     try:
-        return "layers", mount_layers(stage, base + PROJECT, root, view, owner, os.getuid() == 0)
-    except OSError:  # no overlayfs here, or not on these files
-        if os.path.ismount(stage):
-            unmount(stage)
-        return "copy", _copied(base + PROJECT, root, view, owner)
+        shown = _shown(stage, base + PROJECT, root, view, owner)
+        for name in _whole(view):
+            _show_whole(base + PROJECT, root, name, owner)
+        for name in view["environment"]["shut"] if view["environment"] else ():
+            cover(base, f"{PROJECT}/{name}")
+        return shown
     finally:
         os.close(root)
         os.rmdir(stage)
+
+
+def _shown(stage: str, target: str, root: int, view: dict[str, Any], owner: int | None) -> tuple[str, int]:
+    try:
+        return "layers", mount_layers(stage, target, root, view, owner, os.getuid() == 0)
+    except OSError:  # no overlayfs here, or not on these files
+        if os.path.ismount(stage):
+            unmount(stage)
+        return "copy", _copied(target, root, view, owner)
+
+
+def _whole(view: dict[str, Any]) -> list[str]:
+    """Directories that lie over the view as they are, relative to the project."""
+    found = view["environment"] or {}
+    return [found[key] for key in ("python", "node") if found.get(key)]
+
+
+def _show_whole(project: str, root: int, name: str, owner: int | None) -> None:
+    """One directory with all that is in it, read-only; nothing where it has become a link or is gone."""
+    handle = os.dup(root)
+    try:
+        for part in name.split("/"):
+            inner = os.open(part, _DIRECTORY, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+    except OSError:
+        os.close(handle)
+        return
+    target = f"{project}/{name}"
+    try:
+        _bottom(target, handle, owner)
+    except OSError:  # a file system that cannot give its files other owners
+        _bottom(target, handle, None)
+    finally:
+        os.close(handle)
+    restrict_mount(target, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV)
 
 
 def _copied(target: str, root: int, view: dict[str, Any], owner: int | None) -> int:
@@ -208,6 +245,8 @@ def _copied(target: str, root: int, view: dict[str, Any], owner: int | None) -> 
     whose = "" if owner is None else f",uid={owner},gid={owner}"
     mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, limits + whose)
     handle = copy_to(target, root, view, owner)
+    for name in _whole(view):
+        os.makedirs(f"{target}/{name}", exist_ok=True)
     if not view["writable"]:
         restrict_mount(target, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV)
     return handle
@@ -215,5 +254,5 @@ def _copied(target: str, root: int, view: dict[str, Any], owner: int | None) -> 
 
 def copy_to(target: str, root: int, view: dict[str, Any], owner: int | None) -> int:
     handle = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    Copy(view["hidden"], owner).directory(root, handle)
+    Copy([*view["hidden"], *_whole(view)], owner).directory(root, handle)
     return handle

@@ -11,7 +11,9 @@ import os
 import socket
 import stat
 import struct
+import sys
 from collections.abc import Iterator
+from typing import Any
 
 from . import landlock, privileges, seccomp, view
 from .kernel import (
@@ -75,8 +77,19 @@ def build(order: Order, uid: int) -> tuple[int, tuple[str, int]]:
     pivot_root(".", ".")
     unmount(".")
     os.chdir("/")
+    if order.view and order.view["known_as"]:
+        _link_project(order.view["known_as"])
     restrict_mount("/", ATTR_RDONLY | ATTR_NOSUID, below=False)
     return work, shown
+
+
+def _link_project(path: str) -> None:
+    """The project's own path leads to its view: the first lines of its installed programs name it."""
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.symlink(PROJECT, path)
+    except OSError:  # something that is shown has its place: only programs that name it will miss it
+        return
 
 
 def _source(path: str) -> int:
@@ -126,8 +139,9 @@ def _make_work(order: Order, uid: int, place: int | None) -> int:
         restrict_mount(target, ATTR_NOSUID | ATTR_NODEV)
         os.close(place)
     else:
-        # Its own root and the directory for temporary files are not counted.
-        limits = f"size={order.disk},nr_inodes={order.inodes + 2},mode=700"
+        # Its own root, the directory for temporary files and the way to the project are not counted.
+        own = 2 + (order.view["known_as"].count("/") if order.view else 0)
+        limits = f"size={order.disk},nr_inodes={order.inodes + own},mode=700"
         owner = "" if uid == INSIDE_UID else f",uid={uid},gid={uid}"
         mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, limits + owner)
         os.mkdir(f"{target}/{SCRAP}", 0o700)
@@ -204,6 +218,34 @@ def packages_directory(order: Order, mode: Mode) -> list[str]:
     return [f"{order.place}.packages"] if _without_root(order, mode) else [PACKAGES]
 
 
+def import_directories(order: Order, mode: Mode) -> list[str]:
+    """What Python looks for modules in beyond its own library: packages of the call, of the project, its sources."""
+    return [*packages_directory(order, mode), *_site(order, mode), *_sources(order, mode)]
+
+
+def _site(order: Order, mode: Mode) -> list[str]:
+    """The packages of the project's environment, where they were installed for a Python like this one."""
+    found = _environment(order, mode)
+    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if not found or not found["python"] or found["version"] != own:
+        return []
+    return [f"{PROJECT}/{found['python']}/lib/python{own}/site-packages"]
+
+
+def _sources(order: Order, mode: Mode) -> list[str]:
+    if not order.view:
+        return []
+    project = project_directory(order, mode)
+    inner = f"{project}/src"
+    layered = os.path.isdir(inner) and not os.path.exists(f"{inner}/__init__.py")
+    return [inner, project] if layered else [project]
+
+
+def _environment(order: Order, mode: Mode) -> dict[str, Any] | None:
+    """The project's, which is mounted: without namespaces there is none."""
+    return order.view["environment"] if order.view and not _without_root(order, mode) else None
+
+
 def project_directory(order: Order, mode: Mode) -> str:
     return f"{order.place}.project" if _without_root(order, mode) else PROJECT
 
@@ -271,6 +313,28 @@ def _rules(order: Order, mode: Mode) -> list[landlock.Rule]:
     return rules
 
 
+def _project_environment(order: Order, mode: Mode, usual: dict[str, str]) -> dict[str, str]:
+    """The project's programs before the system's, its sources importable, and caches where they can be written."""
+    found = _environment(order, mode)
+    if not found:
+        return {}
+    assert order.view is not None
+    caches = f"{usual['TMPDIR']}/cache"
+    made = dict.fromkeys(("XDG_CACHE_HOME", "npm_config_cache"), caches)
+    made["PATH"] = os.pathsep.join([*(f"{PROJECT}/{each}" for each in found["programs"]), usual["PATH"]])
+    if found["python"]:
+        made["VIRTUAL_ENV"] = f"{PROJECT}/{found['python']}"
+        made["PYTHONPATH"] = os.pathsep.join([*packages_directory(order, mode), *_sources(order, mode)])
+        if not order.view["writable"]:
+            made |= {
+                "RUFF_CACHE_DIR": caches,
+                "MYPY_CACHE_DIR": caches,
+                "COVERAGE_FILE": f"{caches}.coverage",
+            }
+            made["PYTEST_ADDOPTS"] = f"-o cache_dir={caches}/pytest"
+    return made
+
+
 def environment(order: Order, mode: Mode) -> dict[str, str]:
     work = work_directory(order, mode)
     found = {
@@ -282,6 +346,9 @@ def environment(order: Order, mode: Mode) -> dict[str, str]:
     if order.kind == "shell":
         # for a Python that it starts: bytecode is no change of the project, and what was printed is not lost
         found |= dict.fromkeys(("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"), "1")
+        if order.packages:
+            found["PYTHONPATH"] = os.pathsep.join(packages_directory(order, mode))
+        found |= _project_environment(order, mode, found)
     if order.view:
         found["PROJECT"] = project_directory(order, mode)
     if order.network:

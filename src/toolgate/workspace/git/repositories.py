@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from toolgate.core.errors import BlockedPath
 from toolgate.core.evidence import gathering
 from toolgate.core.paths import MountPath
 from toolgate.policy.hard import MountRules
@@ -73,7 +74,11 @@ class Repositories:
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def at(self, path: MountPath) -> Repository:
-        """The repository that a path belongs to, as it is now."""
+        """The repository that a path belongs to, as it is now. Of a mount that everybody sees another part of, none: a commit
+        holds all parts."""
+        if self.mounts.kind(path.mount).scope:
+            told = f"{path.shown!r} is in the {path.mount}, whose history in git is not shown"
+            raise BlockedPath(told, "`toolgate garden history` shows the versions of a file")
         place = await asyncio.to_thread(locate, self.mounts, path, self._links)
         key = (place.mount.name, place.git, place.linked)
         async with self._opening:

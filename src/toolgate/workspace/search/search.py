@@ -22,7 +22,7 @@ Engine = Literal["auto", "local", "rg"]
 TIME_LIMIT = 10.0
 ROOT = MountPath("project:.")
 _LARGE_FOR = 60.0
-_large: dict[tuple[int, int], float] = {}
+_large: dict[tuple[int, int, int], float] = {}
 """Directories that were too much for the engine in process, and until when that is believed without looking."""
 
 
@@ -107,9 +107,10 @@ def _remember_large(starts: Sequence[Start]) -> None:
     _large[_identity(starts[0])] = time.monotonic() + _LARGE_FOR
 
 
-def _identity(start: Start) -> tuple[int, int]:
+def _identity(start: Start) -> tuple[int, int, int]:
+    """With its time: the number of a removed directory is given to a new one."""
     status = os.fstat(start.handle)
-    return status.st_dev, status.st_ino
+    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 def _check(pattern: str) -> None:

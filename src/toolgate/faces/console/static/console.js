@@ -27,6 +27,7 @@ const tick = () => {
   }
 };
 setInterval(tick, 1000);
+{ const here = $(".rail [aria-current]"); if (here) here.closest("ul").scrollLeft = here.offsetLeft - innerWidth / 2 + 31; } // in view on a phone
 
 // --- shown in full? -----------------------------------------------------------------------------------------
 let since = 0;

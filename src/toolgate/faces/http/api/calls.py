@@ -9,21 +9,19 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolgate.core.errors import CallError, Code, NotAllowed, ToolgateError
 from toolgate.core.result import Meta, Result
 from toolgate.faces.http.site import HereServer, ServerSite
 from toolgate.kits.web.answers import Json, Measured, problem_of, result
-from toolgate.kits.web.auth import Anyone, Identity, anyone
+from toolgate.kits.web.auth import Anyone, Identity, anyone, given
 
 LONGEST_WAIT = 3600.0
 Word = Annotated[str, Field(max_length=256)]
 PATH = "/api/v1/calls"
 SHORT = 64 << 10
 """Bytes of a request that are read where we stand."""
-
 
 router = APIRouter(tags=["calls"], route_class=Measured)
 
@@ -46,6 +44,7 @@ class Called(BaseModel):
     wait: bool | Annotated[float, Field(ge=0, le=LONGEST_WAIT)] = False
 
 
+_WORDS = tuple(name for name in Called.model_fields if name not in ("tool", "args", "persona", "wait"))
 EXAMPLES: Any = {
     "read": {"summary": "a call", "value": {"tool": "system.ping", "args": {"message": "hello"}}},
     "asks": {
@@ -82,11 +81,12 @@ class Direct:
 
 def _plain(scope: Scope) -> bool:
     """Short JSON, and no page is wanted."""
-    headers = Headers(scope=scope)
+    lengths = given(scope, b"content-length")
     return (
-        headers.get("content-type") == "application/json"
-        and int(headers.get("content-length", SHORT + 1)) <= SHORT  # the guard has seen that it is a number
-        and "text/html" not in headers.get("accept", "")
+        given(scope, b"content-type") == ["application/json"]
+        and len(lengths) == 1
+        and int(lengths[0]) <= SHORT  # the guard has seen that it is a number
+        and not any("text/html" in accept for accept in given(scope, b"accept"))
     )
 
 
@@ -116,7 +116,7 @@ async def call(
 ) -> Json:
     """The answer is a Result. Its status follows the error code: 200 it happened, 202 `pending`, and so on (docs/http.md)."""
     persona = await persona_of(here, who, called.persona)
-    words = called.model_dump(exclude={"tool", "args", "persona", "wait"})
+    words = {name: getattr(called, name) for name in _WORDS}
     seconds = LONGEST_WAIT if called.wait is True else float(called.wait)
     return result(await carry(here, request, called.tool, called.args, persona, words, seconds))
 
