@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolgate.gate")
 
+# Looking has its own time: a tool that is stopped after a moment may need longer to find out what it did.
+SECONDS_TO_LOOK = 10.0
+
 
 async def what_happened(
     services: Services, tool: Tool | None, started: Row, args: BaseModel | None = None
@@ -65,7 +68,7 @@ async def _ask_tool(tool: Tool, args: BaseModel, started: Row) -> tuple[str, str
     if wanted:
         named[wanted] = Context(started.call, started.persona, started.tool, started.conversation)
     waits = inspect.iscoroutinefunction(tool.reconcile)
-    with Deadline(tool.timeout):
+    with Deadline(max(tool.timeout, SECONDS_TO_LOOK)):
         answer = await (tool.reconcile(**named) if waits else asyncio.to_thread(tool.reconcile, **named))
     how = f"{tool.name} was asked"
     if isinstance(answer, tuple):  # a tool may say how it knows
