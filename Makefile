@@ -10,12 +10,13 @@ NODE_STAMP := $(NODE)/.installed
 WORKERS ?= 3
 TESTS := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: up test test-all coverage check bench format clean
+.PHONY: up test test-alone test-all coverage check bench format clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make up      console, HTTP API and MCP on a sample project, with a first call to approve"
 	@echo "make test    the tests, with a sample of the large batteries; make test-all runs them in full"
+	@echo "make test-alone  those that failed last, one after the other"
 	@echo "make coverage  as test-all, and says which lines were not run"
 	@echo "make check   format, lint, types, import rules"
 	@echo "make bench   ratios against peers, written to bench/RESULTS.md"
@@ -39,6 +40,11 @@ up: $(STAMP)
 test: $(STAMP) $(NODE_STAMP)
 	@tests/e2e/get-programs.sh
 	$(TESTS)
+
+# Beside others on two cores a test may run out of its time. A few that failed get a second chance, alone; many are a fault.
+test-alone: $(STAMP) $(NODE_STAMP)
+	@$(BIN)/python -c "import json; failed = json.load(open('.pytest_cache/v/cache/lastfailed')); exit(len(failed) > 10)"
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 test-all: $(STAMP) $(NODE_STAMP)
 	@tests/e2e/get-programs.sh
