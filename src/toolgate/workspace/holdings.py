@@ -118,7 +118,7 @@ class _Connection:
             self._close()
         if self._opened is None:
             os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-            made = sqlite3.connect(self._file, BUSY_S, isolation_level=None, check_same_thread=False)
+            made = sqlite3.connect(self._file, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
             # A power cut may cost the last entries, never their consistency; the images themselves are synced.
             made.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; {_SCHEMA}")
             self._opened, self._place = made, _place(self._look)
