@@ -15,7 +15,7 @@ from toolgate.ledger.keys import Keys
 
 NOON = 1_800_000_000 * SECOND
 KEYS = Keys({1: b"k" * 32}, b"s" * 32)
-PATIENCE = 10.0
+PATIENCE = 40.0
 """The bound of every wait in these tests, in seconds."""
 
 

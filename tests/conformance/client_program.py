@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 
-SECONDS = 30.0
+SECONDS = 90.0
 
 if __name__ == "__main__":
     place, address = sys.argv[1:]

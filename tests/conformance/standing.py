@@ -22,7 +22,7 @@ from toolgate.faces.http.site import ServerSite
 from toolgate.kits.web.tokens import Tokens
 
 HERE = Path(__file__).parent
-PATIENCE = 20.0
+PATIENCE = 60.0
 ROOMY = {"per_minute": 100_000, "per_hour": 1_000_000}
 FIXTURE = re.compile(r"(test|json_schema)_\w+")
 PREFIX, PLACE = "fixture.", "toolgate://servers/fixture/"

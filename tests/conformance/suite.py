@@ -10,7 +10,7 @@ from pathlib import Path
 from node.programs import run
 
 HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
-SECONDS = 60.0
+SECONDS = 240.0
 _STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\d-]+Z$")
 
 

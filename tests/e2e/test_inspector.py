@@ -19,7 +19,7 @@ from toolgate.faces.cli.main import main
 from toolgate.kits.web.tokens import Tokens
 
 SOURCE = str(Path(__file__).parents[2] / "src")
-SECONDS = 60.0
+SECONDS = 240.0
 pytestmark = pytest.mark.node
 _RUN = "import sys; from toolgate.faces.cli.main import main; sys.exit(main(sys.argv[1:]))"
 

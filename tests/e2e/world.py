@@ -22,7 +22,7 @@ from toolgate.faces.http import create_app
 from toolgate.faces.http.site import ServerSite
 from toolgate.kits.web.tokens import Tokens
 
-PATIENCE = 10.0
+PATIENCE = 40.0
 T = TypeVar("T")
 POLICY: dict[str, Any] = {
     "version": 1,

@@ -22,7 +22,7 @@ from toolgate.faces.http.serve import listen, serve
 from toolgate.faces.http.site import ServerSite
 from toolgate.kits.web.tokens import Tokens
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 Json = dict[str, Any]
 
 

@@ -33,11 +33,17 @@ def own(request: pytest.FixtureRequest, tmp_path: Path) -> Remote:
             yield remote  # type: ignore[misc]
 
 
-async def gone(processes: list[psutil.Process], seconds: float = 5) -> bool:
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it ended between the two
+        return False
+
+
+async def gone(processes: list[psutil.Process], seconds: float = 20) -> bool:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        alive = [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
-        if not alive:
+        if not any(alive(one) for one in processes):
             return True
         await asyncio.sleep(0.02)
     return False

@@ -16,7 +16,7 @@ import psutil
 from toolgate import Gate
 
 HERE = Path(__file__).parent
-PATIENCE = 10.0
+PATIENCE = 40.0
 
 
 def raw(place: Path, behave: str = "", **more: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from toolgate.faces.http.site import ServerSite
 from toolgate.kits.web.tokens import Tokens
 from toolgate.storage.port import Filter
 
-PATIENCE = 10.0
+PATIENCE = 40.0
 CONFIG: dict[str, Any] = {
     "version": 1,
     "default_persona": "helper",

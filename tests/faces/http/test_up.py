@@ -23,7 +23,7 @@ from toolgate.faces.http import serve
 
 from ..cli.driving import Done, environment, finish, heard, start
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 @contextmanager

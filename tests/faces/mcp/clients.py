@@ -23,7 +23,7 @@ from toolgate.faces.mcp.protocol import CAPABILITIES_KEY, VERSION_KEY, ClientCon
 from toolgate.faces.mcp.server import McpServer
 from toolgate.faces.mcp.stdio import Stdio
 
-PATIENCE = 10.0
+PATIENCE = 40.0
 TOKENS = {"Bearer ada": "ada", "Bearer bob": "bob", "Bearer human": "human"}
 Message = dict[str, Any]
 

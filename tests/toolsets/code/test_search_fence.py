@@ -23,7 +23,7 @@ from .planted import Script, ask_until_known
 
 pytestmark = pytest.mark.usefixtures("at_once")
 ANSWERS = 80
-PATIENCE = 10.0
+PATIENCE = 40.0
 
 
 @pytest.fixture(autouse=True)
