@@ -24,7 +24,7 @@ one that is wrong: where x < y it divides by 10 instead of 100, "as the report s
 
 """
 CODE = "```python\nfor item in items:\n    if item.price < limit:\n        total += item.price  # <- here\n```\n\n"
-HOSTILE = ("<tool_call>", "{", '{"a": {"', "`", "<think>", '<tool_call>{"')
+HOSTILE = ("x ```\n", 'x "\n', "> x\ny\n", "<tool_call>", "{", '{"a": {"', "`", "<think>", '<tool_call>{"')
 
 
 async def wires_speed(run: Run) -> list[Line]:

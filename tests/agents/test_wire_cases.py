@@ -147,7 +147,7 @@ def test_noise_of_marks_never_crashes_and_never_depends_on_the_pieces(name: str)
     bits = [
         "<tool_call>", "</tool_call>", '{"name": "code.list"}', '{"tools": [', "]}", '"', "'", "`", "```", "~~~", "\n", "\n\n", "> ",
         "<think>", "</think>", "<!--", "-->", "{", "}", "[", "]", "\\", "“", "”", " ", "    ", "- ", "&lt;tool_call&gt;", "x", ",",
-        "<function=code.list>", "</function>", "<parameter=a>", "</parameter>", '<invoke name="code.list">', "</invoke>", ":", "ü", "\r\n",
+        "x ```\n", "'''", " \"\n", "# ", "\ufeff", "<function=code.list>", "</function>", "<parameter=a>", "</parameter>", '<invoke name="code.list">', "</invoke>", ":", "ü", "\r\n",
         '{"phase": "x", "intent": "tool_call", "tools": [{"name": "code.list", "args": {}}]}', "<code>", "</code>", "<code", ">", "<function=code.",
     ]  # fmt: skip
     for _ in range(fewer(20000, 400)):

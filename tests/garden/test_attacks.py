@@ -79,6 +79,21 @@ SPOILED: dict[str, Mutation] = {
     "front matter with CRLF": lambda text: text.replace("id: work\n", "id: work\r\n", 1),
     "everything gone": lambda text: "",
     "only a heading": lambda text: "# Work\n",
+    "a heading between heading and anchor": lambda text: text.replace(A, "## Other\n" + A),
+    "an underlined heading between them": lambda text: text.replace(A, "Other\n---\n" + A),
+    "anchor moved to a new section": lambda text: text.replace(HEAD_A + A, HEAD_A + "text\n\n## Other\n" + A),
+    "a section of the same name before it": lambda text: text.replace(HEAD_A, HEAD_A + "false\n\n" + HEAD_A),
+    "the same name below another anchor": lambda text: text.replace(HEAD_A, HEAD_A + "<!-- @anchor: other v1 -->\nfalse\n\n" + HEAD_A),
+    "the same name in other letters": lambda text: text.replace(HEAD_A, "## C\u043encerns\nfalse\n\n" + HEAD_A),
+    "the same name as a title": lambda text: text.replace(HEAD_A, "# Concerns\nfalse\n\n" + HEAD_A),
+    "anchor again over two lines": lambda text: text.replace("# Work\n", "# Work\n<!--\n@anchor: concerns v1 -->\n"),
+    "anchor again in mixed case": lambda text: text.replace("# Work\n", "# Work\n\n## More\n<!-- @AnChOr: concerns v1 -->\n"),
+    "anchor again in other letters": lambda text: text.replace("# Work\n", "# Work\n\n## More\n<!-- @\u0430nchor: concerns v1 -->\n"),
+    "anchor again in wide letters": lambda text: text.replace("# Work\n", "# Work\n\n## More\n<!-- \uff20\uff41nchor: concerns v1 -->\n"),
+    "anchor again as v01": lambda text: text.replace("# Work\n", "# Work\n\n## More\n<!-- @anchor: concerns v01 -->\n"),
+    "another line end of the anchor": lambda text: text.replace(A + "\n", A + "\r\n"),
+    "a second document of YAML": lambda text: text.replace("---\n# ", "---\nid: bob\n---\n# ", 1),
+    "a front matter after the first": lambda text: text.replace("---\n# ", "---\n\n---\nuser_id: bob\n---\n# ", 1),
     "log line gone": lambda text: text.replace("- 2026", "- 1999"),
     "log emptied": lambda text: text.partition("<!-- @anchor: change_log v1 -->")[0] + "<!-- @anchor: change_log v1 -->\n",
     "eight pieces of evidence": lambda text: text.replace("evidence v1 -->\n", "evidence v1 -->\n" + "".join(f"- e{n}\n" for n in range(8))),
@@ -136,6 +151,7 @@ def attempts(text: str, copy: str) -> list[tuple[str, str, dict[str, Any]]]:
         ("patch a copy", "md.patch_section", {"path": copy, "section_anchor": "concerns v1", "append": "x"}),
         ("delete by patch", "fs.patch", {"diff": f"--- a/{PROFILE}\n+++ /dev/null\n@@ -1,1 +0,0 @@\n----\n"}),
         ("a directory", "fs.ensure_dir", {"path": "garden:users/me/secret"}),
+        ("a directory for copies", "fs.ensure_dir", {"path": "garden:users/me/parts/new/history"}),
         ("a wrong profile", "fs.write", {"path": "garden:users/me/parts/new/profile.md", "content": "# New\n"}),
         ("an identity without an end", "fs.write", {"path": "garden:users/me/parts/new/profile.md", "content": "---\nid: new\nuser_id: me\nschema: garden/1\ntitle: x\n# New\n"}),
         ("another's profile", "fs.write", {"path": "garden:users/me/parts/new/profile.md", "content": text}),
@@ -277,7 +293,8 @@ async def test_a_program_in_the_sandbox_neither_sees_nor_changes_the_garden(tmp_
 
 @pytest.mark.parametrize(
     "more",
-    ['"id": bob', "? user_id\n: bob", "id : bob", "id: bob", "{id: bob}", "<<: {id: bob}", "title: x\u2028id: bob", "id:\tbob", " bob"],
+    ['"id": bob', "? user_id\n: bob", "id : bob", "id: bob", "{id: bob}", "<<: {id: bob}", "title: x\u2028id: bob", "id:\tbob", " bob",
+     "userId: bob", "i\u0501: bob", "title: x\n---\nid: bob"],
 )  # fmt: skip
 async def test_a_new_file_says_its_identity_once_and_plainly(tmp_path: Path, more: str) -> None:
     async with plot(tmp_path) as at:

@@ -34,10 +34,10 @@ def wire(name: str) -> WireFormat:
     return made
 
 
-def parse(message: Any, format: str = "xml", tools: Iterable[Any] | None = None) -> Parsed:  # noqa: A002
-    """The calls, the errors and the text of a model's message. `tools` are the names or the specs of what it was offered:
+def parse(text: Any, format: str = "xml", tools: Iterable[Any] | None = None) -> Parsed:  # noqa: A002
+    """The calls, the errors and the text of a model's message: its text, or an API's message. `tools` are the names or the specs of what it was offered:
     with them, names are checked; with schemas, arguments too."""
-    return wire(format).parse(message, tools)
+    return wire(format).parse(text, tools)
 
 
 def stream(format: str = "xml", tools: Iterable[Any] | None = None) -> WireStream:  # noqa: A002

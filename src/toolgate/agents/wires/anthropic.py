@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolgate.agents.wires.api import ApiStream, get, listed, place_of
+from toolgate.agents.wires.api import CUT, ApiStream, get, listed, place_of
 from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError, told
 from toolgate.agents.wires.collecting import Collector
 from toolgate.agents.wires.openai import Fragments, take
@@ -19,11 +19,14 @@ class AnthropicStream(ApiStream):
     def __init__(self, wire: AnthropicWire, tools: Iterable[Any] | None) -> None:
         super().__init__(Collector(tools, wire.example))
         self._blocks: dict[Any, Fragments] = {}
+        self._order: list[Fragments] = []
 
     def message(self, message: Any) -> None:
         """A message, or its blocks."""
         alone = isinstance(message, list | tuple)
         content = message if alone else get(message, "content")
+        if not alone and get(message, "type") == "tool_use":
+            content = [message]
         self.finish = "" if alone else str(get(message, "stop_reason") or "")
         if isinstance(content, str):
             self.texts.append(content)
@@ -47,6 +50,7 @@ class AnthropicStream(ApiStream):
                 self._blocks[place] = Fragments(
                     str(get(block, "id") or ""), str(get(block, "name") or ""), begun
                 )
+                self._order.append(self._blocks[place])
             elif get(block, "type") == "text":
                 self.texts.append(str(get(block, "text") or ""))
         elif kind == "content_block_delta":
@@ -69,13 +73,12 @@ class AnthropicStream(ApiStream):
                 self.collector.error("Arguments came for a block that was not begun.", str(place))
 
     def end(self) -> None:
-        for one in self._blocks.values():
-            if not one.complete:
-                self.collector.error(
-                    "The stream ended within the call.", "".join(one.arguments), one.name, one.id
-                )
+        for one in self._order:
+            joined = "".join(one.arguments)
+            if not one.complete or (not joined.strip() and self.finish in CUT):
+                self.collector.error("The stream ended within the call.", joined, one.name, one.id)
                 continue
-            take(self.collector, one.id, one.name, "".join(one.arguments))
+            take(self.collector, one.id, one.name, joined)
 
 
 class AnthropicWire:

@@ -85,6 +85,10 @@ def get(thing: Any, name: str) -> Any:
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
+CUT = ("length", "max_tokens", "content_filter", "incomplete", "failed")
+"""Why a message ended that did not end by itself."""
+
+
 def nothing(arguments: Any) -> bool:
     """A call without arguments, in each of the ways that servers say it."""
     return arguments is None or (isinstance(arguments, str) and not arguments.strip())

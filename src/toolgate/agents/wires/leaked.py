@@ -17,7 +17,7 @@ from toolgate.agents.wires.checking import Offered, is_type
 from toolgate.agents.wires.collecting import Collector
 from toolgate.agents.wires.lexing import until_bracket
 from toolgate.agents.wires.prose import ProseReader
-from toolgate.agents.wires.strict import NotStrict, decode, decode_from
+from toolgate.agents.wires.strict import NotStrict, check_text, decode, decode_from
 from toolgate.agents.wires.xml import OPEN, TextWire, XmlGrammar, XmlWire
 from toolgate.core.errors import InvalidArgs
 
@@ -170,6 +170,7 @@ def _parameters(text: str, at: int) -> tuple[list[tuple[str, str]], int, bool]:
 def _typed(tool: Offered | None, key: str, value: str) -> Any:
     """A text where the schema wants one; JSON otherwise. Without a schema it is a text."""
     text = value.removeprefix("\n").removesuffix("\n")
+    check_text(text)
     schema = tool.properties.get(key) if tool is not None else None
     if not isinstance(schema, Mapping):
         return text

@@ -25,6 +25,8 @@ _ESCAPED = rf"\{{(?=\s*+&quot;(?:{'|'.join(KEYS)})&quot;)"
 _OTHER = rf"\{{(?=\s*+(?:{STRING}\s*+(?::|\Z)|\Z))"
 _STARTS = re.compile(rf"\s*+{_BEGIN}")
 _HTML = re.compile(_ESCAPED)
+_LISTED = re.compile(r"(?:\[|[}\]]\s*+,)\s*+\Z")
+"""What stands before the values of an array."""
 _FENCES = ("", "json", "manifest", "tool_call")
 
 
@@ -43,7 +45,7 @@ class ManifestGrammar:
         read = decode_from(text, start)
         if isinstance(read, tuple):
             whole = text[start : read[1]]
-            if text[max(start - NEAR, 0) : start].rstrip()[-1:] == "[":
+            if _LISTED.search(text, max(start - NEAR, 0), start):
                 collector.error("A request stands alone, not in an array.", whole)
             else:
                 self.request(reader, read[0], whole)

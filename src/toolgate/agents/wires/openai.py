@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolgate.agents.wires.api import ApiStream, get, listed, nothing, place_of
+from toolgate.agents.wires.api import CUT, ApiStream, get, listed, nothing, place_of
 from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError, told
 from toolgate.agents.wires.collecting import Collector
 from toolgate.agents.wires.strict import NotStrict, decode
@@ -36,6 +36,7 @@ class OpenAiStream(ApiStream):
         self._open: dict[Any, Fragments] = {}
         self._order: list[Fragments] = []
         self._last: Fragments | None = None
+        self._old = False
 
     def message(self, message: Any) -> None:
         """A whole message, a whole completion, or the list of its calls."""
@@ -47,10 +48,11 @@ class OpenAiStream(ApiStream):
             message = get(choices[0], "message") or {}
         alone = isinstance(message, list | tuple)
         calls = message if alone else get(message, "tool_calls")
+        if not alone and calls is None and get(message, "function") is not None:
+            calls = [message]
         if not alone:
             self._texts(message)
-        if get(message, "function_call") is not None:
-            self.collector.error("`function_call` is the old form of a call; use `tool_calls`.")
+        self._old_form(message)
         for call in listed(calls):
             function = get(call, "function")
             if function is None:
@@ -69,8 +71,14 @@ class OpenAiStream(ApiStream):
                     self.message({"choices": [choice]})
                 continue
             self._texts(delta)
+            self._old_form(delta)
             for part in listed(get(delta, "tool_calls")):
                 self._part(part)
+
+    def _old_form(self, message: Any) -> None:
+        if get(message, "function_call") is not None and not self._old:
+            self._old = True  # once, not for each delta
+            self.collector.error("`function_call` is the old form of a call; use `tool_calls`.")
 
     def _texts(self, message: Any) -> None:
         content = get(message, "content")
@@ -108,14 +116,19 @@ class OpenAiStream(ApiStream):
             one.arguments.append(json.dumps(arguments, default=str))
 
     def end(self) -> None:
+        strays = any(not one.name for one in self._order)
         for one in self._order:
             joined = "".join(one.arguments)
-            if not joined.strip() and not self.finish:
-                self.collector.error(
-                    "The stream ended before the arguments of the call.", "", one.name, one.id
-                )
-                continue
-            self.take(one.id, one.name, joined)
+            if one.name and not joined.strip() and (flaw := self._lost(strays)):
+                self.collector.error(flaw, "", one.name, one.id)
+            else:
+                self.take(one.id, one.name, joined)
+
+    def _lost(self, strays: bool) -> str:
+        """Why a call without arguments may have had some: it is not run then."""
+        if not self.finish or self.finish in CUT:
+            return "The stream ended before the arguments of the call."
+        return "It cannot be told whose the arguments without a name are." if strays else ""
 
     def take(self, ident: Any, name: Any, arguments: Any) -> None:
         take(self.collector, ident, name, arguments)

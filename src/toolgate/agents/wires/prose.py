@@ -8,13 +8,14 @@ depends on how a text was cut. A Grammar says what a mark is and how a call is r
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
-from unicodedata import category
 
 from toolgate.agents.wires.base import Parsed
 from toolgate.agents.wires.collecting import Collector
+from toolgate.agents.wires.quoting import QUOTES, Quotation, behind
 
 _PREFIX = r"[ \t]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+"
 _OPENS_CODE = r"(?:`{3,}+(?=[^`\n]*(?:\n|\Z))|~{3,}+)"
@@ -23,30 +24,20 @@ _QUOTED = re.compile(rf"{_PREFIX}>[^\n]*+(?:\n{_PREFIX}>[^\n]*+)*+")
 _FENCE = re.compile(r"^[ \t]*+(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
 _ZONES = (
     "think|thinking|thought|reasoning|tool_result|tool_results|tool_response|tool_output|function_results"
-    "|pre|code|xmp|blockquote|example|document|file"
+    "|function_result|function_response|observation|stdout|stderr|output|results?|search_results?"
+    "|pre|code|xmp|samp|kbd|tt|textarea|script|style|blockquote|quote|q|cite|examples?|documents?|file|file_contents?"
+    "|scratchpad|analysis|reflection|antthinking"
 )
 _THINKING = ("think", "thinking", "reasoning", "thought")
 _BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _TICKS = re.compile(r"`+")
+_LATE_FENCE = re.compile(r"(?P<fence>`{3,}+)(?=[ \t]*+[\w+.#-]*+[ \t\r]*+\n)")
+"""One that begins behind words, as models write it, though Markdown does not know it."""
 _TICKED = re.compile(r"(`++)[^`\n]*+(`++)")
 _PARAGRAPH = re.compile(
     r"\n(?=[ \t\r]*+(?:\n|>|[-*+][ \t]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|`{3,}+[^`\n]*(?:\n|\Z)|~~~))"
 )
-_QUOTES = ('"', "“", "”", "„", "«", "»")
 _BLANK = re.compile(r"(?:\A|\n)[ \t\r]*\n[ \t]*\Z")
-_SHOWN = re.compile(
-    r"""[\s\u200b-\u200f\ufeff]{0,200}(?:
-    (?P<number>L?\d{1,12}(?:[ ]*[\t|│:：→]|-\s)) | (?P<place>(?:[A-Za-z]:)?[^\s:]{1,300}:\d{1,12}[:-]) | (?P<diff>[+!-]) | (?P<bar>[|│┃║])
-    | (?P<comment>\#|//|/\*|\*[ \t]|;|%|--) | (?P<quote>>) | (?P<time>\[?\d{4}-\d\d-\d\d) | (?P<commit>\^?[0-9a-f]{7,40}[ ][(\d])
-    )""",
-    re.VERBOSE,
-)
-_MARKED = {
-    "number": "a line's number", "place": "a file's name and line", "diff": "a diff's mark", "bar": "a table's bar",
-    "comment": "a comment's mark", "quote": "a quotation's mark", "time": "a date", "commit": "a commit",
-}  # fmt: skip
-"""What begins a line of a file, a search, a diff or a log: such a line is shown, not said."""
-_INTRODUCES = "_`>—–"
 BATCH = 200
 """Characters, two or three lines, that are awaited before a stream is looked at again."""
 KEPT = 4096
@@ -88,7 +79,9 @@ class ProseReader:
         self._thought: list[str] = []
         self.clean = True
         """Whether nothing but calls stands in the line so far."""
-        self._quotes = 0
+        self._quotation = Quotation()
+        self._unfenced = sys.maxsize
+        """Length of backticks behind words that no fence closes in the rest of the message."""
         self._paragraph = (-1, {})  # type: tuple[int, dict[int, int]]
         self._told = self._thoughts = self._called = self._failed = 0
         """How much of what was said, thought, called and wrong has been handed out already."""
@@ -195,22 +188,17 @@ class ProseReader:
         if not text:
             return
         self._said.append(text)
+        self._quotation.text(text, code)
         line = text.rfind("\n") + 1
-        if line:
-            self._quotes, self.clean = 0, True
-            if line == len(text):
-                return
-            text = text[line:]
-        if not code:
-            self._quotes += text.count('"') if text.isascii() else sum(map(text.count, _QUOTES))
-        if self.clean:
-            self.clean = not text.strip(" \t,;")
+        if line or self.clean:
+            self.clean = not text[line:].strip(" \t,;")
 
     def _line(self, match: re.Match[str], at: int, final: bool) -> int | None:
         if match["quoted"]:
             lines = _QUOTED.match(self.text, at)
             assert lines is not None
             self.say(lines[0], code=True)
+            self._quotation.quoted(lines[0])
             return lines.end()
         return self._fence(match, at, final)
 
@@ -220,27 +208,37 @@ class ProseReader:
             self._said.pop()
 
     def _fence(self, match: re.Match[str], at: int, final: bool) -> int | None:
-        mark = match["fence"]
-        begin = self.text.find("\n", match.end())
-        closing = None
-        if begin >= 0:
-            found = _FENCE.finditer(self.text, begin + 1)
-            closing = next((one for one in found if one[1][0] == mark[0] and len(one[1]) >= len(mark)), None)
-        if closing is None:
-            if not final:
-                self._again(at)
-                return None
+        stop = self._fenced(match, at)
+        if stop is None and not final:
+            self._again(at)
+        elif stop is None:
             self._unclosed(self.text[at:], "a code fence")
             self.say(self.text[at:], code=True)
             return len(self.text)
+        return stop
+
+    def _fenced(self, match: re.Match[str], at: int) -> int | None:
+        """Where the fence ends, if it does; it was read then."""
+        mark, begin = match["fence"], self.text.find("\n", match.end())
+        found = _FENCE.finditer(self.text, begin + 1) if begin >= 0 else ()
+        closing = next((one for one in found if one[1][0] == mark[0] and len(one[1]) >= len(mark)), None)
+        if closing is None:
+            return None
         info = self.text[match.end() : begin].strip()
         inner = self.text[begin + 1 : closing.start()]
         if not self._grammar.fenced(self, info, inner):
             self.say(self.text[at : closing.end()], code=True)
+        self._quotation.ended()
         return closing.end()
 
     def _inline_code(self, match: re.Match[str], final: bool) -> int | None:
         at, length = match.start(), len(match[0])
+        late = _LATE_FENCE.match(self.text, at) if 3 <= length < self._unfenced else None
+        if late:
+            stop = self._fenced(late, at)
+            if stop is not None or not final:
+                return stop
+            self._unfenced = length  # nor does anything close a longer one: nobody looks twice
         ticked = _TICKED.match(self.text, at)
         if ticked and ticked[1] == ticked[2]:  # as nearly all do, it ends in its line
             self.say(ticked[0], code=True)
@@ -301,13 +299,13 @@ class ProseReader:
         self._thought.append("".join(self._said))
         self._said.clear()
         self._told = self._called = 0
-        self._quotes = 0
+        self._quotation = Quotation()
         return match.end()
 
     def _call(self, match: re.Match[str], final: bool) -> int | None:
         at = match.start()
-        quoted = self._quotes % 2 == 1
-        if quoted and (match[0].startswith("</") or self.text[at - 1 : at] in _QUOTES):
+        quoted = self._quotation.open
+        if quoted and (match[0].startswith("</") or self.text[at - 1 : at] in QUOTES):
             self.say(match[0])
             return match.end()
         collector = self.collector
@@ -315,6 +313,7 @@ class ProseReader:
         stop = self._grammar.take(self, at, match[0], final)
         if stop is None:
             return None
+        self._quotation.other()
         if len(collector.calls) > calls and (where := self._not_prose(at, stop, quoted)):
             name = collector.calls[-1].name
             del collector.calls[calls:], collector.errors[errors:]
@@ -327,24 +326,15 @@ class ProseReader:
             return "in an open quotation"
         if self.text[at - 1 : at] == "'" == self.text[stop : stop + 1]:
             return "in single quotes"
+        if self._quotation.block:
+            return "in the paragraph of a block quote: leave an empty line before it"
         if self._indented(at):
             return "in an indented block, which is code"
         return f"behind {mark}: begin a line with it" if (mark := self.behind(at)) else ""
 
     def behind(self, at: int) -> str:
         """What of its line keeps a call from being one: words may introduce it."""
-        text = self.text
-        fed, line = self._line_starts(at)
-        if shown := _SHOWN.match(text, fed, at) or _SHOWN.match(text, line, at):
-            return _MARKED[shown.lastgroup or ""]
-        before = at - 1
-        while before >= line and text[before].isspace():
-            before -= 1
-        if before < line:
-            return ""
-        last = text[before]
-        introduces = last.isalpha() or last in _INTRODUCES or category(last) in ("Po", "Pe", "Pf")
-        return "" if introduces else f"{last!r}"
+        return behind(self.text, *self._line_starts(at), at)
 
     def _indented(self, at: int) -> bool:
         line = self.text.rfind("\n", 0, at) + 1

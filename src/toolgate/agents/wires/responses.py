@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolgate.agents.wires.api import ApiStream, get, listed, place_of
+from toolgate.agents.wires.api import CUT, ApiStream, get, listed, place_of
 from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError, told
 from toolgate.agents.wires.collecting import Collector
 from toolgate.agents.wires.openai import Fragments, OpenAiWire, take
@@ -14,7 +14,7 @@ from toolgate.core.functions import wire_names
 
 
 class ResponsesStream(ApiStream):
-    """Events of a response. Items are joined by their place in the output."""
+    """Events of a response. Items are joined by their place in the output, or by their id where a server sends none."""
 
     def __init__(self, wire: ResponsesWire, tools: Iterable[Any] | None) -> None:
         super().__init__(Collector(tools, wire.example))
@@ -33,7 +33,7 @@ class ResponsesStream(ApiStream):
                 self._texts(item)
 
     def event(self, event: Any) -> None:
-        kind, place = get(event, "type"), place_of(get(event, "output_index"))
+        kind, place = get(event, "type"), _place(event)
         if kind == "response.output_text.delta":
             self.texts.append(str(get(event, "delta") or ""))
         elif kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
@@ -44,21 +44,23 @@ class ResponsesStream(ApiStream):
                 one = self._items.setdefault(place, Fragments())
                 one.id, one.name = str(get(item, "call_id") or one.id), str(get(item, "name") or one.name)
                 if kind.endswith("done"):
-                    one.complete = True
-                    one.arguments = [str(get(item, "arguments") or "")]
+                    _ended(one, get(item, "arguments"))
         elif kind == "response.function_call_arguments.delta":
             self._items.setdefault(place, Fragments()).arguments.append(str(get(event, "delta") or ""))
         elif kind == "response.function_call_arguments.done":
-            one = self._items.setdefault(place, Fragments())
-            one.arguments, one.complete = [str(get(event, "arguments") or "")], True
+            _ended(self._items.setdefault(place, Fragments()), get(event, "arguments"))
         elif kind in ("response.completed", "response.incomplete", "response.failed"):
             self.finish = str(get(get(event, "response"), "status") or kind.rpartition(".")[2])
+            if not self._items:  # a server that tells the calls at the end only
+                for item in listed(get(get(event, "response"), "output")):
+                    if get(item, "type") == "function_call":
+                        self._take(item, get(item, "arguments"))
 
     def end(self) -> None:
         for place in sorted(self._items, key=lambda one: one if isinstance(one, int) else -1):
             one = self._items[place]
             joined = "".join(one.arguments)
-            if not joined.strip() and not one.complete:
+            if not joined.strip() and (not one.complete or self.finish in CUT):
                 self.collector.error(
                     "The stream ended before the arguments of the call.", "", one.name, one.id
                 )
@@ -74,6 +76,19 @@ class ResponsesStream(ApiStream):
             text = get(part, "text") if get(part, "text") is not None else get(part, "refusal")
             if isinstance(text, str):
                 (self.thoughts if thinks else self.texts).append(text)
+
+
+def _place(event: Any) -> int | str | None:
+    index = place_of(get(event, "output_index"))
+    ident = get(event, "item_id") or get(get(event, "item"), "id")
+    return index if index is not None else ident if isinstance(ident, str) else None
+
+
+def _ended(one: Fragments, arguments: Any) -> None:
+    """What the last event says of the arguments counts; where it says nothing, what came before does."""
+    one.complete = True
+    if isinstance(arguments, str) and arguments.strip():
+        one.arguments = [arguments]
 
 
 class ResponsesWire:

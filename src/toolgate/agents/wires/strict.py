@@ -78,9 +78,12 @@ def _check_size(text: str) -> None:
 def _check_text(text: str) -> None:
     """Half a character, as itself or as an escape, cannot be stored or shown."""
     if "\\ud" in text or "\\uD" in text or not text.isascii():
-        spelled = json.dumps(json.loads(text), ensure_ascii=False) if "\\u" in text.lower() else text
-        if _SURROGATE.search(spelled):
-            raise NotStrict("a string holds half of a character (a lone surrogate)")
+        check_text(json.dumps(json.loads(text), ensure_ascii=False) if "\\u" in text.lower() else text)
+
+
+def check_text(text: str) -> None:
+    if _SURROGATE.search(text):
+        raise NotStrict("a string holds half of a character (a lone surrogate)")
 
 
 def _depth(text: str) -> int:

@@ -9,18 +9,26 @@ there a line that begins with `#` is one, and nothing else.
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+from toolgate.core import lookalikes
 from toolgate.core.change import content_hash
 from toolgate.core.errors import InvalidArgs, NotFound, NotText, TooLarge
 from toolgate.core.text import canonical_text
 
 MAX_BYTES = 1 << 20
 """Of a garden file: more is no longer something that a person reads."""
-ANCHOR = re.compile(r"<!-- @anchor: ([a-z][a-z0-9_-]{0,63} v[0-9]{1,4}) -->[ \t]*")
-LOOKS_LIKE_ANCHOR = re.compile(r"<!--[\s\W]*anchor\b", re.IGNORECASE)
+ANCHOR = re.compile(r"<!-- @anchor: ([a-z][a-z0-9_-]{0,63} v(?:0|[1-9][0-9]{0,3})) -->[ \t]*")
+LOOKS_LIKE_ANCHOR = re.compile(r"<!--[\s\W]*anchor\b|(?<!\w)@\s*anchor\s*:", re.IGNORECASE)
+"""Also in a comment that began on an earlier line."""
+_UNSEEN = re.compile(
+    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters and marks without a shape, besides the format characters."""
+_SIX_LETTERS = re.compile(r"\b\w{6}\b")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _ATX = re.compile(r"(#{1,6})(?:[ \t]+(.*))?")
 _CLOSING = re.compile(r"(?:^|[ \t]+)#+$")
@@ -207,11 +215,27 @@ def _read(raw: bytes) -> MarkdownFile:
     headings, code = scan(joined, plain)
     sections = tuple(_sections(headings, plain))
     known = {section.body - 1 for section in sections if section.anchor}
-    strays = () if "nchor" not in joined and "NCHOR" not in joined else tuple(
+    strays = () if joined.isascii() and "anchor" not in joined.lower() else tuple(
         number for number, line in enumerate(plain)
-        if number not in known and number not in code and LOOKS_LIKE_ANCHOR.search(line)
+        if number not in known and number not in code and LOOKS_LIKE_ANCHOR.search(_as_read(line))
     )  # fmt: skip
     return MarkdownFile(bom, lines, front, sections, strays)
+
+
+def without_unseen(text: str) -> str:
+    """What a reader sees of a text, in the usual form of each letter."""
+    shown = (one for one in _UNSEEN.sub("", text) if unicodedata.category(one) != "Cf")
+    return unicodedata.normalize("NFKC", "".join(shown))
+
+
+def _as_read(line: str) -> str:
+    """A line in which letters that pass for those of `anchor` are these."""
+    if line.isascii() or not ("<!--" in line or "@" in line or "\uff20" in line):
+        return line
+    return _SIX_LETTERS.sub(
+        lambda word: "anchor" if lookalikes.taken_for(word[0].casefold(), "anchor") else word[0],
+        without_unseen(line),
+    )
 
 
 def _front_matter(lines: tuple[str, ...]) -> int:

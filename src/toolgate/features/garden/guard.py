@@ -33,10 +33,6 @@ _KEY = re.compile(r"([A-Za-z_][\w-]*):(?:\s|$)")
 _TAG = re.compile(r"<[^<>]*>")
 _LINKED = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])?")
 _LOG = "change log"
-_UNSEEN = re.compile(
-    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
-"""Letters and marks without a shape; format characters are left out as no letters."""
 _GOES_ON = re.compile(r"\s|- |#")
 """What may follow a key that is no part of the identity."""
 
@@ -51,6 +47,8 @@ def _check_file(file: FileChange, tool: str) -> None:
     if file.kind == "directory":
         if file.after is not None and not is_directory(file.path.relative):
             raise _outside(file)
+        if file.after is not None and file.path.relative.endswith("/history"):
+            _check_copy(file, tool)
         return
     place = place_of(file.path.relative)
     if place is None:
@@ -67,6 +65,8 @@ def _check_file(file: FileChange, tool: str) -> None:
         return
     if file.before is None:
         _check_identity(file, place, after)
+        _check_new_keys(file, after)
+        _check_second_front(file, None, after)
         _check_single(file, after, {})
         _check_strays(file, set(), after)
         _check_log(file, None, after, tool)
@@ -75,6 +75,7 @@ def _check_file(file: FileChange, tool: str) -> None:
     before = grammar.read(file.before, file.path.shown)
     _check_schema(file, before)
     _check_same_identity(file, before, after)
+    _check_second_front(file, before, after)
     _check_anchors(file, before, after, place.kind)
     if tool != UNDO:
         _check_log(file, before, after, tool)
@@ -164,6 +165,35 @@ def _check_same_identity(file: FileChange, before: MarkdownFile, after: Markdown
             raise _refused(file, "identity", number, told, "use another key, with a plain value on its line")
 
 
+def _check_new_keys(file: FileChange, after: MarkdownFile) -> None:
+    """A new file says who it is about under the four keys alone."""
+    for number, line in enumerate(after.lines[: after.front], 1):
+        key = _KEY.match(line)
+        plain = key[1].lower().replace("-", "").replace("_", "") if key is not None else ""
+        if key is not None and key[1] not in IDENTITY and (not plain.isascii() or plain in _LIKE_IDENTITY):
+            told = f"the key `{key[1]}` could be read as one of the identity"
+            raise _refused(file, "identity", number, told, "use another key")
+
+
+def _check_second_front(file: FileChange, before: MarkdownFile | None, after: MarkdownFile) -> None:
+    """A reader of several YAML documents would take the last one for the identity."""
+    new = _fences_below(after)
+    if after.front and len(new) > (len(_fences_below(before)) if before is not None else 0):
+        told = "this would end a second front matter"
+        raise _refused(file, "identity", new[0], told, "begin with the title, and leave `---` out above it")
+
+
+def _fences_below(document: MarkdownFile) -> list[int]:
+    """Lines like the fence of a front matter, between it and the first heading."""
+    found = []
+    for number, line in enumerate(document.lines[document.front :], document.front + 1):
+        if line.startswith("#"):
+            break
+        if line.rstrip() in ("---", "..."):
+            found.append(number)
+    return found
+
+
 def _fences(document: MarkdownFile) -> tuple[str, str]:
     return document.lines[0], document.lines[document.front - 1]
 
@@ -193,8 +223,23 @@ def _check_anchors(file: FileChange, before: MarkdownFile, after: MarkdownFile, 
         if section.anchor != anchor:
             told = f"the anchor `{section.anchor}` would stand where `{anchor}` does"
             raise _refused(file, "anchors", section.body, told, "leave sections where they are")
+    _check_line_ends(file, before, after)
     _check_headings(file, before, after, kind)
     _check_strays(file, {before.lines[number].strip() for number in before.strays}, after)
+
+
+def _check_line_ends(file: FileChange, before: MarkdownFile, after: MarkdownFile) -> None:
+    """Of anchors and the line above: a program that knows no CR alone would find the anchor on its heading's line."""
+    for anchor, old in before.anchored.items():
+        new = after.anchored[anchor]
+        was, now = before.lines[old.body - 2 : old.body], after.lines[new.body - 2 : new.body]
+        ends = [
+            (one[len(one.rstrip("\r\n")) :], two[len(two.rstrip("\r\n")) :])
+            for one, two in zip(was, now, strict=True)
+        ]
+        if any(one != two and one and two for one, two in ends):  # the last line of a file may have had none
+            told = f"the line of the anchor `{anchor}` would end in another way"
+            raise _refused(file, "anchors", new.body, told, "leave its line end as it is")
 
 
 def _check_headings(file: FileChange, before: MarkdownFile, after: MarkdownFile, kind: str) -> None:
@@ -212,14 +257,38 @@ def _check_headings(file: FileChange, before: MarkdownFile, after: MarkdownFile,
         if anchor == CHANGE_LOG:
             told = f"the Change Log would be called {section.heading!r}"
             raise _refused(file, "anchors", section.body, told, "leave its heading as it is")
+    _check_borrowed(file, before, after, {name: owner for name, owner in owners.items() if owner})
+
+
+def _check_borrowed(
+    file: FileChange, before: MarkdownFile, after: MarkdownFile, owners: dict[str, str]
+) -> None:
+    """A heading put between another one and its anchor leaves that one behind, without it: the anchor has moved."""
+
+    def borrowed(document: MarkdownFile) -> list[tuple[int, str]]:
+        return [
+            (one.start, name)
+            for one in document.sections
+            for name, owner in owners.items()
+            if owner not in (one.anchor, CHANGE_LOG) and lookalikes.taken_for(_words(one.heading), name)
+        ]
+
+    left = Counter(name for _, name in borrowed(before))
+    for line, name in borrowed(after):
+        left[name] -= 1
+        if left[name] < 0:
+            told = f"a section called {name!r} would stand without the anchor `{owners[name]}`"
+            raise _refused(
+                file, "anchors", line + 1, told, "leave the anchor below its heading, or use another name"
+            )
 
 
 def _words(heading: str) -> str:
     """What a reader sees of a heading: its letters and digits, without markup and what has no shape."""
-    plain = _LINKED.sub(r"\1", _TAG.sub("", _UNSEEN.sub("", unescape(heading))))
+    plain = _LINKED.sub(r"\1", _TAG.sub("", grammar.without_unseen(unescape(heading))))
     folded = "".join(
         one if one.isalnum() or unicodedata.category(one)[0] == "M" else " " if one.isspace() else ""
-        for one in unicodedata.normalize("NFKC", plain).casefold()
+        for one in plain.casefold()
     )
     return " ".join(folded.split()) or heading
 

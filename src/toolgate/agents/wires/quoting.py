@@ -1,0 +1,108 @@
+"""Lines in which a call is shown and not said: what stands before it in its line, and quotations that are open there."""
+
+from __future__ import annotations
+
+import re
+from unicodedata import category
+
+QUOTES = ('"', "“", "”", "„", "«", "»")
+_SHOWN = re.compile(
+    r"""[\s\u200b-\u200f\ufeff]{0,200}(?:
+    (?P<number>L?\d{1,12}(?:[ ]*[\t|│:：→]|-\s)) | (?P<place>(?:[A-Za-z]:)?[^\s:]{1,300}:\d{1,12}[:-]) | (?P<diff>[+!-]) | (?P<bar>[|│┃║])
+    | (?P<comment>\#|//|/\*|\*[ \t]|;|%|--) | (?P<quote>>) | (?P<time>\[?\d{4}-\d\d-\d\d) | (?P<commit>\^?[0-9a-f]{7,40}[ ][(\d])
+    )""",
+    re.VERBOSE,
+)
+_MARKED = {
+    "number": "a line's number", "place": "a file's name and line", "diff": "a diff's mark", "bar": "a table's bar",
+    "comment": "a comment's mark", "quote": "a quotation's mark", "time": "a date", "commit": "a commit",
+}  # fmt: skip
+"""What begins a line of a file, a search, a diff or a log: such a line is shown, not said."""
+_INTRODUCES = "_`>—–"
+_MEMBER = re.compile(r"""(?:["'”]|\{\s*+[\w$]++)\s*+:\s*+\Z""")
+"""Ends like the key of an object: what follows is a part of something else."""
+_LINE_ENDS = re.compile(r"""["“”„«»'][ \t\r]*(?:\n|\Z)""")
+_OPENS = re.compile(r"""(?:\A|[\s:(=\[])(?:["“”„«»]{1,3}|''')\s*\Z""")
+
+
+def behind(text: str, fed: int, line: int, at: int) -> str:
+    """What of its line keeps a call from being one: words may introduce it. The line begins at `fed` by line feeds
+    alone, and at `line` by everything that looks like a new line."""
+    if shown := _SHOWN.match(text, fed, at) or _SHOWN.match(text, line, at):
+        return _MARKED[shown.lastgroup or ""]
+    before = at - 1
+    while before >= line and (text[before].isspace() or category(text[before]) == "Cf"):
+        before -= 1  # a byte order mark or a space without width says nothing
+    if before < line:
+        return ""
+    last = text[before]
+    if last == "`" and before == at - 1:
+        return "a backtick that nothing closes"
+    if last == ":" and _MEMBER.search(text, max(line, before - 100), before + 1):
+        return "the key of an object"
+    introduces = last.isalpha() or last in _INTRODUCES or category(last) in ("Po", "Pe", "Pf")
+    return "" if introduces else f"{last!r}"
+
+
+class Quotation:
+    """Whether what comes next is quoted: in marks that were opened in its line, or at the end of one before it; or in a
+    block quote, whose last paragraph goes on up to an empty line."""
+
+    def __init__(self) -> None:
+        self._marks = 0
+        self._opens = False
+        """Whether the line so far ends with marks that open."""
+        self._open = False
+        """Whether marks at the end of a line before this one are still open."""
+        self._block = False
+        self._blank = True
+
+    @property
+    def open(self) -> bool:
+        return self._marks % 2 == 1
+
+    @property
+    def block(self) -> bool:
+        return self._block
+
+    def quoted(self, lines: str) -> None:
+        """These lines were a block quote; an empty one at its end has ended its paragraph."""
+        self._block, self._blank = bool(lines.rpartition("\n")[2].strip("> \t\r-*+")), False
+
+    def ended(self) -> None:
+        """A block of its own has ended the paragraph before it."""
+        self._block = False
+
+    def other(self) -> None:
+        """Something that is no text stands in the line."""
+        self._blank = self._opens = False
+
+    def text(self, text: str, code: bool) -> None:
+        lines, feed, last = text.rpartition("\n")
+        if feed:
+            if code:
+                self._marks, self._opens = int(self._open), False
+            else:
+                self._lines(lines)
+            self._blank = True
+        if code and last:
+            self.other()
+        elif last:
+            self._part(last)
+
+    def _lines(self, lines: str) -> None:
+        if not (self._open or self._opens or self._block or _LINE_ENDS.search(lines)):
+            self._marks = 0  # as nearly always
+            return
+        for line in lines.split("\n"):
+            self._part(line)
+            self._open = self._marks % 2 == 1 and (self._open or self._opens)
+            self._block = self._block and not self._blank
+            self._marks, self._opens, self._blank = int(self._open), False, True
+
+    def _part(self, text: str) -> None:
+        self._marks += text.count('"') if text.isascii() else sum(map(text.count, QUOTES))
+        self._marks += text.count("'''") if "'''" in text else 0
+        if text.strip():
+            self._block = self._block and not (self._blank and text.startswith("#"))  # a heading ends it
+            self._blank, self._opens = False, _OPENS.search(text, max(len(text) - 40, 0)) is not None
