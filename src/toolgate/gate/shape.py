@@ -68,8 +68,12 @@ def _shape(services: Services, flow: Flow) -> None:
 
 def _given(flow: Flow) -> dict[str, Any]:
     """The arguments that the caller gave, under their own names."""
-    args = flow.args
-    return {} if args is None else {name: getattr(args, name) for name in args.model_fields_set}
+    args, tool = flow.args, flow.tool
+    if args is None or tool is None:
+        return {}
+    # not `model_fields_set`: what was validated again from its recorded spelling has every default set
+    named = {tool.spellings.get(name, name) for name in flow.raw}
+    return {name: getattr(args, name) for name in args.model_fields_set & named}
 
 
 def _fits(text: str, budget: Budget) -> bool:

@@ -404,3 +404,13 @@ async def test_a_human_tool_and_an_unknown_one_are_refused_through_tools_call_as
             assert direct.error is not None
             assert through.error is not None
             assert (through.tool, through.error.code) == (direct.tool, direct.error.code)
+
+
+async def test_what_surrounds_a_match_is_shown_only_where_it_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "three.py").write_text("before\nneedle\nafter\n")
+    async with served(tmp_path) as server:
+        client = Talker(server)
+        for asked, shown in (({}, False), ({"context_lines": 2}, True)):
+            params = {"name": "code_search", "arguments": {"pattern": "needle", **asked}}
+            said = (await client.say("tools/call", params))["content"][0]["text"]
+            assert ("before" in said) is shown, said
