@@ -93,6 +93,24 @@ async def test_a_search_reads_its_candidates_and_never_the_whole_scope(tmp_path:
 
 
 @pytest.mark.usefixtures("small_graphs")
+async def test_words_are_counted_again_when_a_scope_has_grown_through_another_process(
+    tmp_path: Path,
+) -> None:
+    mine, theirs = SqliteTables(tmp_path / "features.db"), SqliteTables(tmp_path / "features.db")
+    ours = await open_recall(mine, tmp_path / "index", None)
+    other = await open_recall(theirs, tmp_path / "index", None)
+    await other.put([Item(str(n), "me", "common words" if n else "seldom seen") for n in range(2500)])
+    store = ours._store  # type: ignore[attr-defined]
+    assert (await store.frequencies("me", ["seldom"])).of == {"seldom": 1}
+    await other.put([Item(f"more {n}", "me", "seldom seen") for n in range(100)])
+    assert (await store.frequencies("me", ["seldom"])).of == {"seldom": 1}  # little has changed
+    await other.put([Item(f"many {n}", "me", "seldom seen") for n in range(900)])
+    counted = await store.frequencies("me", ["seldom"])
+    assert (counted.passages, counted.of) == (3500, {"seldom": 1001})
+    await mine.close()
+    await theirs.close()
+
+
 async def test_filters_lose_nothing_however_few_pass(recall: Recall) -> None:
     await recall.put(crowd(700))
     hits = (await recall.search("feline harbour", scope="me", kinds=["7"], limit=20)).hits

@@ -34,6 +34,8 @@ _TRIM = """DELETE FROM recall_removed WHERE scope = ? AND number <=
 LARGE = 2000
 COUNTS_S = 300.0
 """How long word counts are used again. That a word is nowhere is never believed twice: another process may have put it."""
+GROWN = 8
+"""A scope that is an eighth longer than when it was counted is counted again: a word that was rare then may be common."""
 COVERED_S = 5.0
 """How long it is believed how many vectors there are, which `degraded` tells."""
 COUNTED_MOST = 20_000
@@ -115,17 +117,30 @@ class SqliteStore:
             for key in [key for key in self._counts if key[0] == scope]:
                 del self._counts[key]
 
+    async def _forget_if_grown(self, scope: int) -> None:
+        """Whoever has written to it, this process or another."""
+        if scope not in self._spans:
+            return
+        first, last = self._spans[scope]
+        (row,) = await self._tables.fetch(f"SELECT max(id) AS last FROM {_index(scope)}_docsize")
+        if (row["last"] or 0) - last > (last - first) // GROWN:
+            del self._spans[scope]
+            for key in [key for key in self._counts if key[0] == scope]:
+                del self._counts[key]
+
     async def frequencies(self, scope: str, terms: Sequence[str]) -> Frequencies:
         number = await self._scope(scope)
         if number is None:
             return Frequencies(0, {})
         name, now = _index(number), time.monotonic()
+        await self._forget_if_grown(number)
         held: dict[str, int] = {}
         for term in ("", *terms):
             at, count = self._counts.get((number, term), (0.0, 0))
             if count > 0 and now - at < COUNTS_S:
                 held[term] = count
-        missing = [term for term in ("", *terms) if term not in held]
+        span = self._spans.get(number)
+        missing = [term for term in ("", *terms) if term not in held or (not term and span is None)]
         if missing:
             every = f"SELECT ? AS term, count(*) AS n, min(id) AS first, max(id) AS last FROM {name}_docsize"
             one = f"SELECT ? AS term, count(*) AS n, 0 AS first, max(rowid) AS last FROM (SELECT rowid FROM {name} WHERE {name} MATCH ? LIMIT {COUNTED_MOST})"
@@ -133,8 +148,9 @@ class SqliteStore:
             values = [value for term in missing for value in ((term, match([term])) if term else (term,))]
             rows = await self._tables.fetch(sql, *values)
             if missing[0] == "":
-                self._spans[number] = (rows[0]["first"] or 0, rows[0]["last"] or 0)
-            held |= {row["term"]: _guessed(row["n"], row["last"], *self._spans[number]) for row in rows}
+                span = self._spans[number] = (rows[0]["first"] or 0, rows[0]["last"] or 0)
+            assert span is not None
+            held |= {row["term"]: _guessed(row["n"], row["last"], *span) for row in rows}
             if len(self._counts) > 100_000:
                 self._counts.clear()
             self._counts |= {(number, term): (now, held[term]) for term in missing}
