@@ -11,8 +11,7 @@ from toolgate.core.paths import MountPath
 from toolgate.workspace.confine import held
 from toolgate.workspace.look import read_steady
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.proof import note_file
-from toolgate.workspace.reading import open_to_read
+from toolgate.workspace.reading import note_file, open_to_read
 from toolgate.workspace.text import decode
 
 MAX_BYTES = 1 << 20

@@ -26,8 +26,7 @@ from toolgate.features.code.arguments import (
 from toolgate.features.code.fits import counted, fit_read
 from toolgate.features.code.loading import Loaded, load
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.outline.languages import language_of
-from toolgate.workspace.outline.outline import Outliner, Symbol
+from toolgate.workspace.outline.outline import Outliner, Symbol, language_of
 
 MAX_COLOURED = 64 << 10
 """Lexers are regular expressions that were not written for hostile files; they get only so much."""

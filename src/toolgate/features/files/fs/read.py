@@ -25,8 +25,7 @@ from toolgate.features.files.fs.fits import fit_read
 from toolgate.workspace.confine import held
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.look import Steady, read_steady, unsteady
-from toolgate.workspace.proof import note_file
-from toolgate.workspace.reading import open_to_read
+from toolgate.workspace.reading import note_file, open_to_read
 from toolgate.workspace.text import Range, decode, lines_of
 
 KEEP = 4 << 20
