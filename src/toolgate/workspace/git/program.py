@@ -17,10 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from toolgate.core.errors import Failed, TimedOut, TooLarge, Unavailable
-from toolgate.workspace.git.view import GitView
+
+if TYPE_CHECKING:
+    from toolgate.workspace.git.view import GitView
 
 _Result = TypeVar("_Result")
 LARGE_OUTPUT = 256 << 10
