@@ -11,7 +11,7 @@ from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.features.code.arguments import MaxSymbols, reads_of
 from toolgate.features.code.fits import fit_outline
-from toolgate.features.code.loading import load
+from toolgate.features.code.reading import load
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.outline.outline import LANGUAGES, Outliner, Symbol, language_of
 
