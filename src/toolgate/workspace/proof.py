@@ -12,10 +12,10 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from toolgate.core.evidence import gathering
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.workspace.confine import held
 from toolgate.workspace.look import identity, read_all
 from toolgate.workspace.mounts import Mounts

@@ -11,11 +11,11 @@ import secrets
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import CallError, Conflict, NotFound
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.workspace.confine import held
 from toolgate.workspace.look import SeenFile, status_in
 from toolgate.workspace.mounts import Mounts

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from toolgate.core.conceal import conceal_text
 from toolgate.core.errors import TooLarge
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.workspace.confine import held
 from toolgate.workspace.look import read_steady
 from toolgate.workspace.mounts import Mounts

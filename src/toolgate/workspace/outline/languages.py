@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+
+from toolgate.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,13 +9,13 @@ import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from threading import Lock
 from typing import Any
 
 from toolgate.core.errors import Unavailable
+from toolgate.core.records import dataclass, field
 from toolgate.workspace.outline.languages import Language
 from toolgate.workspace.outline.parser import MAX_DEPTH, MAX_NAME, MAX_SYMBOLS
 from toolgate.workspace.outline.worker import CPU_SECONDS, Unanswered, Why, Worker

@@ -13,11 +13,11 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from toolgate.core.conceal import Concealed, Secrets, conceal
 from toolgate.core.errors import CallError
+from toolgate.core.records import dataclass, field
 from toolgate.workspace.confine import open_with_status
 from toolgate.workspace.search.content import Matcher, TooMuch, search_concealed
 from toolgate.workspace.search.local import MAX_WORK, may_search, read_up_to

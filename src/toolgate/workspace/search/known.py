@@ -7,9 +7,9 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
+from toolgate.core.records import dataclass, field
 from toolgate.workspace.confine import held
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.names import Names, learn

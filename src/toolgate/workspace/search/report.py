@@ -6,13 +6,13 @@ import base64
 import os
 import re
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 import orjson
 
 from toolgate.core.conceal import Concealed
+from toolgate.core.records import dataclass, field
 from toolgate.workspace.search.query import LineHit, Match, SearchQuery, make_match
 
 _SEARCHED = re.compile(rb"^(\d+) files searched$", re.MULTILINE)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from toolgate.core.records import dataclass
 
 if TYPE_CHECKING:
     from toolgate.workspace.search.selection import Selection

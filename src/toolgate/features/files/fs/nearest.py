@@ -8,7 +8,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from toolgate.core.records import dataclass
 
 MAX_LINES = 20_000
 """Lines of a file that are looked through."""
