@@ -71,8 +71,9 @@ LIVE: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("code.diff", {"base": "HEAD~1", "compare": "HEAD"}),
         ("code.diff", {"base": "HEAD", "compare": "HEAD"}),
         ("code.diff", {"base": "HEAD~1", "compare": "HEAD", "max_diff_size": 1}),
+        ("code.diff", {"base": "HEAD~1", "compare": "HEAD", "view": "stat"}),
     ],
-    "code.log": [("code.log", {}), ("code.log", {"limit": 1, "include_diff": True}), ("code.log", {"grep": "nothing"})],
+    "code.log": [("code.log", {}), ("code.log", {"limit": 1, "include_diff": True}), ("code.log", {"grep": "nothing"}), ("code.log", {"oneline": True, "limit": 1})],
     "code.show": [("code.show", {"commit": "HEAD"}), ("code.show", {"commit": "HEAD~1", "include_diff": False})],
     "code.blame": [("code.blame", {"path": "src/app.py", "start_line": 10})],
     "fs.write": [

@@ -90,6 +90,14 @@ def _symbols(symbols: Any, depth: int) -> Iterator[str]:
 
 
 def diff(data: Any, args: Mapping[str, Any]) -> str:
+    if args.get("view") == "stat":
+        return "\n".join(
+            [
+                *(f"{name(each['path'])} {each['changes']}" for each in data["files"]),
+                data["summary"],
+                *more(data),
+            ]
+        )
     made = [line for each in data["diffs"] for line in _file(each)]
     there = {each["path"] for each in data["diffs"]}
     missing = [each for each in data["files"] if each["path"] not in there]
@@ -100,6 +108,11 @@ def diff(data: Any, args: Mapping[str, Any]) -> str:
 
 
 def log(data: Any, args: Mapping[str, Any]) -> str:
+    if args.get("oneline") and data["commits"]:
+        told = (
+            f"{each['short_hash']} {each['date'][:10]} {text(each['message'])}" for each in data["commits"]
+        )
+        return "\n".join([*told, *more(data)])
     made = [_commit(each) for each in data["commits"]]
     return "\n\n".join([*(made or [data["summary"]]), *more(data)])
 

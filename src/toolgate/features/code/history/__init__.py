@@ -23,6 +23,7 @@ from toolgate.features.code.history.arguments import (
     LastLine,
     MaxCommits,
     MaxDiff,
+    OneLine,
     Paths,
     Since,
     Skip,
@@ -115,6 +116,7 @@ def _log(repositories: Repositories) -> Tool:
         grep: Grep = "",
         include_diff: WithDiff = False,
         skip: Skip = 0,
+        oneline: OneLine = False,
     ) -> dict[str, Any]:
         """The git log: the history of what is checked out, newest commit first; of one file or directory by `path`."""
         repository = await repositories.at(path)
@@ -132,6 +134,8 @@ def _log(repositories: Repositories) -> Tool:
         entries, more = await log(repository.view, repository.batch, tip.decode(), wanted, repository.visible)
         room = DiffBudget(MAX_DIFF)
         commits = [commit_shape(entry.commit, entry.changed, room, include_diff) for entry in entries]
+        if oneline:
+            commits = [{**commit, "message": commit["message"].partition("\n")[0]} for commit in commits]
         result: dict[str, Any] = {
             "summary": _log_summary(commits, more, skip) if commits else _no_commits(path, wanted),
             "commits": commits,
