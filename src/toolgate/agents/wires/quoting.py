@@ -34,7 +34,7 @@ _LABEL = re.compile(
     rf"""\W{{0,8}}(?:
     (?:here(?:'s|[ ]is|[ ]are)[ ])?(?:(?:the|its|raw|full)[ ]){{0,2}}(?:{_OF_TOOL}){{0,2}}
       (?:outputs?|results?|response|observation|contents?|stdout|stderr)(?:[ ](?:of|from|for|was|is|were)\b.{{0,80}}|[ ]?\(.{{0,80}}\))?
-    | .{{0,160}}\b(?:says|reads|contains|returned|printed|responded|replied|(?<!you[ ])said)
+    | (?!(?:as|like|since|because|following|per)\b).{{0,160}}\b(?:says|reads|contains|returned|printed|responded|replied|(?<!you[ ])said)
     )\W{{0,3}}:\W{{0,4}}""",
     re.VERBOSE | re.IGNORECASE,
 )
