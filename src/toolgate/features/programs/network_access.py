@@ -12,9 +12,8 @@ from toolgate.core.event import Requested
 from toolgate.core.reach import Reach
 from toolgate.ledger.ledger import Ledger
 from toolgate.sandbox.job import Broker, Egress, Request
-from toolgate.secrets.broker import SecretBroker
 from toolgate.secrets.redactor import Stream, VaultRedactor
-from toolgate.secrets.vault import Vault
+from toolgate.secrets.vault import SecretBroker, Vault
 
 
 @dataclass(frozen=True, slots=True)
