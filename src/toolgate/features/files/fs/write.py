@@ -6,7 +6,6 @@ import asyncio
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
@@ -15,6 +14,7 @@ from toolgate.core.change import Change, FileChange, content_hash
 from toolgate.core.conceal import blank, conceal_text, encodes
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound, TooLarge
 from toolgate.core.paths import MountPath, ScratchPath
+from toolgate.core.records import dataclass
 from toolgate.core.text import line_end, with_line_end
 from toolgate.core.tool import Tool, tool
 from toolgate.features.files.fs.arguments import Added, Content, Every, Find, IfMatch, Replace, by_mount
