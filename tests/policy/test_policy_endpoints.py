@@ -87,6 +87,18 @@ REACHED = (
     "[d]b.internal.example",
     "{db,x}.internal.example",
     "db.internal.example%00.harmless.test",
+    "db.internal.example%3a443",
+    "https://db.internal.example%2f.harmless.test",
+    "https://db.internal.example%252f@harmless.test/",
+    "(DESCRIPTION=(ADDRESS=(PROTOCOL=TCP)(HOST=db.internal.example)(PORT=1521)))",
+    "jdbc:mysql://address=(host=db.internal.example)(port=3306)/x",
+    "db\uff61internal\uff0eexample",
+    "git@db.internal.example:repo.git",
+    "mongodb://a.test,db.internal.example:27017,c.test/x",
+    "https://db.int\nernal.example/",
+    "\ufeffdb.internal.example",
+    "db.*.example",
+    "*:443",
 )
 ADDRESS = "10.0.0.5"
 SPELLED = (
@@ -95,6 +107,8 @@ SPELLED = (
     "[::ffff:a00:5]:443", "[0:0:0:0:0:ffff:0a00:0005]", "::ffff:10.0.0.5", "[64:ff9b::a00:5]", "[::10.0.0.5]", "[2002:a00:5::1]",
     "http://0xa.5/", "http://user@167772165:8080/x", "https://[::ffff:10.0.0.5%25eth0]/", "[::FFFF:10.0.0.5%eth0]", "\u2460\u24ea.0.0.5",
     "http://10.0.0.5\\@harmless.test/", "http://1%30.0.0.5/",
+    "[::ffff:0:10.0.0.5]", "[::ffff:0:a00:5]:443", "[64:ff9b:1::a00:5]", "10.0.0.0/8", "10/8", "0.0.0.0/0", "0/0", "10.0.0.4/30",
+    "10.0.*", "10.*:443", "*.5", "10.0.0.?", "1?.0.0.5", "a.test,10.0.0.0/24",
 )  # fmt: skip
 
 

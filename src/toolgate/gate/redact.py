@@ -100,7 +100,7 @@ def with_contents(change: Change, clean: Callable[[bytes], bytes]) -> Change:
 def shown_diff(redactor: Redactor, change: Change) -> str:
     """What a human decides on: the diff of the very bytes, in which only values of the vault stand by their names.
     The contents are searched and not the diff, in which the lines of a value stand apart."""
-    return diff.render(with_contents(change, redactor.redact))
+    return diff.render(with_contents(change, redactor.shown))
 
 
 Progress = Callable[[float, str], None]
