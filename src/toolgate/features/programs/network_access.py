@@ -92,7 +92,7 @@ def open_network(
     journal = RequestJournal(ledger, context)
     if not grant.hosts:
         return NetworkAccess(None, broker, lambda: False, journal.recorded)
-    from toolgate.sandbox.egress.grant import Grant as Hosts  # the proxy is loaded by those who use it
+    from toolgate.sandbox.egress.grant import HostGrant as Hosts  # the proxy is loaded by those who use it
     from toolgate.sandbox.egress.proxy import Proxy
 
     egress = Proxy(
