@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolgate.core.call import Call
 from toolgate.core.question import Question
+from toolgate.core.records import dataclass, field
 
 if TYPE_CHECKING:
     from toolgate.core.change import Change

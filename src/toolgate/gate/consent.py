@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Coroutine, Mapping
-from dataclasses import replace
 from typing import Any
 
 from toolgate.consent.cover import grant_for
@@ -17,6 +16,7 @@ from toolgate.core.change import Change
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotAllowed, Pending
+from toolgate.core.records import replace
 from toolgate.gate.authorize import refused
 from toolgate.gate.flow import Flow, Services, Stage, maybe_in_thread
 from toolgate.gate.plan import holder, plan

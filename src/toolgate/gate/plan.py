@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any
 
 from toolgate.core.apart import apart
@@ -11,6 +10,7 @@ from toolgate.core.change import Change
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import CallError, Failed, NotAllowed, TimedOut
 from toolgate.core.ports import Facts, Holder
+from toolgate.core.records import replace
 from toolgate.gate.authorize import refused, with_paths
 from toolgate.gate.deadline import Deadline, Late
 from toolgate.gate.flow import LARGE, Flow, Services, arguments, invoke, maybe_in_thread, tell

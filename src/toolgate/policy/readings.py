@@ -11,11 +11,11 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from urllib.parse import unquote
 
+from toolgate.core.records import dataclass
 from toolgate.policy.globs import fold
 
 Address = IPv4Address | IPv6Address

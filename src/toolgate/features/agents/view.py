@@ -7,6 +7,7 @@ of signs and no colour, for screen readers and logs.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -67,7 +68,9 @@ class RunView:
         ended = "ok" if body["ok"] else f"{body['code']}"
         sign, style = ("✓", "green") if body["ok"] else ("✗", "red")
         what = f"{self._who(run)}{body['tool'] or call.get('tool', '')} {args}"
-        self._line(sign, f"{_short(what, WIDE)} · {ended} · {body['ms']:.0f} ms", style)
+        end = f" · {ended} · {body['ms']:.0f} ms"
+        room = WIDE if self.plain else min(WIDE, max(shutil.get_terminal_size().columns - len(end) - 2, 40))
+        self._line(sign, f"{_short(what, room)}{end}", style)
         if not body["ok"]:
             self._line(" ", f"  {_short(body['text'], 300)}", "dim")
         if body["note"]:
