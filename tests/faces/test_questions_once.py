@@ -18,8 +18,7 @@ from toolgate.faces.cli.ledger_pages import gist
 from toolgate.faces.console.calls import object_of
 from toolgate.faces.console.question import deed
 from toolgate.faces.mcp import question as form
-from toolgate.features.programs.arguments import ProgramRequest
-from toolgate.features.programs.previews import preview
+from toolgate.features.programs.arguments import ProgramRequest, preview
 from toolgate.kits import pieces
 from toolgate.kits.terminal import question as terminal
 from toolgate.kits.words import program_in_words, undo_in_words

@@ -27,7 +27,7 @@ from toolgate.core.ports import Holder
 from toolgate.core.records import dataclass
 from toolgate.workspace.confine import held
 from toolgate.workspace.holdings import ASKED, ENTRY, PLAIN, SCRATCH, UNKEPT, Accounts, Holdings, Place, Sizes
-from toolgate.workspace.lock import acquire
+from toolgate.workspace.staged import acquire
 
 _HASH = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
 _TEMPORARY = ".toolgate-tmp-"

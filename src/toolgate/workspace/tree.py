@@ -22,8 +22,7 @@ from toolgate.policy.dotfiles import hidden
 from toolgate.policy.hard import MountRules
 from toolgate.workspace.look import status_of
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.proof import note_tree
-from toolgate.workspace.reading import open_to_list
+from toolgate.workspace.reading import note_tree, open_to_list
 from toolgate.workspace.watch import Enters
 
 EntryKind = Literal["file", "directory", "link", "other"]

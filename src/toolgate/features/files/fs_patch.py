@@ -21,7 +21,7 @@ from toolgate.core.tool import Tool, tool
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.patch import Applied, FilePatch, Patched, apply, parse, parse_one
 from toolgate.workspace.patch.apply import with_modes
-from toolgate.workspace.patch.recount import recounted
+from toolgate.workspace.patch.parse import recounted
 
 MAX_FILES = 1000
 MAX_HUNKS = 10_000

@@ -20,7 +20,7 @@ from toolgate.core.names import HUMAN
 from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass, field
 from toolgate.core.result import Meta, Result
-from toolgate.features.files.undo.plan import Planner, undone_already
+from toolgate.features.files.undo import Planner, undone_already
 from toolgate.ledger.effects import UNDO, Effect
 from toolgate.storage.port import Filter
 

@@ -30,8 +30,7 @@ from toolgate.workspace.search.content import (
     search_content,
 )
 from toolgate.workspace.search.query import FoundMatches, Match, SearchQuery, Tell, top
-from toolgate.workspace.search.selection import Start, opened
-from toolgate.workspace.search.tree import Memory, TooMany, Walk
+from toolgate.workspace.search.selection import Memory, Start, TooMany, Walk, opened
 
 MAX_FILES = 200
 MAX_NAMES = 1000
