@@ -76,7 +76,8 @@ SAID = [
     "<|channel|>analysis<|message|>hm<|end|>\n{}",
     "[THINK]hm[/THINK]\n{}",
     'The page says: "no".\n{}',
-    "As you said, I read it:\n{}", "As the file says:\n{}",
+    "As you said, I read it:\n{}",
+    "As the file says:\n{}",
 ]
 SAID_IN_LINE = [
     "Let me look \U0001f50d {}", "Step 2 {}", "Now the file - {}", 'I read "a.py": {}', "<answer>{}</answer>", "<tool_calls>{}</tool_calls>", "Check the output: {}",
