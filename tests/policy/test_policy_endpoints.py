@@ -17,7 +17,7 @@ from toolgate.core.reach import Reach
 from toolgate.core.target import Target
 from toolgate.policy.conditions import Condition
 from toolgate.policy.model import ConditionSpec
-from toolgate.sandbox.egress.grant import Grant
+from toolgate.sandbox.egress.grant import HostGrant
 
 INTERNAL = "*.internal.example"
 REACHED = (
@@ -333,7 +333,7 @@ _TARGETS = st.builds(
 @given(st.builds(lambda scheme, host, end: scheme + host + end, _SCHEMES, _HOSTS, _ENDS), _TARGETS)
 def test_policy_denies_whatever_would_lead_the_proxy_to_a_denied_host(asked: str, target: Target) -> None:
     try:
-        Grant.parse([asked]).check("CONNECT" if not target.scheme else "GET", target)
+        HostGrant.parse([asked]).check("CONNECT" if not target.scheme else "GET", target)
         written = str(Reach.parse(asked))
     except (NotAllowed, CallError):
         return
