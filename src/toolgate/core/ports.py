@@ -94,8 +94,11 @@ class Files(Protocol):
         ...
 
     def check(self, change: Change, holder: Holder) -> str:
-        """Why the change could not be undone; empty where it could. Raises where such a change is refused, also by the
-        kind of a mount that it touches."""
+        """Why the change could not be undone; empty where it could. Raises where such a change is refused."""
+        ...
+
+    def guard(self, change: Change, holder: Holder) -> None:
+        """Raises where the kind of a mount that it touches refuses it. It may take a while, and any thread may call it."""
         ...
 
     def deletes(self, mount: str) -> bool:

@@ -40,8 +40,9 @@ async def _plan(services: Services, flow: Flow) -> None:
             raise Failed(
                 f"{tool.name} planned a {type(change).__name__}, not a Change", "report this to its author"
             )
-        if services.files is not None:
-            unkept = services.files.check(change, holder(flow))
+        if (files := services.files) is not None:
+            await maybe_in_thread(change, lambda: files.guard(change, holder(flow)))
+            unkept = files.check(change, holder(flow))
             if unkept != change.unkept:  # said before anybody is asked, and part of what is approved
                 change = replace(change, unkept=unkept)
         flow.call = call.planned(change)
