@@ -109,7 +109,7 @@ class Editor:
         caps = lint.passed(before, after, place.kind)
         if caps and not request.override:
             raise InvalidArgs(
-                f"{request.path.shown}, line {caps[0].line}: {caps[0].message}",
+                f"{request.path.shown}, line {caps[0].line}: {caps[0].message} (rule garden:cap)",
                 'shorten it, or say why in one line: `override_rationale: "…"`; it is kept in the Change Log',
                 data={"rule": "garden:cap", "line": caps[0].line},
             )

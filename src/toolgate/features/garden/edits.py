@@ -143,9 +143,11 @@ def _checked(document: MarkdownFile, raw: bytes, after: bytes, section: Section)
             (one.anchor, one.heading) for one in document.sections
         ]
         if not same or now.text(now.section(section.anchor).end) != document.text(section.end):
+            told = f"line {section.body}: the text would reach beyond the section `{section.anchor}` (rule garden:anchors)"
             raise InvalidArgs(
-                f"the text would reach beyond the section `{section.anchor}`",
+                told,
                 "use headings of level 3 and below in it, and close every fence and comment",
+                data={"rule": "garden:anchors", "line": section.body},
             )
     return after
 
