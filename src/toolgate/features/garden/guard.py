@@ -13,7 +13,7 @@ from html import unescape
 
 from toolgate.core import lookalikes
 from toolgate.core.change import Change, FileChange
-from toolgate.core.errors import BlockedPath
+from toolgate.core.errors import BlockedPath, CallError
 from toolgate.core.ports import Holder
 from toolgate.features.garden import grammar, lint
 from toolgate.features.garden.grammar import MarkdownFile
@@ -62,6 +62,7 @@ def _check_file(file: FileChange, tool: str) -> None:
     if tool in REPAIRS:
         _check_identity(file, place, after)
         _check_single(file, after, {})
+        _check_kept(file, place, after)
         return
     if file.before is None:
         _check_identity(file, place, after)
@@ -80,6 +81,18 @@ def _check_file(file: FileChange, tool: str) -> None:
     if tool != UNDO:
         _check_log(file, before, after, tool)
         _check_caps(file, before, after, place, tool)
+
+
+def _check_kept(file: FileChange, place: Place, after: MarkdownFile) -> None:
+    """Of a repair: a version that somebody had broken does not take away the anchors that are there again."""
+    try:
+        before = grammar.read(file.before or b"")
+    except CallError:
+        return  # what cannot be read has none
+    for anchor in CANONICAL[place.kind]:
+        if anchor in before.anchored and anchor not in after.anchored:
+            told = f"this version has no anchor `{anchor}`"
+            raise _refused(file, "anchors", before.anchored[anchor].body, told, "restore another version")
 
 
 def _check_copy(file: FileChange, tool: str) -> None:

@@ -30,6 +30,7 @@ from toolgate.features.system.events_arguments import (
     OfCall,
     OfConversation,
     OfFile,
+    OfNoted,
     OfOp,
     OfPersona,
     OfTool,
@@ -57,7 +58,7 @@ Foreign = Callable[[str], Callable[[str, str], bool] | None]
 def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Tool]:
     """`foreign` says what a persona may not see, because it is another user's."""
 
-    @tool("events.log", writes=["ledger"], scoped=True)
+    @tool("events.log", writes=["ledger"], scoped=True, around="input")
     async def log_event(
         ctx: Context,
         type: Type,  # noqa: A002
@@ -71,6 +72,7 @@ def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Too
         lint: Lint = {},  # noqa: B006
         transaction_id: Transaction = "",
         agent_action_id: Action = "",
+        tool_call_id: OfNoted = "",
         data: Data = {},  # noqa: B006
     ) -> dict[str, int]:
         """Note something in the ledger: what was observed or decided, why, and on what evidence."""
@@ -79,7 +81,7 @@ def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Too
                 f"{type!r} is what the gate itself records",
                 "choose a type of your own, such as `observation`",
             )
-        ids = {"transaction": transaction_id, "action": agent_action_id}
+        ids = {"transaction": transaction_id, "action": agent_action_id, "tool_call": tool_call_id}
         event = Noted(
             call=ctx.call_id, persona=ctx.persona, tool="events.log", conversation=ctx.conversation, type=type,
             op=op, file_path=file_path, section_anchor=section_anchor, before_hash=before_hash,
@@ -92,9 +94,9 @@ def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Too
 
         work = Work(decide)
         await ledger.do(work)
-        return {"event_id": work.rows[0].seq}
+        return {"event_id": work.rows[0].seq, "eventId": work.rows[0].seq}
 
-    @tool("events.query", reads=["ledger"])
+    @tool("events.query", reads=["ledger"], around="filters")
     async def query(
         ctx: Context,
         kind: Kinds = "",

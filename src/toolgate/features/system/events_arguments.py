@@ -43,6 +43,7 @@ Evidence = Annotated[
 Lint = Annotated[_Anything, Field(description="What a linter said, in any shape.")]
 Transaction = Annotated[str, Field(max_length=256, description="Your id for the work it belongs to.")]
 Action = Annotated[str, Field(max_length=256, description="Your id for the action it belongs to.")]
+OfNoted = Annotated[str, Field(max_length=256, description="The id of the call that it is about.")]
 Data = Annotated[_Anything, Field(description="Whatever else is worth keeping.")]
 
 # --- what is looked for: each that is given must be met
