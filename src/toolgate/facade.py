@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -17,6 +16,7 @@ from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable, 
 from toolgate.core.event import Noted, Rejected
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
+from toolgate.core.records import replace
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
 from toolgate.core.tool import Tool

@@ -14,7 +14,7 @@ from sampling import sampled
 from toolgate.core.names import HUMAN
 from toolgate.core.result import Result
 from toolgate.features.jobs.attempt import CallAttempt, JobStep, Slots
-from toolgate.features.jobs.gate_port import GatePort
+from toolgate.features.jobs.gate_port import JobsPort
 from toolgate.features.jobs.job import Spec
 
 pytestmark = pytest.mark.attack
@@ -214,7 +214,7 @@ async def test_a_job_is_held_to_the_same_rules(tmp_path: Path) -> None:
             async def tell(news: Any) -> None:
                 return None
 
-            await CallAttempt(GatePort(at.gate), step, tell, Slots(1)).make()
+            await CallAttempt(JobsPort(at.gate), step, tell, Slots(1)).make()
             assert tree(tmp_path) == before
         denied = [row for row in await at.gate.events() if row.kind == "denied"]
         assert {row.tool for row in denied} == {"fs.write"}

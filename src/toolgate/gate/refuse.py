@@ -6,7 +6,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.display import encodable
@@ -14,6 +13,7 @@ from toolgate.core.errors import CallError, Code, LedgerBroken, by_policy
 from toolgate.core.event import Denied, Event, Flood, Limited, Rejected
 from toolgate.core.finding import recorded
 from toolgate.core.names import PERSONA
+from toolgate.core.records import dataclass, field
 from toolgate.gate.scan import mask_large, recorded_args
 from toolgate.ledger.ledger import View, Work
 

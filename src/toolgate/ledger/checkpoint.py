@@ -6,13 +6,14 @@ no longer contains a checkpoint's event was cut, rewritten or replaced by an old
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core import wire
 from toolgate.core.canonical import canonical
 from toolgate.core.clock import iso
 from toolgate.core.errors import CallError, InvalidArgs, LedgerBroken
+from toolgate.core.records import dataclass
 
 if TYPE_CHECKING:
     from toolgate.ledger.keys import Keys

@@ -10,13 +10,13 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from toolgate.core.errors import SetupError
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass, field
 from toolgate.feature import everything, load, places_of
 from toolgate.policy.held import HeldPlace
 from toolgate.project.config import Config

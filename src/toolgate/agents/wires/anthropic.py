@@ -27,6 +27,8 @@ class AnthropicStream(ApiStream):
         content = message if alone else get(message, "content")
         if not alone and get(message, "type") == "tool_use":
             content = [message]
+        if not alone and not self.said_by_model(message):
+            return
         self.finish = "" if alone else str(get(message, "stop_reason") or "")
         if isinstance(content, str):
             self.texts.append(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ class ApiStream:
         self.thoughts: list[str] = []
         self.finish = ""
         self._spelled: list[str] = []
+        self._decoder = getincrementaldecoder("utf-8")("replace")  # a piece may end within a character
         self._shown = [0, 0]
         self._message: Any = None
 
@@ -34,7 +36,7 @@ class ApiStream:
     def feed(self, chunk: Any) -> Parsed:
         """One event, or a piece of the answer's text. Calls are told when the stream is closed."""
         if isinstance(chunk, str | bytes):
-            self._spelled.append(chunk if isinstance(chunk, str) else chunk.decode("utf-8", "replace"))
+            self._spelled.append(chunk if isinstance(chunk, str) else self._decoder.decode(chunk))
             return Parsed()
         self.event(chunk)
         new = Parsed(
@@ -60,8 +62,9 @@ class ApiStream:
 
     def _read(self, text: str) -> None:
         """A serialised message, or server-sent events."""
-        if text.lstrip()[:6].startswith(("data:", "event:", ":")):
-            for line in text.splitlines():
+        text = text.lstrip("\ufeff \t\r\n")
+        if text.startswith(("data:", "event:", "id:", "retry:", ":")):
+            for line in text.replace("\r", "\n").split("\n"):  # a string may hold other signs of a new line
                 name, colon, value = line.partition(":")
                 if colon and name.strip() == "data" and value.strip() not in ("", "[DONE]"):
                     self._serialised(value, self.event)
@@ -78,6 +81,16 @@ class ApiStream:
             to(value)
         else:
             self.collector.error("This is not a message of the API: it is no object.", text)
+
+    def said_by_model(self, message: Any) -> bool:
+        """Whether a message is the model's own: what a tool gave or a user said calls nothing."""
+        role = get(message, "role")
+        if isinstance(role, str) and role != "assistant":
+            self.collector.error(
+                f"This is a message of the role {role[:40]!r}; only the assistant's call tools."
+            )
+            return False
+        return True
 
 
 def get(thing: Any, name: str) -> Any:

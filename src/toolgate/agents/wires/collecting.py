@@ -18,7 +18,7 @@ from toolgate.agents.wires.checking import OfferedTools, misfit
 from toolgate.agents.wires.strict import NotStrict, decode
 
 NAMES = ("name", "tool")
-ARGUMENTS = ("args", "arguments", "params", "parameters")
+ARGUMENTS = ("args", "arguments", "params", "parameters", "input")
 Example = Callable[[str, Mapping[str, Any]], str]
 
 

@@ -37,6 +37,17 @@ class OpenAiStream(ApiStream):
         self._order: list[Fragments] = []
         self._last: Fragments | None = None
         self._old = False
+        self._responses: ApiStream | None = None
+
+    def _as_response(self) -> ApiStream:
+        """The same API's other protocol, told by its shapes: what is read goes to the same places."""
+        if self._responses is None:
+            from toolgate.agents.wires.responses import ResponsesStream, ResponsesWire
+
+            self._responses = ResponsesStream(ResponsesWire(), None)
+            self._responses.collector, self._responses.texts = self.collector, self.texts
+            self._responses.thoughts = self.thoughts
+        return self._responses
 
     def message(self, message: Any) -> None:
         """A whole message, a whole completion, or the list of its calls."""
@@ -47,6 +58,14 @@ class OpenAiStream(ApiStream):
             self.finish = str(get(choices[0], "finish_reason") or "")
             message = get(choices[0], "message") or {}
         alone = isinstance(message, list | tuple)
+        if _is_response(message):
+            self._as_response().message(message)
+            return
+        if not alone and not self.said_by_model(message):
+            return
+        if _is_function(message):
+            self.take(get(message, "id"), get(message, "name"), get(message, "arguments"))
+            return
         calls = message if alone else get(message, "tool_calls")
         if not alone and calls is None and get(message, "function") is not None:
             calls = [message]
@@ -61,6 +80,9 @@ class OpenAiStream(ApiStream):
             self.take(get(call, "id"), get(function, "name"), get(function, "arguments"))
 
     def event(self, event: Any) -> None:
+        if str(get(event, "type") or "").startswith("response."):
+            self._as_response().event(event)
+            return
         for choice in listed(get(event, "choices")):
             if get(choice, "index") not in (None, 0):
                 continue
@@ -116,6 +138,9 @@ class OpenAiStream(ApiStream):
             one.arguments.append(json.dumps(arguments, default=str))
 
     def end(self) -> None:
+        if self._responses is not None:
+            self._responses.end()
+            self.finish = self.finish or self._responses.finish
         strays = any(not one.name for one in self._order)
         for one in self._order:
             joined = "".join(one.arguments)
@@ -132,6 +157,22 @@ class OpenAiStream(ApiStream):
 
     def take(self, ident: Any, name: Any, arguments: Any) -> None:
         take(self.collector, ident, name, arguments)
+
+
+def _is_response(message: Any) -> bool:
+    items = message if isinstance(message, list | tuple) else get(message, "output")
+    first = items[0] if isinstance(items, list | tuple) and items else message
+    return get(first, "type") in ("function_call", "reasoning") or isinstance(get(message, "output"), list)
+
+
+def _is_function(message: Any) -> bool:
+    """One call without anything around it, as the examples of this wire are."""
+    return (
+        isinstance(get(message, "name"), str)
+        and isinstance(get(message, "arguments"), str | Mapping)
+        and get(message, "content") is None
+        and get(message, "tool_calls") is None
+    )
 
 
 def take(collector: Collector, ident: Any, name: Any, arguments: Any) -> None:

@@ -19,10 +19,56 @@ _MARKED = {
 }  # fmt: skip
 """What begins a line of a file, a search, a diff or a log: such a line is shown, not said."""
 _INTRODUCES = "_`>—–"
-_MEMBER = re.compile(r"""(?:["'”]|\{\s*+[\w$]++)\s*+:\s*+\Z""")
+_MEMBER = re.compile(r"""(?:(?:\A|[{,\[])\s*+(?:"[^"]*+"|'[^']*+'|“[^”]*+”)|\{\s*+[\w$]++)\s*+:\s*+\Z""")
 """Ends like the key of an object: what follows is a part of something else."""
+_COUNTED = re.compile(r"(?:\A|\s)[^\W\d_]{2,}+ (?:\d{1,4}|-)\Z")
+"""Words with a number or a dash behind them: `Step 2`, `Now the file -`."""
 _LINE_ENDS = re.compile(r"""["“”„«»'][ \t\r]*(?:\n|\Z)""")
 _OPENS = re.compile(r"""(?:\A|[\s:(=\[])(?:["“”„«»]{1,3}|''')\s*\Z""")
+
+
+LOOKED_BACK = 2000
+"""Characters before a call that are looked through for words that introduce what a tool gave."""
+_OF_TOOL = r"(?:(?:tool|function|command|program|shell|terminal|search|query|api|server|file|test|git)s?(?:'s)?(?:[ ]call)?|[\w-]+[./_][\w./-]+)[ ]"
+_LABEL = re.compile(
+    rf"""\W{{0,8}}(?:
+    (?:here(?:'s|[ ]is|[ ]are)[ ])?(?:(?:the|its|raw|full)[ ]){{0,2}}(?:{_OF_TOOL}){{0,2}}
+      (?:outputs?|results?|response|observation|contents?|stdout|stderr)(?:[ ](?:of|from|for|was|is|were)\b.{{0,80}}|[ ]?\(.{{0,80}}\))?
+    | (?!(?:as|like|since|because|following|per)\b).{{0,160}}\b(?:says|reads|contains|returned|printed|responded|replied|(?<!you[ ])said)
+    )\W{{0,3}}:\W{{0,4}}""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""A line that says: what follows is what somebody else gave."""
+_TELLS = re.compile(
+    r"""\W{0,8}(?:(?:tool|function)[ _-](?:call[ _-])?(?:outputs?|results?|response)\b[^:\n]{0,60}:|observation:|(?:human|user):|\$[ ]\S|\[?(?:tool|function):[ ]?[\w./-]+\])""",
+    re.IGNORECASE,
+)
+_ENDS_BLOCK = re.compile(
+    r"""\s{0,200}(?:`{3}|~{3}|</[\w:.-]+\s*>\s*\Z|(?:["“«„][^"“”»]*)?["”»]\s*\Z|'''\s*\Z)"""
+)
+"""What a tool gave stands between marks of its own then, and ends with them."""
+
+
+def echoed(text: str, at: int) -> str:
+    """The words that introduce what a tool gave or another said, if the call stands right behind them or in the
+    paragraph that follows them."""
+    lines = text[max(at - LOOKED_BACK, 0) : at].split("\n")
+    if _LABEL.fullmatch(lines[-1]) or _TELLS.match(lines[-1]):
+        return lines[-1].strip()[:60]
+    above = len(lines) - 2
+    while above >= 0 and not lines[above].strip():
+        above -= 1
+    alone = (
+        above < len(lines) - 2
+    )  # an empty line between: only words that still wait for what they introduce
+    for line in reversed(lines[: above + 1]):
+        if not line.strip() or _ENDS_BLOCK.match(line):
+            return ""
+        if len(line) <= 300 and (_LABEL.fullmatch(line) or (not alone and _TELLS.match(line))):
+            return line.strip()[:60]
+        if alone:
+            return ""
+    return ""
 
 
 def behind(text: str, fed: int, line: int, at: int) -> str:
@@ -38,9 +84,12 @@ def behind(text: str, fed: int, line: int, at: int) -> str:
     last = text[before]
     if last == "`" and before == at - 1:
         return "a backtick that nothing closes"
-    if last == ":" and _MEMBER.search(text, max(line, before - 100), before + 1):
+    if last == ":" and _MEMBER.search(text[max(line, before - 100) : before + 1]):
         return "the key of an object"
-    introduces = last.isalpha() or last in _INTRODUCES or category(last) in ("Po", "Pe", "Pf")
+    introduces = (
+        last.isalpha() or last in _INTRODUCES or category(last) in ("Po", "Pe", "Pf") or last >= "\U0001f000"
+    )
+    introduces = introduces or _COUNTED.search(text[max(line, before - 60) : before + 1]) is not None
     return "" if introduces else f"{last!r}"
 
 

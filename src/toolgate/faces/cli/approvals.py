@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound
+from toolgate.core.records import replace
 from toolgate.kits import words
 from toolgate.kits.terminal import arguments, complete, idents, options, project, speech
 from toolgate.kits.terminal import question as questions

@@ -31,7 +31,7 @@ from toolgate.features.garden.rows import INSERT, PLACES, GardenEdit, Origins, b
 from toolgate.ledger.effects import Effect
 from toolgate.ledger.ledger import View, Work
 from toolgate.storage.port import Filter, Row
-from toolgate.workspace.lock import acquire
+from toolgate.workspace.staged import acquire
 
 if TYPE_CHECKING:
     from toolgate.feature import FeatureContext
