@@ -30,11 +30,10 @@ _SPEAKER = re.compile(
     r"\s*(?:(?:\[[^\]\n]{1,40}\]|\([^)\n]{1,40}\)|\d{1,4}[-/.]\d\d?[-/.]\d{1,4}(?:[ T]\d\d?:\d\d[\d:.Z]*)?)[,:]?[ -]*)?"
     r"([^\W\d_][\w.'’-]{0,30}(?: [A-Z][\w.'’-]{0,30}){0,2}):\s+"
 )
-_LABELS = frozenset(
-    """answer attention caution decision error example fact fix fyi goal hint important info issue link name
-    note notes plan preference problem question reason reminder result rule source status subject summary task tip title
-    todo topic update url warning""".split()
-)
+_OPENING = """answer attention caution decision error example fact fix fyi goal hint important info issue link name note
+    notes plan preference problem question reason reminder result rule source status subject summary task tip title todo
+    topic update url warning"""
+_LABELS = frozenset(_OPENING.split())
 """What texts begin with that nobody speaks."""
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
 
