@@ -29,10 +29,12 @@ from toolgate.features.memory.store import ItemFilter, MemoryStore
 from toolgate.features.memory.verdicts import ItemVerdict
 from toolgate.project.trust import state_dir
 from toolgate.recall.engine import Embedder, Hit, Item, Recall, open_recall
+from toolgate.recall.text import speaker
 
 log = logging.getLogger("toolgate.memory")
 
 FILE = "file:"
+SOMEWHERE = "(not told)"
 MOST_COPIES = 100
 """Equal texts that are looked at for one that holds, where the first does not."""
 MOST_LOOKED_AT = 4000
@@ -350,8 +352,10 @@ def types_of(store: str, categories: Sequence[str] = (), summaries: Sequence[str
 
 
 def _indexed(item: MemoryItem, clean: Callable[[Any], Any]) -> Item:
+    """What somebody says (`Name: …`) is a turn, also where nobody told of which conversation."""
+    conversation = item.conversation or (SOMEWHERE if speaker(item.content) else "")
     return Item(
-        item.id, item.scope, clean(item.content), item.type, tuple(clean(list(item.tags))), _datetime(item.at), item.period, item.conversation,
+        item.id, item.scope, clean(item.content), item.type, tuple(clean(list(item.tags))), _datetime(item.at), item.period, conversation,
         item.place,
     )  # fmt: skip
 
