@@ -125,7 +125,9 @@ async def _room(
         view = RunView(plain)
         work = agents.rooms.drive(made, view, attended=terminal.interactive)
         return await _finish(
-            agents, await until_later(work, terminal) or await agents.rooms.get(made.id), view
+            agents,
+            await until_later(work, terminal, f"rooms resume {made.id}") or await agents.rooms.get(made.id),
+            view,
         )
 
 
@@ -133,7 +135,8 @@ async def _resume(ident: str, plain: bool, root: Path | None) -> int:
     async with attended(root) as (agents, terminal):
         view = RunView(plain)
         work = agents.rooms.drive(await agents.rooms.get(ident), view, attended=terminal.interactive)
-        return await _finish(agents, await until_later(work, terminal) or await agents.rooms.get(ident), view)
+        done = await until_later(work, terminal, f"rooms resume {ident}") or await agents.rooms.get(ident)
+        return await _finish(agents, done, view)
 
 
 async def _finish(agents: Runs, room: AgentRoom, view: RunView) -> int:
