@@ -39,6 +39,8 @@ class ApiStream:
             self._spelled.append(chunk if isinstance(chunk, str) else self._decoder.decode(chunk))
             return Parsed()
         self.event(chunk)
+        if self._shown == [len(self.texts), len(self.thoughts)]:
+            return Parsed()
         new = Parsed(
             text="".join(self.texts[self._shown[0] :]), thinking="".join(self.thoughts[self._shown[1] :])
         )
@@ -95,6 +97,8 @@ class ApiStream:
 
 def get(thing: Any, name: str) -> Any:
     """A field of a dictionary or of an object of an SDK."""
+    if type(thing) is dict:  # as nearly always; asking for a Mapping takes longer than all the rest
+        return thing.get(name)
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 

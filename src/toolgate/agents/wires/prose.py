@@ -15,8 +15,17 @@ from typing import Any, NamedTuple, Protocol
 
 from toolgate.agents.wires.base import Parsed
 from toolgate.agents.wires.collecting import Collector
-from toolgate.agents.wires.quoting import LOOKED_BACK, QUOTES, Quotation, behind, echoed
-from toolgate.agents.wires.zones import ENDS, ZONE, Zone, names_closed
+from toolgate.agents.wires.quoting import (
+    ENDS,
+    LOOKED_BACK,
+    QUOTES,
+    ZONE,
+    Quotation,
+    Zone,
+    behind,
+    echoed,
+    names_closed,
+)
 
 _PREFIX = r"[ \t]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+"
 _OPENS_CODE = r"(?:`{3,}+(?=[^`\n]*(?:\n|\Z))|~{3,}+)"
