@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from toolgate.agents.wires.base import Parsed
 from toolgate.agents.wires.collecting import Collector
@@ -369,9 +368,3 @@ def _patterns(marks: str) -> Patterns:
         re.compile(rf"(?!{marks})(?:(?P<zone>{ZONE})|{ENDS})"),
         re.compile(marks),
     )
-
-
-def read(grammar: Grammar, example: Any, text: str, tools: Iterable[Any] | None) -> Parsed:
-    reader = ProseReader(grammar, Collector(tools, example))
-    reader.feed(text)
-    return reader.close()

@@ -88,12 +88,7 @@ def show(ident: Ident, root: options.Root = None, json: options.Json = False) ->
 
 
 @app.command(epilog="Example: toolgate runs resume r_0192")
-def resume(
-    ident: Ident,
-    plain: Plain = False,
-    root: options.Root = None,
-    json: options.Json = False,
-) -> None:
+def resume(ident: Ident, plain: Plain = False, root: options.Root = None, json: options.Json = False) -> None:
     """Go on with a run that waits, or whose process is gone."""
     project.run(_resume(ident, plain, root))
 

@@ -70,12 +70,7 @@ def show(
 
 
 @app.command(epilog="Example: toolgate rooms resume room_0192")
-def resume(
-    ident: Ident,
-    plain: Plain = False,
-    root: options.Root = None,
-    json: options.Json = False,
-) -> None:
+def resume(ident: Ident, plain: Plain = False, root: options.Root = None, json: options.Json = False) -> None:
     """Go on with a room that waits, or whose process is gone."""
     project.run(_resume(ident, plain, root))
 
