@@ -41,7 +41,8 @@ async def _plan(services: Services, flow: Flow) -> None:
                 f"{tool.name} planned a {type(change).__name__}, not a Change", "report this to its author"
             )
         if (files := services.files) is not None:
-            await maybe_in_thread(change, lambda: files.guard(change, holder(flow)))
+            planned = change
+            await maybe_in_thread(planned, lambda: files.guard(planned, holder(flow)))
             unkept = files.check(change, holder(flow))
             if unkept != change.unkept:  # said before anybody is asked, and part of what is approved
                 change = replace(change, unkept=unkept)

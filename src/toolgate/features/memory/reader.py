@@ -303,7 +303,7 @@ class MemoryReader:
             ):
                 last = rows[-1]["id"]
                 texts = [[str(row[column]) for column in columns] for row in rows]
-                clean = await asyncio.to_thread(lambda texts=texts: [redactor.redact(one) for one in texts])
+                clean = await asyncio.to_thread(lambda given: [redactor.redact(one) for one in given], texts)
                 if found := [row for row, old, new in zip(rows, texts, clean, strict=True) if old != new]:
                     yield found
             note.parent.mkdir(parents=True, exist_ok=True)
