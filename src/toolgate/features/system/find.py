@@ -151,7 +151,7 @@ def ranked(query: str, able: Iterable[Tool], weights: Callable[[Tool], Weights])
 
 def _wanted(query: str, spread: Mapping[str, int]) -> list[dict[str, float]]:
     """For each word of a query the words of tools that may be meant, and how much each is worth."""
-    found = []
+    found: list[dict[str, float]] = []
     for word in dict.fromkeys(stems(query)):
         same = {one: _ALIKE if word in spread else _INSTEAD for one in alike(word) if one in spread}
         if word in spread:

@@ -60,7 +60,9 @@ def _near(lines: Sequence[str], wanted: Sequence[str], start: int, how: str) -> 
         for at, (there, given) in enumerate(zip(found, wanted, strict=False))
         if not _fits(there, given, at == 0, at == len(wanted) - 1)
     )
-    difference = next((_differs(there, given, start + at + 1) for there, given, at in ill), "")
+    difference = next(
+        (_differs(there, given, start + at + 1) for there, given, at in ill), "the ends of lines"
+    )
     return Near(start + 1, end, how + difference, tuple(found[:MAX_SHOWN]))
 
 

@@ -83,6 +83,8 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
             near = await asyncio.to_thread(nearest, shown, find)
             raise _missed(path, near, known is not now.text)
         put = with_line_end(replace, ending)
+        if put == wanted:  # nobody is asked about what changes nothing
+            raise InvalidArgs("what to find and what to put in its place are the same", "change `replace`")
         _check_size(files, path, len(now.text) + count * (len(put) - len(wanted)))  # before it is made
         after = now.encode(_replaced(now.text, known, wanted, put), path.shown)
         return await _planned(files, path, before, after, "edit", {"match_count": count})
