@@ -124,7 +124,7 @@ async def test_a_revision_with_a_pattern_never_reaches_git(tmp_path: Path, revis
 async def test_more_refs_than_can_be_looked_at_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deep: bool, files: bool
 ) -> None:
-    monkeypatch.setattr("toolgate.workspace.git.refs.MAX_NAMES", 60)
+    monkeypatch.setattr("toolgate.workspace.git.store.MAX_NAMES", 60)
     repo = Repo(tmp_path / "project")
     head = repo.commit("x", {"a": "a\n"})
     async with history(repo.root) as gate:

@@ -13,7 +13,7 @@ from toolgate import Change, Context, FileChange, MountPath, tool
 from toolgate.core.clock import SystemClock
 from toolgate.core.errors import Failed
 from toolgate.facade import Gate
-from toolgate.features.programs.proposal_store import Proposals
+from toolgate.features.programs.applying import Proposals
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.holdings import ENTRY
 

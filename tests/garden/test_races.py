@@ -18,7 +18,7 @@ from tests.garden.plot import PROFILE, plot
 import toolgate
 from sampling import dice, fewer
 from toolgate.features.garden.watching import GardenWatch
-from toolgate.workspace.lock import only_writer
+from toolgate.workspace.staged import only_writer
 
 HERE = Path(__file__).parent
 

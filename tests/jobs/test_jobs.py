@@ -27,8 +27,7 @@ from toolgate.core.errors import (
     Unavailable,
     UnknownTool,
 )
-from toolgate.features.jobs.job import Retry
-from toolgate.features.jobs.kinds import JobKind
+from toolgate.features.jobs.job import JobKind, Retry
 from toolgate.storage.port import Filter
 
 from .world import CONFIG, World, call, in_state, lines, opened, until

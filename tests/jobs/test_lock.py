@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from servers.postgres import Server
-from toolgate.features.jobs.lock import lock_of
-from toolgate.features.jobs.place import JobsPlace
+from toolgate.features.jobs.place import JobsPlace, lock_of
 
 
 def place_of(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> JobsPlace:
@@ -39,7 +38,7 @@ async def test_one_holds_it_the_others_see_that_and_get_it_when_it_is_given_back
 async def test_a_session_that_the_server_ended_is_noticed_and_another_may_take_over(
     postgres_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolgate.features.jobs.lock.LOOK_S", 0.05)
+    monkeypatch.setattr("toolgate.features.jobs.place.LOOK_S", 0.05)
     place = JobsPlace(dsn=postgres_server.fresh_dsn())
     first, second = lock_of(place), lock_of(place)
     assert await first.take()

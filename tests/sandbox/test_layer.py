@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from toolgate.sandbox.job import Altered
-from toolgate.sandbox.project_changes import MAX_DEPTH, Layer
+from toolgate.sandbox.program_files import MAX_DEPTH, Layer
 
 
 @contextmanager

@@ -126,7 +126,7 @@ def test_a_layer_that_does_not_exist_cannot_be_left_out() -> None:
 
 
 async def test_a_zygote_of_production_leaves_no_layer_out() -> None:
-    from toolgate.sandbox import pool as pools
+    from toolgate.sandbox import host as pools
     from toolgate.sandbox.prepared import WallShape
 
     mode = probe.look().held()

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sandbox import opened
-from toolgate.sandbox import javascript, pool, program
+from toolgate.sandbox import host as pool
+from toolgate.sandbox import javascript, program
 from toolgate.sandbox.host import Host, Walls
 from toolgate.sandbox.job import Broker, Job, Request
 from toolgate.sandbox.program import ProgramCommand

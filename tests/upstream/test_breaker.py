@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from toolgate.features.servers.breaker import LONGEST, TRIPS_AT, Breaker
+from toolgate.features.servers.transport import LONGEST, TRIPS_AT, Breaker
 
 
 class Clock:

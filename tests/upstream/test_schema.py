@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.features.servers.schema import Checker, Unusable
+from toolgate.features.servers.results import Checker, Unusable
 
 
 def test_what_does_not_fit_is_said_with_its_place() -> None:

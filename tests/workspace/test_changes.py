@@ -15,9 +15,8 @@ from toolgate.workspace import files as workspace_files
 from toolgate.workspace import staged, write
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.images import Images
-from toolgate.workspace.lock import only_writer
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.staged import Staged
+from toolgate.workspace.staged import Staged, only_writer
 
 from .making import at, change, on_disk, put
 

@@ -10,7 +10,7 @@ import pytest
 from toolgate.core.change import Change, FileChange
 from toolgate.core.errors import BlockedPath, Conflict
 from toolgate.workspace.files import WorkspaceFiles
-from toolgate.workspace.reconcile import settle_change
+from toolgate.workspace.write import settle_change
 
 from .making import at
 

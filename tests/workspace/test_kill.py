@@ -14,7 +14,7 @@ from toolgate.core.change import Change
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.images import Images
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.reconcile import settle_change
+from toolgate.workspace.write import settle_change
 
 from .writer_to_kill import CHANGES
 

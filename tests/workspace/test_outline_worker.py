@@ -16,8 +16,7 @@ import pytest
 
 import toolgate
 from toolgate.workspace.outline import worker
-from toolgate.workspace.outline.languages import Language, language_of
-from toolgate.workspace.outline.outline import Outliner
+from toolgate.workspace.outline.outline import Language, Outliner, language_of
 
 PYTHON = language_of("a.py")
 assert PYTHON is not None
@@ -180,7 +179,7 @@ def test_it_does_not_outlive_a_gate_that_was_killed() -> None:
     for text in ("'x = 1'", "'(' * 200_000"):
         program = (
             "import sys\nfrom toolgate.workspace.outline.outline import Outliner\n"
-            "from toolgate.workspace.outline.languages import language_of\n"
+            "from toolgate.workspace.outline.outline import language_of\n"
             "made = Outliner()\npython = language_of('a.py')\nmade.outline('y = 1', python)\n"
             "print(made.worker.pid, flush=True)\n"
             f"made.outline({text}, python)\nsys.stdin.read()\n"

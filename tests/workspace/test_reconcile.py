@@ -14,7 +14,7 @@ from toolgate.core.errors import Conflict
 from toolgate.workspace.files import Side, WorkspaceFiles
 from toolgate.workspace.images import Images
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.reconcile import settle_change
+from toolgate.workspace.write import settle_change
 
 from .making import at, change, on_disk, put
 

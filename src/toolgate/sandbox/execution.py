@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 from toolgate.core.errors import Unavailable
-from toolgate.sandbox import collect, places, project_changes
+from toolgate.sandbox import places, program_files
 from toolgate.sandbox.conversation import Conversation
-from toolgate.sandbox.inside.copying import MAX_BYTES, MAX_NAMES
+from toolgate.sandbox.inside.view import MAX_BYTES, MAX_NAMES
 from toolgate.sandbox.job import WORK, Altered, Broker, Egress, Job, Limit, Outcome
 from toolgate.sandbox.prepared import Prepared
 from toolgate.sandbox.program import ProgramCommand
@@ -131,7 +131,7 @@ class ProgramRun:
         self.limit = self.limit or limit
         self.prepared.kill()
 
-    async def run(self, program: ProgramCommand | None, keep: collect.KeepLimits) -> Outcome:
+    async def run(self, program: ProgramCommand | None, keep: program_files.KeepLimits) -> Outcome:
         begun = time.monotonic()
         helpers = self._helpers()
         try:
@@ -139,7 +139,7 @@ class ProgramRun:
             with contextlib.suppress(
                 ConnectionError, BrokenPipeError
             ):  # it died while it waited: that is heard below
-                project_changes.put(self.prepared.work, self.job.files, self.prepared.uid)
+                program_files.put(self.prepared.work, self.job.files, self.prepared.uid)
                 self.prepared.go(_go_order(self.job, program), stdin)
             ended = await self._end()
             duration = time.monotonic() - begun
@@ -177,13 +177,13 @@ class ProgramRun:
         return found
 
     async def _outcome(
-        self, ended: ProcessEnd, stdout: bytes, stderr: bytes, duration: float, keep: collect.KeepLimits
+        self, ended: ProcessEnd, stdout: bytes, stderr: bytes, duration: float, keep: program_files.KeepLimits
     ) -> Outcome:
         work = self.prepared.work
-        found = collect.Collected()
+        found = program_files.Collected()
         own = _own_name(self.job)
-        if collect.anything(work, own):
-            found = await asyncio.to_thread(collect.collect, work, keep, own)
+        if program_files.anything(work, own):
+            found = await asyncio.to_thread(program_files.collect, work, keep, own)
         delta, unread = await self._delta()
         return Outcome(
             stdout=stdout,
@@ -205,7 +205,7 @@ class ProgramRun:
         handle = self.prepared.changes
         if handle < 0 or self.job.view is None or not self.job.view.writable:
             return (), []
-        return await asyncio.to_thread(project_changes.altered, self.job, handle, self.prepared.copied)
+        return await asyncio.to_thread(program_files.altered, self.job, handle, self.prepared.copied)
 
 
 def _own_name(job: Job) -> str:

@@ -3,18 +3,181 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from toolgate.core.errors import CallError, InvalidArgs, Unavailable
 from toolgate.sandbox import javascript, probe, program
-from toolgate.sandbox.collect import KeepLimits
 from toolgate.sandbox.execution import ProgramRun
 from toolgate.sandbox.inside.order import LAYERS
 from toolgate.sandbox.job import Broker, Egress, Job, Language, Mode, Outcome
-from toolgate.sandbox.pool import Pool
-from toolgate.sandbox.prepared import WallShape
+from toolgate.sandbox.places import JobDirectories
+from toolgate.sandbox.prepared import Prepared, WallShape
+from toolgate.sandbox.probe import Uids
 from toolgate.sandbox.program import Made, ProgramCommand
+from toolgate.sandbox.program_files import KeepLimits
+from toolgate.sandbox.zygote_client import Zygote
+
+# Processes that are ready before there is a program for them, and the zygote they come from.
+
+JOBS, MINUTES = 500, 10
+"""After so many processes or so much time the next one comes from a new zygote: jobs of one share a memory layout."""
+
+
+class Pool:
+    """The most recently used shapes are kept ready."""
+
+    def __init__(self, mode: Mode, warm: int, ablation: bool) -> None:
+        self.mode = mode
+        self.warm = warm
+        self.ablation = ablation
+        self.uids = Uids.choose() if mode == "root" else None
+        self.places: JobDirectories | None = None
+        self.zygote: Zygote | None = None
+        self._ready: list[Prepared] = []
+        self._out: set[Prepared] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._latest: WallShape | None = None
+        self._refilling: asyncio.Task[None] | None = None
+        self._none_out = asyncio.Event()
+        self._starting = asyncio.Lock()
+        self._closed = False
+
+    async def take(self, shape: WallShape) -> Prepared:
+        while (one := self._ready_one(shape)) is not None:
+            if one.alive:
+                return one
+            await self.release(one)
+        return await self._prepare(shape)
+
+    async def release(self, prepared: Prepared) -> None:
+        """The program is done, or is to be: nothing of it stays, also where whoever waits here is cancelled."""
+        await asyncio.shield(self._in_background(_end(prepared)))
+
+    def refill(self, shape: WallShape) -> None:
+        """In the background; the program that was asked for does not wait for the next one."""
+        self._latest = shape
+        if self.warm and not self._closed and (self._refilling is None or self._refilling.done()):
+            self._refilling = asyncio.ensure_future(self._refill())
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._refilling is not None:
+            self._refilling.cancel()
+            await asyncio.gather(self._refilling, return_exceptions=True)
+        zygotes = {one.zygote for one in self._out} | ({self.zygote} if self.zygote else set())
+        for zygote in zygotes:
+            await zygote.close()
+        while self._ready:
+            await self.release(self._ready.pop())
+        if self._out:  # their programs ended with the zygote: whoever runs them is about to notice
+            self._none_out.clear()
+            await self._none_out.wait()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.places is not None:
+            await asyncio.to_thread(self.places.close)
+
+    def _ready_one(self, shape: WallShape) -> Prepared | None:
+        found = next((one for one in self._ready if one.shape == shape), None)
+        if found is not None:
+            self._ready.remove(found)
+        return found
+
+    async def _refill(self) -> None:
+        """Of what was asked for last."""
+        try:
+            while self._latest and sum(one.shape == self._latest for one in self._ready) < self.warm:
+                one = await self._prepare(self._latest)
+                self._ready.append(one)
+        except (Unavailable, OSError):
+            return  # whoever needs one will hear of it
+        while len(self._ready) > self.warm:
+            await self.release(self._ready.pop(0))
+
+    async def _prepare(self, shape: WallShape) -> Prepared:
+        try:
+            return await self._attempt(shape)
+        except ConnectionError:  # somebody killed the zygote
+            pass
+        except OSError as error:
+            raise Unavailable(f"the sandbox cannot start a process: {error}", "try again later") from error
+        try:
+            return await self._attempt(shape)
+        except OSError as error:
+            raise Unavailable(f"the sandbox dies at once: {error}", "see `toolgate doctor`") from error
+
+    async def _attempt(self, shape: WallShape) -> Prepared:
+        zygote = await self._fresh_zygote()
+        uid = self.uids.take() if self.uids else 0
+        place = self._place(uid, shape)
+        prepared = Prepared(shape, zygote, uid, place)
+        prepared.forget = self._forget
+        self._out.add(prepared)
+        try:
+            await prepared.raise_walls()
+        except BaseException:
+            await self.release(prepared)
+            raise
+        return prepared
+
+    def _place(self, uid: int, shape: WallShape) -> str:
+        if self.mode != "landlock" and "mounts" not in shape.off:
+            return ""
+        self.places = self.places or JobDirectories()
+        return self.places.new(uid if "uid" not in shape.off else 0, shape.packages)
+
+    async def _fresh_zygote(self) -> Zygote:
+        async with self._starting:
+            if self._closed:
+                raise Unavailable("the sandbox is closed", "open the project again")
+            old = self.zygote
+            if old is not None and not old.dead and not _worn(old):
+                return old
+            self.zygote = await Zygote.start(self.mode, self.ablation)
+        if old is not None:
+            self._retire(old)
+        return self.zygote
+
+    def _retire(self, zygote: Zygote) -> None:
+        """It starts nothing any more; it goes with the last program it started. Nobody waits for that."""
+        stale = [one for one in self._ready if one.zygote is zygote]
+        for one in stale:
+            self._ready.remove(one)
+            self._in_background(_end(one))
+        if not any(one.zygote is zygote for one in self._out):
+            self._in_background(zygote.close())
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        self._tasks.add(task := asyncio.ensure_future(work))
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _forget(self, prepared: Prepared) -> None:
+        if prepared not in self._out:
+            return
+        self._out.discard(prepared)
+        if not self._out:
+            self._none_out.set()
+        if self.uids:
+            self.uids.give_back(prepared.uid)
+        if prepared.place and self.places is not None:
+            self.places.remove(prepared.place)
+        last = prepared.zygote is not self.zygote and not any(
+            one.zygote is prepared.zygote for one in self._out
+        )
+        if last and not self._closed:
+            self._in_background(prepared.zygote.close())
+
+
+async def _end(prepared: Prepared) -> None:
+    await prepared.end()
+    prepared.close()
+
+
+def _worn(zygote: Zygote) -> bool:
+    return zygote.used >= JOBS or time.monotonic() - zygote.begun > MINUTES * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +221,7 @@ class Host:
             **(programs or {}),
         }
         self._walls = walls
-        self._standing: probe.Standing | None = None
+        self._standing: probe.ProbedWalls | None = None
         self._pool: Pool | None = None
         self._closed = False
         self._opening = asyncio.Lock()

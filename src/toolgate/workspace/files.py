@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -24,19 +23,17 @@ from toolgate.core.errors import CallError, Failed, NotFound, UnknownOutcome
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files, Holder
+from toolgate.core.records import dataclass
 from toolgate.feature import load
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.holdings import SCRATCH
 from toolgate.workspace.images import Images, contents_of, rank_of
-from toolgate.workspace.lock import PATIENCE, only_writer
 from toolgate.workspace.look import kind_of, look, read_steady, status_of
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.proof import note_file
-from toolgate.workspace.reading import open_to_read
-from toolgate.workspace.reconcile import Side, settle_change
-from toolgate.workspace.staged import Move, sweep
+from toolgate.workspace.reading import note_file, open_to_read
+from toolgate.workspace.staged import PATIENCE, Move, only_writer, sweep
 from toolgate.workspace.tree import take_tree
-from toolgate.workspace.write import apply_moves, check_writable, missing_parents
+from toolgate.workspace.write import Side, apply_moves, check_writable, missing_parents, settle_change
 
 T = TypeVar("T")
 NOBODYS = Holder()
@@ -126,9 +123,11 @@ class WorkspaceFiles(Files):
             await self._make_room(self.needed, persona)
 
     def check(self, change: Change, holder: Holder = NOBODYS) -> str:
+        return self.images.check(change, holder)
+
+    def guard(self, change: Change, holder: Holder = NOBODYS) -> None:
         change.guarded.clear()  # whatever a plan says of itself
         self._guard(change, holder)
-        return self.images.check(change, holder)
 
     def deletes(self, mount: str) -> bool:
         return self.mounts.kind(mount).deletes

@@ -1,4 +1,4 @@
-"""Opening for reading: the rules of a mount hold for what a path leads to, not only for how it is spelled.
+"""Opening for reading, and proofs that what was read still holds. In opening, the rules of a mount hold for what a path leads to, not only for how it is spelled.
 
 A path without links is what it says. One with links is walked name by name, and every name on the way is judged
 before it is opened, so that `notes.txt -> .env` is refused in the same words whether or not there is an `.env`. Where
@@ -7,17 +7,23 @@ there is no such file, the name that was probably meant is told: models misspell
 
 from __future__ import annotations
 
+import asyncio
 import difflib
+import hashlib
 import os
 import stat
+from collections.abc import Callable
 from itertools import islice
 
 from toolgate.core.errors import BlockedPath, CallError, NotFound
+from toolgate.core.evidence import gathering
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.policy.hard import MountRules
 from toolgate.workspace.confine import Root, held, open_by_walking, open_directory, open_file
-from toolgate.workspace.look import status_of
+from toolgate.workspace.look import identity, read_all, status_of
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.watch import Enters, Watch
 
 MOST_NAMES = 2_000
 """Of a directory so many are compared; it is a help, not a search."""
@@ -136,3 +142,92 @@ def _checked_links(handle: int, rules: MountRules, path: MountPath) -> int:
             "replace it by a copy, or set `hard_links: true` for the mount",
         )
     return handle
+
+
+# Proofs that files are still what a result was made from. Of one file: the same file, with the same status
+# and the same bytes. The bytes are read and hashed again, not inferred from times. A change within one tick
+# of the clock, one that sets the times back, and one through a memory map leave no trace in a status; none
+# of them gets past a hash. What is saved is all that comes after reading: decoding, parsing, shaping. That
+# is most of the time of the tools that use it. Of a tree: that nothing has happened in it since before it
+# was looked through, as a watch tells.
+
+Open = Callable[[], int]
+"""Opens the file by its path, by the rules of the moment, or raises."""
+
+
+SMALL = 16 << 10
+"""Bytes that are read again at once: going to a thread for them takes several times as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileProof:
+    open: Open
+    status: tuple[int, ...] | None
+    size: int
+    digest: bytes
+
+    def stood(self) -> bool:
+        return True  # the note is of the very bytes that were read
+
+    async def holds(self) -> bool:
+        if self.size <= SMALL:
+            return self._holds()
+        return await asyncio.to_thread(self._holds)
+
+    def _holds(self) -> bool:
+        with held(self.open()) as handle:
+            if identity(os.fstat(handle)) != self.status:
+                return False
+            return _digest(read_all(handle, "", self.size)) == self.digest
+
+
+@dataclass(frozen=True, slots=True)
+class TreeProof:
+    mounts: Mounts
+    path: MountPath
+    watch: Watch
+    where: tuple[int, int, str]
+
+    def stood(self) -> bool:
+        return True  # what happened meanwhile is in the queue
+
+    async def holds(self) -> bool:
+        return await asyncio.to_thread(self._holds)
+
+    def _holds(self) -> bool:
+        """The path may lead to another tree by now, which no event of this one tells."""
+        handle, real = open_to_list(self.mounts, self.path)
+        with held(handle):
+            return _where(handle, real) == self.where and self.watch.quiet()
+
+
+def note_file(mounts: Mounts, path: MountPath, status: os.stat_result, content: bytes) -> None:
+    """A tool has read this, whole, by the rules for reading."""
+    note(lambda: open_to_read(mounts, path), status, content)
+
+
+def note(opening: Open, status: os.stat_result, content: bytes) -> None:
+    evidence = gathering()
+    if evidence is not None:
+        evidence.add(FileProof(opening, identity(status), len(content), _digest(content)))
+
+
+def note_tree(mounts: Mounts, path: MountPath, handle: int, real: MountPath, enters: Enters) -> None:
+    """A tool is about to look through this tree. Before it does: what happens from now on must be seen."""
+    evidence = gathering()
+    if evidence is None or evidence.spoiled:
+        return
+    watch = mounts.watches.begin(handle, real.relative, enters) if evidence.again else None
+    if watch is None:  # asked for the first time: watching would cost more than it is likely to save
+        evidence.spoil()
+        return
+    evidence.add(TreeProof(mounts, path, watch, _where(handle, real)))
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
+
+
+def _where(handle: int, real: MountPath) -> tuple[int, int, str]:
+    status = os.fstat(handle)
+    return status.st_dev, status.st_ino, real

@@ -1,24 +1,54 @@
-"""One file on its way: prepared under a temporary name beside its goal, then renamed over it.
+"""Staged files, and the lock of the one writer. A file is prepared under a temporary name beside its goal, then renamed over it.
 
 A file only ever changes by rename, so every reader sees it old or new, never half.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import CallError, Conflict, NotFound
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
+from toolgate.storage import durable
 from toolgate.workspace.confine import held
 from toolgate.workspace.look import SeenFile, status_in
 from toolgate.workspace.mounts import Mounts
+
+# Locks between the processes of a project: advisory, and dropped by the system when their holder dies.
+
+PATIENCE = 20.0
+
+
+@contextmanager
+def only_writer(file: Path, patience: float = PATIENCE) -> Iterator[None]:
+    """Hold the lock of the one writer."""
+    handle = acquire(file, patience)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def acquire(file: Path, patience: float = PATIENCE, *, shared: bool = False) -> int:
+    """A handle that holds the lock until it is closed. Waiting is bounded: a stuck process stops no other for ever."""
+    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        durable.hold(handle, how, "another toolgate process has been writing", patience)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
 
 TEMPORARY = ".toolgate-tmp-"
 _ACCESS = "system.posix_acl_access"

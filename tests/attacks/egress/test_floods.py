@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from sandbox.egress.world import API, answer, echo, error, open_way, parsed, proxied, raw, server
-from toolgate.sandbox.egress.usage import EgressLimits
+from toolgate.sandbox.egress.grant import EgressLimits
 
 from .words import endless, lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.egress.world import API, answer, echo, error, open_way, parsed, raw, server
-from toolgate.sandbox.egress.usage import EgressLimits
+from toolgate.sandbox.egress.grant import EgressLimits
 
 from .words import QUICK, lines
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pytest
 
 from sandbox.egress.world import API, Asked, answer, local_names, open_way, proxied, server
-from toolgate.sandbox.egress.usage import EgressLimits
+from toolgate.sandbox.egress.grant import EgressLimits
 
 from .words import lines
 

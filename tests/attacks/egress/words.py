@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from sandbox.egress.world import Asked
-from toolgate.sandbox.egress.usage import EgressLimits
+from toolgate.sandbox.egress.grant import EgressLimits
 
 QUICK = EgressLimits(connect_s=0.4, idle_s=0.3, total_s=1.0)
 

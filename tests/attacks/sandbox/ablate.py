@@ -20,9 +20,8 @@ from attacks.sandbox.runner import prepared
 from attacks.sandbox.scene import Scene
 from sandbox import as_user
 from toolgate.core.errors import Unavailable
-from toolgate.sandbox.host import Host, Walls
+from toolgate.sandbox.host import Host, Pool, Walls
 from toolgate.sandbox.job import Job, Limits, Request
-from toolgate.sandbox.pool import Pool
 from toolgate.sandbox.prepared import WallShape
 
 

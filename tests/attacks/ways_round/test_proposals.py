@@ -10,7 +10,7 @@ import pytest
 from faces.mcp.clients import User, client
 from toolgate import Gate
 from toolgate.faces.mcp.server import McpServer
-from toolgate.features.programs import proposal_store as kept
+from toolgate.features.programs import applying
 from toolgate.storage.port import Filter
 
 from .gates_to_pass import approved, opened
@@ -65,7 +65,7 @@ async def test_nobody_pushes_out_what_another_proposed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.txt").write_text("old\n")
-    monkeypatch.setattr(kept, "MOST_PROPOSALS", 2)
+    monkeypatch.setattr(applying, "MOST_PROPOSALS", 2)
     async with opened(tmp_path, VIEWS) as gate:
         mine = (await gate.call("exec.python", WRITES, wait=False)).data["proposal"]
         for name in "bcd":

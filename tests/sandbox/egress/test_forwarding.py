@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from sampling import fewer
-from toolgate.sandbox.egress.usage import EgressLimits
+from toolgate.sandbox.egress.grant import EgressLimits
 
 from .world import API, Asked, answer, certificates, echo, error, open_way, parsed, proxied, raw, server
 

@@ -8,7 +8,7 @@ import pytest
 
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.outline.outline import Outliner
-from toolgate.workspace.search import known, program, ripgrep
+from toolgate.workspace.search import program, ripgrep, search
 
 from .planted import Script, Told, stand_in
 
@@ -35,7 +35,7 @@ def outliner() -> Iterator[Outliner]:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names are learned again without a pause."""
-    monkeypatch.setattr(known, "AGAIN_S", 0.0)
+    monkeypatch.setattr(search, "AGAIN_S", 0.0)
 
 
 @pytest.fixture

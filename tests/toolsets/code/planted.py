@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search import known, program
+from toolgate.workspace.search import program
+from toolgate.workspace.search import search as known
 from toolgate.workspace.search.query import FoundMatches, SearchQuery
 from toolgate.workspace.search.search import search
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import toolgate
-from toolgate.workspace.outline.languages import LANGUAGES, language_of
-from toolgate.workspace.outline.outline import Outliner, Symbol
+from toolgate.workspace.outline.outline import LANGUAGES, Outliner, Symbol, language_of
 
 from .test_search import CONFIG, call
 

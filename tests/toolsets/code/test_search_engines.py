@@ -12,7 +12,7 @@ import pytest
 from toolgate.core.errors import InvalidArgs, TimedOut
 from toolgate.core.paths import MountPath
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search import local, program, report
+from toolgate.workspace.search import concealed, local, program
 from toolgate.workspace.search.content import TooMuch, Unequal
 from toolgate.workspace.search.query import FoundMatches, SearchQuery
 from toolgate.workspace.search.search import TIME_LIMIT, Engine, search
@@ -207,7 +207,7 @@ def test_what_people_usually_search_for_is_answered_in_process(pattern: str) -> 
 def test_a_line_with_more_places_than_can_be_said_is_counted_and_the_answer_says_it_is_cut(
     project: Path, mounts: Mounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "MAX_BYTES", 100_000)
+    monkeypatch.setattr(concealed, "MAX_OUTPUT", 100_000)
     (project / "one.txt").write_text("é" * 20_000)
     found = search(mounts, SearchQuery(r"\p{L}"))
     assert (found.matches, found.total_matches, found.truncated) == ([], 1, True)

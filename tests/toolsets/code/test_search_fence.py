@@ -15,7 +15,8 @@ from toolgate.core.errors import CallError
 from toolgate.core.paths import MountPath
 from toolgate.workspace.confine import held
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search import known, program
+from toolgate.workspace.search import program
+from toolgate.workspace.search import search as known
 from toolgate.workspace.search.query import SearchQuery
 from toolgate.workspace.search.search import search
 

@@ -18,7 +18,8 @@ from toolgate.policy.hard import MountRules, Named
 from toolgate.policy.model import MountSpec
 from toolgate.workspace import inotify, watch
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search import known, names
+from toolgate.workspace.search import names
+from toolgate.workspace.search import search as known
 from toolgate.workspace.search.query import EXCLUDED, SearchQuery
 from toolgate.workspace.search.search import search
 from toolgate.workspace.staged import TEMPORARY

@@ -12,7 +12,7 @@ import pytest
 
 from sampling import sampled
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search import known
+from toolgate.workspace.search import search as known
 from toolgate.workspace.search.query import EXCLUDED, SearchQuery
 from toolgate.workspace.search.search import search
 

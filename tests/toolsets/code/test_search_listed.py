@@ -11,7 +11,7 @@ from toolgate.core.errors import ConfigError
 from toolgate.policy.hard import MountRules, Named
 from toolgate.policy.model import MountSpec
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search import known
+from toolgate.workspace.search import search as known
 from toolgate.workspace.search.query import EXCLUDED, SearchQuery
 from toolgate.workspace.search.search import search
 

@@ -11,9 +11,9 @@ import pytest
 
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search import ripgrep
+from toolgate.workspace.search.concealed import MatchCounts, RgReport
 from toolgate.workspace.search.content import search_content
 from toolgate.workspace.search.query import SearchQuery
-from toolgate.workspace.search.report import MatchCounts, RgReport
 from toolgate.workspace.search.search import search
 
 from .planted import stand_in

@@ -19,7 +19,7 @@ import toolgate
 from toolgate.core.paths import MountPath
 from toolgate.workspace import inotify
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.search import local, search, tree
+from toolgate.workspace.search import local, search, selection
 from toolgate.workspace.search.content import matcher
 from toolgate.workspace.search.query import EXCLUDED, FoundMatches, SearchQuery
 from toolgate.workspace.search.selection import Selection, opened
@@ -129,12 +129,12 @@ def test_a_tree_with_another_file_system_in_it_is_never_searched_at_once(
 ) -> None:
     (project / "sub").mkdir()
     (project / "sub" / "a.txt").write_text("hit\n")
-    real = tree.SearchEntry.status
+    real = selection.SearchEntry.status
 
-    def status(self: tree.SearchEntry) -> Any:
+    def status(self: selection.SearchEntry) -> Any:
         return SimpleNamespace(st_dev=-1) if self.directory else real(self)
 
-    monkeypatch.setattr(tree.SearchEntry, "status", status)
+    monkeypatch.setattr(selection.SearchEntry, "status", status)
     search.search(mounts, SearchQuery("hit"))
     assert local.search_small(mounts, SearchQuery("hit"), WHOLE) is None
 
@@ -200,15 +200,15 @@ def test_a_directory_is_remembered_when_no_later_change_can_have_the_same_time(
     project: Path, monkeypatch: pytest.MonkeyPatch, counts_seconds: bool, age_ms: int, kept: int
 ) -> None:
     changed = 1_700_000_000_000_000_000 + (not counts_seconds)
-    monkeypatch.setattr(tree, "time", SimpleNamespace(time_ns=lambda: changed + age_ms * 1_000_000))
+    monkeypatch.setattr(selection, "time", SimpleNamespace(time_ns=lambda: changed + age_ms * 1_000_000))
     status = SimpleNamespace(st_dev=1, st_ino=2, st_ctime_ns=changed)
     monkeypatch.setattr(
-        tree, "os", SimpleNamespace(fstat=lambda _: status, scandir=os.scandir, fsencode=os.fsencode)
+        selection, "os", SimpleNamespace(fstat=lambda _: status, scandir=os.scandir, fsencode=os.fsencode)
     )
-    memory: tree.Memory = {}
+    memory: selection.Memory = {}
     handle = os.open(project, os.O_RDONLY)
     try:
-        names = tree.Walk(cast(Selection, None), 10, memory=memory)._names(handle)
+        names = selection.Walk(cast(Selection, None), 10, memory=memory)._names(handle)
     finally:
         os.close(handle)
     assert list(memory.values()) == [(changed, len(os.listdir(project)), tuple(names))] * kept

@@ -14,7 +14,7 @@ import pytest
 from toolgate.features.programs import environments
 from toolgate.features.programs.checks import environment_findings
 from toolgate.features.programs.config import SandboxSpec
-from toolgate.features.programs.ignoring import Ignored, compiled
+from toolgate.features.programs.proposing import Ignored, compiled
 from toolgate.policy.hard import MountRules
 from toolgate.policy.model import MountSpec
 from toolgate.testing import Approve

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from toolgate import Context
-from toolgate.features.programs.arguments import ProgramRequest
-from toolgate.features.programs.previews import preview
+from toolgate.features.programs.arguments import ProgramRequest, preview
 from toolgate.testing import Approve, Refuse
 
 from .running import POLICY, VIEWING, code, good, opened

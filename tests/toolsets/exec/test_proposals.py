@@ -301,9 +301,9 @@ async def test_a_kept_proposal_that_was_tampered_with_is_not_applied(root: Path)
 
 
 async def test_only_so_many_proposals_are_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolgate.features.programs import proposal_store as kept
+    from toolgate.features.programs import applying
 
-    monkeypatch.setattr(kept, "MOST_PROPOSALS", 3)
+    monkeypatch.setattr(applying, "MOST_PROPOSALS", 3)
     async with opened(root, human=False, policy=FREE | {"consent": {"max_open": 10}}) as (gate, _):
         for number in range(5):
             await changed(gate, f"open('a.txt', 'w').write('{number}')", wait=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from toolgate.features.programs.output_files import sweep
+from toolgate.features.programs.results import sweep
 from toolgate.workspace.mounts import Mounts
 
 from .running import good, opened

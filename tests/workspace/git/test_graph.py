@@ -207,7 +207,7 @@ async def test_a_graph_that_cannot_be_built_is_not_tried_by_every_process(
 
 
 async def test_a_graph_takes_no_longer_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolgate.workspace.git.graph.BUILD_SECONDS", 1.0)
+    monkeypatch.setattr("toolgate.workspace.git.repositories.BUILD_SECONDS", 1.0)
     repo = made(tmp_path / "project")
     async with opened(repo.root, tmp_path / "cache") as repositories:
         repository = await repositories.at(HERE)

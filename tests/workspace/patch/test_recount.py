@@ -10,7 +10,7 @@ import pytest
 
 from sampling import fewer
 from toolgate.core.errors import CallError
-from toolgate.workspace.patch.recount import recounted
+from toolgate.workspace.patch.parse import recounted
 
 from .histories import by_git, history, pairs, patched
 

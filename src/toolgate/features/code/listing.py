@@ -18,11 +18,9 @@ from toolgate.features.code.arguments import Depth, Hidden, Listed, MaxEntries, 
 from toolgate.features.code.fits import fit_list
 from toolgate.workspace.confine import held
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.proof import note_tree
-from toolgate.workspace.reading import open_to_list
+from toolgate.workspace.reading import note_tree, open_to_list
 from toolgate.workspace.search.query import EXCLUDED
-from toolgate.workspace.search.selection import Selection, name_globs
-from toolgate.workspace.search.tree import TooMany, Walk, path_order
+from toolgate.workspace.search.selection import Selection, TooMany, Walk, name_globs, path_order
 
 ROOT = MountPath("project:.")
 MAX_NAMES = 1_000_000

@@ -11,10 +11,9 @@ from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.features.code.arguments import MaxSymbols, reads_of
 from toolgate.features.code.fits import fit_outline
-from toolgate.features.code.loading import load
+from toolgate.features.code.reading import load
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.outline.languages import LANGUAGES, language_of
-from toolgate.workspace.outline.outline import Outliner, Symbol
+from toolgate.workspace.outline.outline import LANGUAGES, Outliner, Symbol, language_of
 
 
 class OutlineResult(TypedDict):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Any, NamedTuple
 
@@ -17,11 +16,12 @@ from toolgate.core.change import Change, content_hash
 from toolgate.core.effects import Effects
 from toolgate.core.errors import InvalidArgs, TooLarge
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.core.tool import Tool, tool
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.patch import Applied, FilePatch, Patched, apply, parse, parse_one
 from toolgate.workspace.patch.apply import with_modes
-from toolgate.workspace.patch.recount import recounted
+from toolgate.workspace.patch.parse import recounted
 
 MAX_FILES = 1000
 MAX_HUNKS = 10_000

@@ -9,9 +9,9 @@ FEATURE = Feature(
     summary="Long work and schedules",
     sections={"jobs": "toolgate.features.jobs.config:JobsSpec"},
     families=(Family("toolgate.features.jobs.tools:tools", ("jobs.list", "jobs.status")),),
-    opens="toolgate.features.jobs.wiring:open_jobs",
+    opens="toolgate.features.jobs.jobs:open_jobs",
     routes="toolgate.features.jobs.routes:routes",
-    background="toolgate.features.jobs.wiring:run",
+    background="toolgate.features.jobs.jobs:run",
     commands=(
         Command(
             "jobs",

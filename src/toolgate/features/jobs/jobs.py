@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from toolgate.core.call import new_id
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound, Unavailable
+from toolgate.feature import FeatureContext
 from toolgate.features.jobs.config import JobsSpec
-from toolgate.features.jobs.gate_port import GatePort
-from toolgate.features.jobs.job import Job, Retry, Schedule, Spec
-from toolgate.features.jobs.kinds import BUILT_IN, JobKind
-from toolgate.features.jobs.lock import lock_of, taken
-from toolgate.features.jobs.place import JobsPlace, from_engine, need_engine
+from toolgate.features.jobs.gate_port import JobsPort
+from toolgate.features.jobs.job import BUILT_IN, Job, JobKind, Retry, Schedule, Spec
+from toolgate.features.jobs.place import JobsPlace, from_engine, lock_of, need_engine, taken
 from toolgate.features.jobs.store import JobStore
+from toolgate.storage.sqlite import SqliteBackend
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 STAND_BY_S = 1.0
@@ -30,7 +30,7 @@ log = logging.getLogger("toolgate.jobs")
 class Jobs:
     """Costs nothing until it is used: the engine is imported with the first job."""
 
-    def __init__(self, place: JobsPlace | None, gate: GatePort, spec: JobsSpec | None = None) -> None:
+    def __init__(self, place: JobsPlace | None, gate: JobsPort, spec: JobsSpec | None = None) -> None:
         self._place, self._gate, self._spec = place, gate, spec or JobsSpec()
         self._made: JobStore | None = None
         self.kinds: dict[str, JobKind] = dict(BUILT_IN)
@@ -200,3 +200,24 @@ class Jobs:
             return await asyncio.to_thread(ask, store)
         except Exception as error:
             raise from_engine(error, store.place) from error
+
+
+def open_jobs(context: FeatureContext) -> Jobs:
+    """In the same PostgreSQL as the ledger, or beside its file; nowhere, if it is kept in memory."""
+    gate, spec = context.gate, context.config
+    backend = gate.services.ledger.backend
+    dsn = getattr(backend, "dsn", "")
+    place = JobsPlace(dsn=dsn) if dsn else None
+    if isinstance(backend, SqliteBackend):
+        place = JobsPlace(backend.path.parent)
+    jobs = Jobs(place, JobsPort(gate), spec)
+    context.stack.push_async_callback(jobs.close)
+    return jobs
+
+
+def run(context: FeatureContext) -> Coroutine[Any, Any, None] | None:
+    """Beside the server, where the owner wants it. Without the engine the server does not start."""
+    if not context.config.run:
+        return None
+    need_engine()
+    return context.gate.jobs.stand_by()

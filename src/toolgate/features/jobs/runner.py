@@ -14,9 +14,8 @@ from typing import Any
 from toolgate.core.errors import SetupError
 from toolgate.features.jobs.attempt import Outcome, Slots
 from toolgate.features.jobs.config import JobsSpec
-from toolgate.features.jobs.gate_port import GatePort
-from toolgate.features.jobs.job import Spec
-from toolgate.features.jobs.kinds import JobKind
+from toolgate.features.jobs.gate_port import JobsPort
+from toolgate.features.jobs.job import JobKind, Spec
 from toolgate.features.jobs.place import SCHEMA
 from toolgate.features.jobs.store import APP, VERSION, JobStore
 
@@ -36,7 +35,7 @@ log = logging.getLogger("toolgate.jobs")
 
 
 class Runner:
-    def __init__(self, store: JobStore, gate: GatePort, kinds: Mapping[str, JobKind], spec: JobsSpec) -> None:
+    def __init__(self, store: JobStore, gate: JobsPort, kinds: Mapping[str, JobKind], spec: JobsSpec) -> None:
         self._store, self._gate, self._kinds = store, gate, kinds
         self._keep_days = spec.keep_days
         self._slots = Slots(spec.concurrency)
@@ -82,7 +81,7 @@ class Runner:
             )
         if GlobalParams.dbos_cloud:
             raise SetupError("DBOS__CLOUD is set, which would open DBOS to its cloud", "unset it")
-        from toolgate.features.jobs import flows
+        from toolgate.features.jobs import workflow
 
         DBOS(
             config={
@@ -92,7 +91,7 @@ class Runner:
                 "enable_otlp": False, "log_level": "WARNING", "run_migrations": False,
             }
         )  # fmt: skip
-        flows.carrier[:] = [self._carry]
+        workflow.carrier[:] = [self._carry]
         try:
             DBOS.launch()
         except BaseException:
@@ -102,10 +101,10 @@ class Runner:
     def _end(self) -> None:
         from dbos import DBOS
 
-        from toolgate.features.jobs import flows
+        from toolgate.features.jobs import workflow
 
         DBOS.destroy()
-        flows.carrier.clear()
+        workflow.carrier.clear()
 
     async def _carry(self, ident: str, spec: dict[str, Any]) -> dict[str, Any]:
         """On DBOS's loop."""

@@ -1,4 +1,4 @@
-"""The course of a job: its kind's calls in order, each with its attempts. Runs inside a workflow, on DBOS's loop.
+"""Workflow of a job: its kind's calls in order, each with its attempts. Runs inside a workflow, on DBOS's loop.
 
 Every attempt is a step that DBOS stores when it has ended. A step that a crash cut short is made again; the gate's key
 then gives back what the call gave, or says that nobody knows.
@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from dbos import DBOS
 
 from toolgate.core.errors import CallError
 from toolgate.features.jobs.attempt import CallAttempt, JobStep, Outcome, Slots, Tell, problem
-from toolgate.features.jobs.gate_port import GatePort
-from toolgate.features.jobs.job import RETRIED, Spec
-from toolgate.features.jobs.kinds import JobKind
+from toolgate.features.jobs.gate_port import JobsPort
+from toolgate.features.jobs.job import RETRIED, JobKind, Spec
+from toolgate.features.jobs.store import JOB, TICK
 
 
 class JobStopped(Exception):
@@ -34,7 +35,7 @@ Bridge = Callable[[Callable[[], Awaitable[Outcome]]], Awaitable[Outcome]]
 
 class JobRun:
     def __init__(
-        self, ident: str, spec: Spec, gate: GatePort, tell: Tell, slots: Slots, bridge: Bridge
+        self, ident: str, spec: Spec, gate: JobsPort, tell: Tell, slots: Slots, bridge: Bridge
     ) -> None:
         self._ident, self._spec = ident, spec
         self._gate, self._tell, self._slots, self._bridge = gate, tell, slots, bridge
@@ -95,3 +96,29 @@ def may_retry(outcome: Outcome) -> bool:
 
 async def _now() -> float:
     return time.time()
+
+
+# The two workflows that DBOS knows. Imported by the runner only, once in a process, because DBOS keeps one
+# registry. Change what they do in a way that old records do not fit, and `store.VERSION` must change with
+# it.
+
+Carry = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+carrier: list[Carry] = []
+"""The runner of this process, while there is one."""
+
+
+@DBOS.workflow(name=JOB)
+async def job(spec: dict[str, Any]) -> dict[str, Any]:
+    return await _carry(spec)
+
+
+@DBOS.workflow(name=TICK)
+async def tick(at: datetime, spec: dict[str, Any]) -> dict[str, Any]:
+    """A schedule's: its id has the time in it, so that each is there once whoever submits it."""
+    return await _carry(spec)
+
+
+async def _carry(spec: dict[str, Any]) -> dict[str, Any]:
+    ident = DBOS.workflow_id
+    assert ident is not None
+    return await carrier[0](ident, spec)

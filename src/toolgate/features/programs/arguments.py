@@ -1,8 +1,9 @@
-"""What a call of `exec.*` asks for: the arguments that every language shares, and the effects that follow from them."""
+"""Arguments of `exec.*` that every language shares, the effects that follow from them, and the preview a human is asked with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -10,11 +11,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from toolgate.core import reach
+from toolgate.core.display import visible
 from toolgate.core.effects import Effects
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.features.programs.network_access import NetworkGrant
-from toolgate.sandbox.job import Language
+from toolgate.kits.pieces import numbered
+from toolgate.sandbox.job import Environment, Language
 
 DEFAULT_SECONDS = 30.0
 MOST_SECONDS = 300.0
@@ -166,7 +169,9 @@ def _reach_of(args: Mapping[str, Any]) -> tuple[str, ...]:
 
 def check_hosts(network: Any) -> None:
     if network:
-        from toolgate.sandbox.egress.grant import Grant as Hosts  # the proxy is loaded by those who use it
+        from toolgate.sandbox.egress.grant import (
+            HostGrant as Hosts,
+        )  # the proxy is loaded by those who use it
 
         Hosts.parse(*_reach(network))
 
@@ -182,3 +187,50 @@ def _effects(reads: tuple[str, ...]) -> Effects:
     """Whoever can ask a host can tell it something, whatever the method."""
     writes = ("process", "internet") if "internet" in reads else ("process",)
     return replace(Effects.of(reads, writes), keeps=("network", "packages", "project", "secrets"))
+
+
+# A program as a human is asked about it: what it is, line by line, and what it may reach.
+
+_VIEW_WORDS = {
+    "none": "",
+    "read": "the project at /project, read-only, without hidden names",
+    "overlay": "the project at /project, as a copy on write; what it changes is asked about afterwards",
+}
+
+
+def preview(wanted: ProgramRequest, warnings: Sequence[str], environment: Environment | None = None) -> str:
+    return "\n".join(_lines(wanted, warnings, environment))
+
+
+def _lines(wanted: ProgramRequest, warnings: Sequence[str], environment: Environment | None) -> Iterator[str]:
+    if wanted.argv:
+        yield "run " + " ".join(visible(shlex.quote(word)) for word in wanted.argv)
+    else:
+        lines = wanted.code.removesuffix("\n").split("\n")
+        yield f"run this {wanted.language} program of {len(lines)} line{'s' * (len(lines) != 1)}"
+        yield from numbered(wanted.code)
+    yield ""
+    yield f"for at most {wanted.seconds:g} s, in the sandbox"
+    reach = list(_reach_lines(wanted))
+    yield from (f"it may reach {each}" for each in reach)
+    if environment is not None:
+        yield f"it may use the project's own programs and packages: {', '.join(map(visible, environment.directories))}"
+    if not reach:
+        yield "it may reach nothing: no network, no secrets, no project"
+    if wanted.stdin:
+        yield f"its input has {len(wanted.stdin):,} characters"
+    for name, text in (wanted.files or {}).items():
+        yield f"it is given the file {visible(name)} of {len(text):,} characters"
+    yield from (f"warning: {visible(warning)}" for warning in warnings)
+
+
+def _reach_lines(wanted: ProgramRequest) -> Iterator[str]:
+    if _VIEW_WORDS[wanted.project]:
+        yield _VIEW_WORDS[wanted.project]
+    methods = f" by {', '.join(wanted.grant.methods)}" if wanted.grant.methods else ""
+    for host in wanted.grant.hosts:
+        yield f"the host {visible(host)}{methods}"
+    for name in wanted.grant.secrets:
+        yield f"the secret {visible(name)}"
+    for name in wanted.packages:
+        yield f"the package {visible(name)}"

@@ -14,8 +14,7 @@ from toolgate.core.effects import FILE_WORDS, Effects
 from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
-from toolgate.features.programs.arguments import MARGIN, MOST_SECONDS, Code, ProgramRequest
-from toolgate.features.programs.previews import preview
+from toolgate.features.programs.arguments import MARGIN, MOST_SECONDS, Code, ProgramRequest, preview
 from toolgate.features.programs.results import ProgramResult
 from toolgate.features.programs.running import run_program
 from toolgate.features.programs.services import ProgramServices

@@ -28,9 +28,9 @@ from toolgate.features.programs.arguments import (
     Stdin,
     Texts,
     effects_of,
+    preview,
     shell_effects_of,
 )
-from toolgate.features.programs.previews import preview
 from toolgate.features.programs.results import ProgramResult, fit_ran, in_words
 from toolgate.features.programs.running import run_program
 from toolgate.features.programs.services import ProgramServices

@@ -13,10 +13,8 @@ from toolgate.core.change import Change
 from toolgate.core.context import Context
 from toolgate.core.errors import BlockedContent, CallError, Code
 from toolgate.features.programs.arguments import MARGIN, ProgramRequest
-from toolgate.features.programs.ignoring import CACHES
-from toolgate.features.programs.output_files import save
-from toolgate.features.programs.proposing import proposed
-from toolgate.features.programs.results import ProgramResult, ran, signal_of, stopped
+from toolgate.features.programs.proposing import CACHES, proposed
+from toolgate.features.programs.results import ProgramResult, ran, save, signal_of, stopped
 from toolgate.features.programs.services import ProgramServices
 from toolgate.features.programs.viewing import ProjectSeen, look_over, view_of
 from toolgate.sandbox.job import Altered, Job, Left, Outcome

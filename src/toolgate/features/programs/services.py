@@ -15,9 +15,9 @@ from toolgate.core.errors import NotAllowed, Unavailable
 from toolgate.core.ports import Facts
 from toolgate.feature import FeatureContext
 from toolgate.features.programs import network_access
+from toolgate.features.programs.applying import Proposals
 from toolgate.features.programs.config import SandboxSpec
 from toolgate.features.programs.network_access import NetworkAccess, NetworkGrant
-from toolgate.features.programs.proposal_store import Proposals
 from toolgate.features.programs.viewing import check_path, environment_of
 from toolgate.sandbox.job import Environment, Job, Language, Limits, Sandbox, View
 from toolgate.secrets.redactor import VaultRedactor

@@ -1,10 +1,10 @@
-"""The calls that are under way at one server, and the rules by which a message of the server's belongs to one of them."""
+"""Calls that are under way at one server, and the rules by which a message of the server's belongs to one of them."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context as ContextVars
 from contextvars import ContextVar
@@ -13,6 +13,20 @@ from typing import Any, TypeVar
 
 from toolgate.core.caller import Caller
 from toolgate.core.context import Context
+from toolgate.core.event import Event
+from toolgate.core.result import Result
+
+# The gate, as far as the servers behind it reach: what they want becomes calls and events there.
+
+Call = Callable[..., Awaitable[Result]]
+Record = Callable[[Event], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class ServersPort:
+    call: Call
+    record: Record
+
 
 T = TypeVar("T")
 LINGERS_SECONDS = 600.0

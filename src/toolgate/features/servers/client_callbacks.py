@@ -22,8 +22,7 @@ from toolgate.core.caller import LOG_LEVELS, Elicitation, LogLine
 from toolgate.core.context import Context
 from toolgate.core.display import visible
 from toolgate.core.event import Elicited
-from toolgate.features.servers.active_calls import BURST, ActiveCall, ActiveCalls, CallEnded, Quota
-from toolgate.features.servers.gate_port import Record
+from toolgate.features.servers.active_calls import BURST, ActiveCall, ActiveCalls, CallEnded, Quota, Record
 from toolgate.features.servers.results import Scrub, cleaned, defused
 from toolgate.features.servers.sampling import SamplingRefused, Samplings
 

@@ -20,9 +20,8 @@ from toolgate.core.context import Context
 from toolgate.core.errors import Failed, NotAllowed, Unavailable
 from toolgate.core.result import Result
 from toolgate.core.tool import Tool, tool
-from toolgate.features.servers.active_calls import ActiveCall, CallEnded
+from toolgate.features.servers.active_calls import ActiveCall, Call, CallEnded
 from toolgate.features.servers.config import ServerSpec
-from toolgate.features.servers.gate_port import Call
 from toolgate.features.servers.results import Scrub, blocks, cleaned
 
 log = logging.getLogger("toolgate.upstream")

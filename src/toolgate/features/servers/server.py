@@ -15,18 +15,25 @@ from toolgate.core.apart import apart, large
 from toolgate.core.caller import Caller
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Failed, NotAllowed, Unavailable, UnknownOutcome
-from toolgate.features.servers.active_calls import ActiveCall
-from toolgate.features.servers.breaker import Breaker
-from toolgate.features.servers.call_errors import as_read, late, lost, told, why_held
+from toolgate.features.servers.active_calls import ActiveCall, ServersPort
 from toolgate.features.servers.config import ServerSpec, Sources
 from toolgate.features.servers.definitions import Definition, sort_out
-from toolgate.features.servers.gate_port import GatePort
-from toolgate.features.servers.results import defused, presented, words
+from toolgate.features.servers.results import (
+    Checker,
+    Unusable,
+    as_read,
+    defused,
+    late,
+    lost,
+    presented,
+    told,
+    why_held,
+    words,
+)
 from toolgate.features.servers.sampling import Samplings
-from toolgate.features.servers.schema import Checker, Unusable
 from toolgate.features.servers.store import RunningMark, ServerStore
 from toolgate.features.servers.subscriptions import Subscriptions
-from toolgate.features.servers.transport import ServerTransport
+from toolgate.features.servers.transport import Breaker, ServerTransport
 
 if TYPE_CHECKING:
     from toolgate.features.servers.connection import ServerConnection
@@ -54,7 +61,7 @@ class Health:
 class UpstreamServer:
     def __init__(
         self, name: str, spec: ServerSpec, root: Path, sources: Sources, store: ServerStore,
-        listed: Callable[[str], None], port: GatePort,
+        listed: Callable[[str], None], port: ServersPort,
     ) -> None:  # fmt: skip
         self.name = name
         self.spec = spec

@@ -16,13 +16,15 @@ from toolgate.core.clock import iso
 from toolgate.core.errors import CallError, Conflict, NotFound, SetupError, UnknownTool
 from toolgate.core.names import Registry
 from toolgate.core.tool import Tool, tool
+from toolgate.feature import FeatureContext
+from toolgate.features.servers.active_calls import ServersPort
 from toolgate.features.servers.config import ServerSpec, Sources
 from toolgate.features.servers.definitions import difference, summary
 from toolgate.features.servers.filepins import ABSENT, FilePins
-from toolgate.features.servers.gate_port import GatePort
 from toolgate.features.servers.server import UpstreamServer
 from toolgate.features.servers.store import ServerListing, ServerStore, Stamp, ToolPins
 from toolgate.features.servers.tools import enters, imported, reading_tools, stub
+from toolgate.project import config, trust
 
 log = logging.getLogger("toolgate.upstream")
 LOOK_SECONDS = 0.1
@@ -48,7 +50,7 @@ class Servers:
 
     def __init__(
         self, specs: Mapping[str, ServerSpec], root: Path, sources: Sources, store: ServerStore,
-        registry: Registry, port: GatePort, files: Mapping[str, FilePins] | None = None,
+        registry: Registry, port: ServersPort, files: Mapping[str, FilePins] | None = None,
     ) -> None:  # fmt: skip
         self._store = store
         self._registry = registry
@@ -368,3 +370,21 @@ def _server_of(called: str) -> str:
         if mark in plain:
             return plain.partition(mark)[0]
     return ""
+
+
+def open_servers(context: FeatureContext) -> Servers:
+    services = context.services
+
+    def secret(name: str) -> str | None:
+        kept = context.vault.get(name) if context.vault is not None else None
+        return kept.value if kept is not None else None
+
+    store = ServerStore(config.state_dir() / "servers" / trust.make_project_id(context.root))
+    sources = Sources(config.environment(), secret, services.redactor.redact)
+    port = ServersPort(context.gate.call, services.ledger.tell)
+    servers = Servers(
+        context.config, context.root, sources, store, services.registry, port, context.held or {}
+    )
+    servers.attach()
+    context.stack.push_async_callback(servers.close)
+    return servers

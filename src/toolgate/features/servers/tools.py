@@ -17,11 +17,18 @@ from toolgate.core.context import Context
 from toolgate.core.effects import Effects
 from toolgate.core.errors import CallError, Failed, InvalidArgs, NotAllowed, NotFound, TimedOut
 from toolgate.core.tool import Risk, Tool, tool
-from toolgate.features.servers.call_errors import why_held
 from toolgate.features.servers.config import ServerSpec
 from toolgate.features.servers.definitions import Definition
-from toolgate.features.servers.results import Scrub, blocks, cleaned, defused, words
-from toolgate.features.servers.schema import Checker, Unusable
+from toolgate.features.servers.results import (
+    Checker,
+    Scrub,
+    Unusable,
+    blocks,
+    cleaned,
+    defused,
+    why_held,
+    words,
+)
 from toolgate.features.servers.server import UpstreamServer
 from toolgate.policy.globs import text_glob
 

@@ -1,7 +1,9 @@
-"""The way to one server: its references filled in, its environment made, its transport chosen."""
+"""Transport to one server, and when one that fails is tried again: its references filled in, its environment made, its transport chosen."""
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ from toolgate.features.servers.config import ServerSpec, Sources, filled, looks_
 
 if TYPE_CHECKING:
     from toolgate.features.servers.process import ServerProgram
+
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ")
 """All that a program gets of this user's environment without being told."""
@@ -84,3 +87,41 @@ def without(secrets: Sequence[str], value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [without(secrets, item) for item in value]
     return "[secret]" if isinstance(value, int | float) and str(value) in secrets else value
+
+
+# When a server that fails is tried again: later each time, and after many failures only once in a while.
+
+FIRST, LONGEST = 0.5, 60.0
+TRIPS_AT = 5
+
+
+class Breaker:
+    """Counts failures in a row. Only an answered call clears them: a server that starts well and dies in every
+    call is broken too."""
+
+    def __init__(
+        self, now: Callable[[], float] = time.monotonic, chance: Callable[[], float] = random.random
+    ) -> None:
+        self._now = now
+        self._chance = chance
+        self.failures = 0
+        self._retry_at = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self.failures >= TRIPS_AT
+
+    @property
+    def wait(self) -> float:
+        """Seconds until the next try; 0 means now. When an open breaker's time is over, one try decides."""
+        return max(0.0, self._retry_at - self._now())
+
+    def failed(self) -> None:
+        self.failures += 1
+        if self.failures == 1:
+            return  # it may have been killed by hand: the next call tries at once
+        longest = LONGEST if self.is_open else min(LONGEST, FIRST * 2 ** (self.failures - 2))
+        self._retry_at = self._now() + longest * (0.5 + self._chance() / 2)
+
+    def worked(self) -> None:
+        self.failures, self._retry_at = 0, 0.0

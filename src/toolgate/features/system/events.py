@@ -6,43 +6,94 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import AfterValidator, Field
+
+from toolgate.core.bounds import Bounds, measure
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.context import Context
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.event import BY_KIND, Noted
 from toolgate.core.tool import Tool, tool
 from toolgate.feature import FeatureContext
-from toolgate.features.system.events_arguments import (
-    Action,
-    After,
-    AfterHash,
-    Anchor,
-    BeforeHash,
-    Data,
-    Evidence,
-    FilePath,
-    Kinds,
-    Limit,
-    Lint,
-    NewestFirst,
-    OfCall,
-    OfConversation,
-    OfFile,
-    OfOp,
-    OfPersona,
-    OfTool,
-    OfType,
-    Op,
-    Rationale,
-    Since,
-    Transaction,
-    Type,
-    Until,
-)
 from toolgate.ledger.ledger import Ledger, View, Work
 from toolgate.storage.port import Filter, Row
+
+# The arguments of `events.*`, and what a model is told of each.
+
+_SMALL = Bounds(size=256 << 10, values=5000, depth=32)
+
+
+def _small(value: dict[str, Any]) -> dict[str, Any]:
+    """It stays in the journal for good."""
+    measure(value, _SMALL)
+    return value
+
+
+_Anything = Annotated[dict[str, Any], Field(max_length=1000), AfterValidator(_small)]
+
+# --- what is noted: recorded as it is given, and never trusted
+
+Type = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=64,
+        pattern=r"^[a-z][a-z0-9_.-]*$",
+        description="A word of your own for it, such as `observation`; not an event kind of the gate.",
+    ),
+]
+Op = Annotated[str, Field(max_length=64, description="What was done, in a word, such as `edit`.")]
+FilePath = Annotated[str, Field(max_length=4096, description="The file that it is about.")]
+Anchor = Annotated[str, Field(max_length=256, description="The part of that file, such as a heading.")]
+BeforeHash = Annotated[str, Field(max_length=128, description="The file's hash before.")]
+AfterHash = Annotated[str, Field(max_length=128, description="The file's hash after.")]
+Rationale = Annotated[str, Field(max_length=4000, description="Why.")]
+Evidence = Annotated[
+    list[Annotated[str, Field(max_length=4096)]],
+    Field(max_length=100, description="What it rests on: paths, addresses, ids of calls or events."),
+]
+Lint = Annotated[_Anything, Field(description="What a linter said, in any shape.")]
+Transaction = Annotated[str, Field(max_length=256, description="Your id for the work it belongs to.")]
+Action = Annotated[str, Field(max_length=256, description="Your id for the action it belongs to.")]
+OfNoted = Annotated[str, Field(max_length=256, description="The id of the call that it is about.")]
+Data = Annotated[_Anything, Field(description="Whatever else is worth keeping.")]
+
+# --- what is looked for: each that is given must be met
+
+Kinds = Annotated[
+    str,
+    Field(
+        max_length=1000,
+        description="Kinds of events, such as `denied`; several with commas: `denied,failed`.",
+    ),
+]
+OfType = Annotated[str, Field(max_length=256, description="Only annotations of this type.")]
+OfOp = Annotated[str, Field(max_length=256, description="Only events with this `op`.")]
+OfPersona = Annotated[str, Field(max_length=256, description="Only events of this persona.")]
+OfTool = Annotated[
+    str, Field(max_length=256, description="Only events of this tool, by its canonical name: `fs.write`.")
+]
+OfCall = Annotated[
+    str, Field(max_length=256, description="Only events of this call: `c_…`, as `meta.call_id` has it.")
+]
+OfConversation = Annotated[
+    str, Field(max_length=256, description="Only events of this conversation, by its id.")
+]
+OfFile = Annotated[
+    str, Field(max_length=4096, description="Only annotations about this `file_path`, spelled the same.")
+]
+Since = Annotated[
+    str, Field(max_length=64, description="Only events from this time on: ISO 8601, `2026-01-31T12:00:00Z`.")
+]
+Until = Annotated[
+    str, Field(max_length=64, description="Only events before this time, written like `since`.")
+]
+After = Annotated[int, Field(ge=0, description="Only events with a higher `event_id`.")]
+Limit = Annotated[int, Field(ge=1, le=1000, description="Events to give at most.")]
+NewestFirst = Annotated[bool, Field(description="Whether the newest come first, or the oldest.")]
+
 
 _RESERVED = frozenset(BY_KIND) - {"noted"}
 
@@ -57,7 +108,7 @@ Foreign = Callable[[str], Callable[[str, str], bool] | None]
 def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Tool]:
     """`foreign` says what a persona may not see, because it is another user's."""
 
-    @tool("events.log", writes=["ledger"], scoped=True)
+    @tool("events.log", writes=["ledger"], scoped=True, around="input")
     async def log_event(
         ctx: Context,
         type: Type,  # noqa: A002
@@ -71,6 +122,7 @@ def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Too
         lint: Lint = {},  # noqa: B006
         transaction_id: Transaction = "",
         agent_action_id: Action = "",
+        tool_call_id: OfNoted = "",
         data: Data = {},  # noqa: B006
     ) -> dict[str, int]:
         """Note something in the ledger: what was observed or decided, why, and on what evidence."""
@@ -79,7 +131,7 @@ def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Too
                 f"{type!r} is what the gate itself records",
                 "choose a type of your own, such as `observation`",
             )
-        ids = {"transaction": transaction_id, "action": agent_action_id}
+        ids = {"transaction": transaction_id, "action": agent_action_id, "tool_call": tool_call_id}
         event = Noted(
             call=ctx.call_id, persona=ctx.persona, tool="events.log", conversation=ctx.conversation, type=type,
             op=op, file_path=file_path, section_anchor=section_anchor, before_hash=before_hash,
@@ -92,9 +144,9 @@ def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Too
 
         work = Work(decide)
         await ledger.do(work)
-        return {"event_id": work.rows[0].seq}
+        return {"event_id": work.rows[0].seq, "eventId": work.rows[0].seq}
 
-    @tool("events.query", reads=["ledger"])
+    @tool("events.query", reads=["ledger"], around="filters")
     async def query(
         ctx: Context,
         kind: Kinds = "",

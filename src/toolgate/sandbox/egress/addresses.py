@@ -18,8 +18,7 @@ import psutil
 from toolgate.core.errors import CallError, InvalidArgs, NotAllowed, RateLimited, TimedOut, Unavailable
 from toolgate.core.hosts import authority_of, joined
 from toolgate.core.target import Target
-
-from .usage import EgressLimits
+from toolgate.sandbox.egress.grant import EgressLimits
 
 Address = IPv4Address | IPv6Address
 Resolver = Callable[[str], Awaitable[Sequence[str]]]

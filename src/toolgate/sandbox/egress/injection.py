@@ -12,8 +12,7 @@ from typing import Protocol
 from urllib.parse import quote, quote_plus
 
 from toolgate.core.errors import NotAllowed, Unavailable
-
-from .ask import Ask, Headers
+from toolgate.sandbox.egress.http1 import Ask, Headers
 
 MAX_BODY = 1 << 20
 _TEXTUAL = re.compile(

@@ -6,9 +6,12 @@ line of the repository's config, hooks, attributes, grafts, replacements, altern
 is ever read by git, and there is no list of dangerous settings to keep up with. Overriding settings one by one with
 `-c` was the other way: it fails open with every setting git adds.
 
-    locate   where in a mount a repository is          refs    its refs, read by us
-    store    its objects, checked for links            index   its index, checked, written anew
-    view     the private GIT_DIR made of these         graph   a commit-graph beside the view
-    program  git itself: argv, environment, limits     batch   one long-lived `cat-file --batch`
-    history, blame, worktree: what the tools ask       patch, commits: what git answers
+    locate        where in a mount a repository is
+    store         its objects, checked for links; its refs, read by us
+    index         its index, checked, written anew
+    view          the private GIT_DIR made of these
+    repositories  the open ones, each with a commit-graph beside its view
+    program       git itself: argv, environment, limits; one long-lived `cat-file --batch`
+    history, blame, worktree: what the tools ask
+    patch, commits: what git answers
 """

@@ -10,15 +10,13 @@ from toolgate.core.conceal import Secrets, conceal
 from toolgate.core.errors import NotFound, NotText, TooLarge
 from toolgate.core.evidence import spoil
 from toolgate.workspace.confine import held, open_file
-from toolgate.workspace.git.batch import OBJECT_CAP, Batch
-from toolgate.workspace.git.commits import COMMIT_KEPT, LONGEST_LINE, moment
-from toolgate.workspace.git.concealed import known_commit
+from toolgate.workspace.git.commits import COMMIT_KEPT, LONGEST_LINE, known_commit, moment
 from toolgate.workspace.git.history import LOG_SECONDS
 from toolgate.workspace.git.locate import RepositoryPlace
-from toolgate.workspace.git.program import maybe_in_thread
+from toolgate.workspace.git.program import OBJECT_CAP, Batch, maybe_in_thread
 from toolgate.workspace.git.view import GitView
 from toolgate.workspace.look import read_steady
-from toolgate.workspace.proof import note
+from toolgate.workspace.reading import note
 
 OUTPUT_CAP = 64 << 20
 MOST_LINES = 1000

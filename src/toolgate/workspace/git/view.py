@@ -15,15 +15,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolgate.core.conceal import Secrets
+from toolgate.core.records import dataclass, field
 from toolgate.workspace.git.index import Tracked
 from toolgate.workspace.git.locate import RepositoryPlace
 from toolgate.workspace.git.program import Output, find_git, run
-from toolgate.workspace.git.refs import Refs, newest, read_refs, stamp_of
-from toolgate.workspace.git.store import SETTLED_NS, ObjectStore
+from toolgate.workspace.git.store import SETTLED_NS, ObjectStore, Refs, newest, read_refs, stamp_of
 
 MOST_BYTES = 32 << 20
 MOST_OF_ONE = 2 << 20

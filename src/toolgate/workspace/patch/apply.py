@@ -20,7 +20,7 @@ from toolgate.core.change import FileChange
 from toolgate.core.conceal import Secrets, conceal
 from toolgate.core.errors import Conflict, TooLarge
 from toolgate.core.paths import MountPath
-from toolgate.workspace.patch.model import FilePatch, Op, PatchHunk, shown
+from toolgate.workspace.patch.header import FilePatch, Op, PatchHunk, shown
 
 Region = tuple[int, int]
 _FIRST_REACH = 100

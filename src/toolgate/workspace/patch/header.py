@@ -1,4 +1,4 @@
-"""The header of a file's patch: its names, what happens to it, and its mode.
+"""Parsed diffs as values, and the header of a file's patch: its names, what happens to it, and its mode.
 
 Diffs spell names quoted with octal escapes, prefixed with `a/` and `b/`, followed by a date.
 """
@@ -6,12 +6,71 @@ Diffs spell names quoted with octal escapes, prefixed with `a/` and `b/`, follow
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
-from toolgate.core.errors import OutsideMount
+from toolgate.core.display import visible
+from toolgate.core.errors import InvalidArgs, OutsideMount
 from toolgate.core.paths import MountPath
-from toolgate.workspace.patch.model import REGULAR, FilePatch, Op, PatchHunk, malformed, shown
+from toolgate.core.records import dataclass, field
+
+# A diff, taken apart: files, and the hunks of each.
+
+Op = Literal["modify", "create", "delete", "rename", "copy"]
+
+REGULAR = frozenset({0o100644, 0o100755, 0o100664})
+
+
+@dataclass(frozen=True, slots=True)
+class PatchHunk:
+    """Lines keep their line ends; one without an end is the last of its file."""
+
+    number: int
+    """Counted from 1 in its file."""
+    line: int
+    """Where its header is in the diff."""
+    old_start: int
+    old_count: int
+    new_start: int
+    new_count: int
+    old: list[bytes]
+    new: list[bytes]
+    leading: int
+    """Context lines before the first change."""
+    trailing: int
+    """Context lines after the last change."""
+    context: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilePatch:
+    op: Op
+    old: MountPath
+    new: MountPath
+    """The same as `old`, except for a rename or a copy."""
+    hunks: tuple[PatchHunk, ...]
+    line: int
+    new_mode: int = 0
+    """The mode that the diff asks for; 0 where it says nothing."""
+    guessed: bool = False
+    """A plain diff cannot say whether a file without old lines is created: it is, where there is none."""
+
+    @property
+    def paths(self) -> tuple[MountPath, ...]:
+        return (self.old,) if self.old == self.new else (self.old, self.new)
+
+
+def malformed(what: str, line: int, fix: str, hunk: int = 0) -> InvalidArgs:
+    where = f"line {line} of the diff" + (f", hunk {hunk}" if hunk else "")
+    return InvalidArgs(f"{where}: {what}", fix, data={"line": line, "hunk": hunk or None, "problem": what})
+
+
+def shown(text: bytes | str, limit: int = 80) -> str:
+    """A line as a message quotes it."""
+    text = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
+    text = visible(text.removesuffix("\n"))
+    return repr(text if len(text) <= limit else text[: limit - 1] + "…")
+
 
 NOWHERE = "/dev/null"
 _PREFIXES = frozenset("abciow12")  # a/ b/, and git's mnemonic ones

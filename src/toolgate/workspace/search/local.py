@@ -11,12 +11,12 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from toolgate.core.conceal import Secrets, conceal
 from toolgate.core.errors import CallError
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass, field
 from toolgate.workspace import inotify
 from toolgate.workspace.confine import open_with_status
 from toolgate.workspace.mounts import Mounts
@@ -30,8 +30,7 @@ from toolgate.workspace.search.content import (
     search_content,
 )
 from toolgate.workspace.search.query import FoundMatches, Match, SearchQuery, Tell, top
-from toolgate.workspace.search.selection import Start, opened
-from toolgate.workspace.search.tree import Memory, TooMany, Walk
+from toolgate.workspace.search.selection import Memory, Start, TooMany, Walk, opened
 
 MAX_FILES = 200
 MAX_NAMES = 1000

@@ -11,23 +11,21 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 from toolgate.core.conceal import Secrets
 from toolgate.core.errors import CallError, InvalidArgs, TimedOut
+from toolgate.core.records import dataclass, field
 from toolgate.workspace.confine import open_with_status
-from toolgate.workspace.search.concealed import Judge, unasserted
+from toolgate.workspace.search.concealed import Judge, MatchCounts, RgReport, unasserted
 from toolgate.workspace.search.content import Matcher, TooMuch, Unequal, search_content
 from toolgate.workspace.search.local import MAX_WORK, may_search, read_up_to
 from toolgate.workspace.search.names import Names
 from toolgate.workspace.search.program import run, run_quietly
 from toolgate.workspace.search.query import FoundMatches, Match, SearchQuery, Tell, top
-from toolgate.workspace.search.report import MatchCounts, RgReport
 from toolgate.workspace.search.rgglobs import exactly, options, plain_options
-from toolgate.workspace.search.selection import Start
-from toolgate.workspace.search.tree import path_order
+from toolgate.workspace.search.selection import Start, path_order
 
 _COMMON = (
     "--no-config",

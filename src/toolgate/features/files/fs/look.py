@@ -5,9 +5,8 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NotRequired  # pydantic reads those of `typing` only from 3.12 on
+from typing import Any, NamedTuple, NotRequired  # pydantic reads those of `typing` only from 3.12 on
 
 from typing_extensions import TypedDict
 
@@ -15,10 +14,11 @@ from toolgate.core.conceal import Secrets, conceal_text
 from toolgate.core.context import Context
 from toolgate.core.errors import ConfigError, InvalidArgs
 from toolgate.core.evidence import spoil
+from toolgate.core.fitting import RESERVE, leading, shorten, size
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.core.tool import Tool, tool
 from toolgate.features.files.fs.arguments import Detailed, Glob, Limit, Pattern, by_mount
-from toolgate.features.files.fs.fits import fit_find, fit_list
 from toolgate.policy.globs import path_glob, text_glob
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.tree import Entry, walk_tree
@@ -117,8 +117,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
     return [list_directory, find]
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     name: str
     details: Details
 
@@ -191,3 +190,21 @@ def _row(entry: Entry, details: bool) -> _Row:
     size = status.st_size if status is not None and entry.kind == "file" else None
     name = entry.relative + ("/" if entry.kind == "directory" else "")
     return _Row(name, Details(path=entry.path.shown, kind=entry.kind, size=size, modified=modified))
+
+
+def fit_list(data: dict[str, Any], room: int) -> dict[str, Any]:
+    data, room = dict(data), room - RESERVE
+    if "details" in data and size(data) > room:
+        kept = leading([*zip(data["entries"], data["details"], strict=True)], room - 300)
+        data["entries"], data["details"] = data["entries"][:kept], data["details"][:kept]
+    else:
+        shorten(data, "entries", room)
+    told = "not all fit the budget: give a `glob` or a directory in it"
+    return {**data, "count": len(data["entries"]), "truncated": True, "next": told}
+
+
+def fit_find(data: dict[str, Any], room: int) -> dict[str, Any]:
+    data = dict(data)
+    shorten(data, "files", room - RESERVE)
+    told = "not all fit the budget: give a narrower `pattern` or `base`"
+    return {**data, "count": len(data["files"]), "truncated": True, "next": told}

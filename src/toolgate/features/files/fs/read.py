@@ -5,29 +5,68 @@ from __future__ import annotations
 import hashlib
 import os
 from threading import Event
-from typing import (
-    Any,
-    NotRequired,  # pydantic reads those of `typing` only from 3.12 on
-)
+from typing import Any, NotRequired
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
 
 from toolgate.core.change import content_hash
 from toolgate.core.conceal import Secrets, conceal_text
 from toolgate.core.errors import InvalidArgs, NotFound, NotText, TimedOut, TooLarge
 from toolgate.core.evidence import spoil
+from toolgate.core.fitting import RESERVE, head, leading, shorten, size
 from toolgate.core.paths import MountPath
 from toolgate.core.text import canonical_text
 from toolgate.core.tool import Tool, tool
 from toolgate.feature import load
 from toolgate.features.files.fs.arguments import InSection, Ranges, by_mount
-from toolgate.features.files.fs.fits import fit_read
 from toolgate.workspace.confine import held
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.look import Steady, read_steady, unsteady
-from toolgate.workspace.proof import note_file
-from toolgate.workspace.reading import open_to_read
+from toolgate.workspace.reading import note_file, open_to_read
 from toolgate.workspace.text import Range, decode, lines_of
+
+# The results of looking and reading within their budget: the start stays, and the result says how to go on.
+
+
+def fit_read(data: dict[str, Any], room: int) -> dict[str, Any]:
+    data, room = dict(data), room - RESERVE
+    if "content" in data:
+        text, count = _lines(data["content"], room - size({**data, "content": ""}))
+        told = _next(1, count, data["lines"], data["content"], text)
+        return {**data, "content": text, "truncated": True, "next": told}
+    slices = data["range_slices"]
+    shorten(data, "range_slices", room)
+    kept = data["range_slices"]
+    first = slices[len(kept)]
+    start, end = first["start"], first["end"]
+    text, count = _lines(first["content"], room - size(data) - 80)
+    if text:
+        data["range_slices"] = [*kept, {**first, "end": start + max(count, 1) - 1, "content": text}]
+    return {**data, "truncated": True, "next": _next(start, count, end, first["content"], text)}
+
+
+def _lines(content: str, room: int) -> tuple[str, int]:
+    """The first lines, as many as fit, and how many; of one that does not fit by itself the start, which counts as none."""
+    lines = content.split("\n")
+    kept = leading(lines, room)
+    if kept:
+        return "".join(line + "\n" for line in lines[:kept]), kept
+    return head(lines[0], room), 0
+
+
+def _next(start: int, count: int, end: int | None, content: str, text: str) -> str:
+    """How to go on after `count` lines. A line that is too long never fits: it is not asked for again."""
+    told = ""
+    if count == 0 and text:
+        more = len(content.partition("\n")[0]) - len(text)
+        told = f"line {start} has {more:,} more characters: code.search shows the part around a match"
+        count = 1
+        if end is not None and start >= end:
+            return told
+        told += "; "
+    start += count
+    return f"{told}go on with ranges [[{start}, {start + 499 if end is None else max(min(end, start + 499), start)}]]"
+
 
 KEEP = 4 << 20
 """Bytes of lines that one call may ask for."""

@@ -1,21 +1,33 @@
-"""The one Change that takes several calls back, newest first, or why there is none."""
+"""`ledger.undo`: take back what recorded calls did to files, or what a tool knows how to take back.
+
+It is a call like any other: planned, shown, recorded, and undoable itself. Only a human makes it. `undo_api.py`
+says which calls are meant.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, NotRequired
+
+from pydantic import AliasChoices, BeforeValidator, Field
+from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
 
 from toolgate.core.canonical import canonical
 from toolgate.core.change import DIRECTORY, Change, FileChange
 from toolgate.core.combine import Gap, combine, place_of
+from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Conflict, NotFound
 from toolgate.core.names import Registry
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files
+from toolgate.core.tool import Tool, tool
 from toolgate.ledger.effects import UNDO, Effect, Effects
 from toolgate.ledger.ledger import Ledger
 from toolgate.secrets.mask import MASK
 from toolgate.storage.port import Filter
+
+# The one Change that takes several calls back, newest first, or why there is none.
 
 _NAMED = 5
 """So many moved files are named; more are counted."""
@@ -123,8 +135,8 @@ class Planner:
             (one for one in back.files if one.after is None and not self._files.deletes(one.path.mount)), None
         )
         if gone is not None:
-            where = f"{gone.path.shown} was created in the {gone.path.mount}, where nothing is deleted"
-            raise Conflict(where, "edit it instead")
+            where = f"{gone.path.shown} was created in the {gone.path.mount}, where nothing is deleted (rule hard:deletes)"
+            raise Conflict(where, "edit it instead", data={"rule": "hard:deletes", "path": gone.path.shown})
 
     async def _changers(self, path: str, after: int, before: int = 0) -> list[Effect]:
         """Other calls through the gate that changed this file since."""
@@ -169,3 +181,79 @@ def _moved(what: str, path: str, by: Sequence[Effect]) -> Conflict:
 
 def _shown(path: str) -> str:
     return MountPath.parse(path).shown
+
+
+class Restored(TypedDict):
+    path: str
+    op: str
+    kind: str
+
+
+class Undone(TypedDict):
+    events: list[int]
+    files: list[Restored]
+    notes: NotRequired[list[str]]
+    """What tools could not bring back of what they took back."""
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, int | str) else value
+
+
+Events = Annotated[
+    list[Annotated[int, Field(ge=1)]],
+    BeforeValidator(_listed),
+    Field(
+        min_length=1,
+        max_length=10_000,
+        validation_alias=AliasChoices("events", "event"),
+        description="The `event_id` of each call to take back.",
+    ),
+]
+
+
+def toolset(registry: Registry, ledger: Ledger, files: Files) -> list[Tool]:
+    planner = Planner(registry, ledger, files)
+
+    async def plan(events: Events) -> Change:
+        """Take back the effects of recorded events, as one. Refuses, touching nothing, where things have moved on."""
+        return await planner.plan(events)
+
+    @tool(
+        "ledger.undo", reads=["ledger"], writes=["project", "garden", "scratch"], plan=plan, human=True,
+        risk="medium", timeout=120.0, summarize=_in_words,
+    )  # fmt: skip
+    async def undo(change: Change) -> Undone:
+        if change.files:
+            await files.apply(change)
+        notes: list[str] = []
+        for event in change.undoes if not change.files else ():
+            effect = await Effects(ledger).of(event)
+            if not effect.manifest:
+                told = await _ask_tool(registry.resolve(effect.started.tool), effect)
+                notes += [told] if told else []
+        done = [Restored(path=str(file.path), op=file.op, kind=file.kind) for file in change.files]
+        undone = Undone(events=list(change.undoes), files=done)
+        return Undone(**undone, notes=notes) if notes else undone
+
+    return [undo]
+
+
+def _in_words(data: Any) -> str:
+    events, files = data["events"], len(data["files"])
+    return f"Took back event{'s' * (len(events) != 1)} {', '.join(map(str, events))}: {files} file{'s' * (files != 1)}"
+
+
+async def _ask_tool(subject: Tool, effect: Effect) -> str:
+    """With the original arguments and the original call's Context; what the tool has to say about it."""
+    assert subject.undo is not None
+    args = subject.validate(effect.body["args"])
+    named: dict[str, Any] = {name: getattr(args, name) for name in type(args).model_fields}
+    wanted = subject.wants.get(subject.undo)
+    if wanted:
+        row = effect.started
+        named[wanted] = Context(row.call, row.persona, row.tool, row.conversation)
+    answer = subject.undo(**named)
+    if inspect.isawaitable(answer):
+        answer = await answer
+    return answer if isinstance(answer, str) else ""

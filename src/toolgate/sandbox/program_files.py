@@ -1,9 +1,11 @@
-"""The files of a program: what is put into its directories before it starts, and what it changed in its view of the project.
+"""Files of a program: what is put into its directories, what it leaves there, and what it changed in its view of the project.
 
 What it left was made by somebody hostile: every name is opened by itself, below a handle, without following anything,
-and how many there are and how large they are is counted while reading. In a layer, a name that stands for a removed one
-is a character device 0/0, and a directory that hides what was there before has a mark among its attributes. Where the
-kernel has no layers, the program worked in a copy, which is compared with the project.
+and how many there are and how large they are is counted while reading. Of its work directory, regular files with one name
+only are taken. Whatever else is there, is too deep, too large or one too many, is said and not taken.
+In a layer of the project, a name that stands for a removed one is a character device 0/0, and a directory that hides what
+was there before has a mark among its attributes. Where the kernel has no layers, the program worked in a copy, which is
+compared with the project.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from toolgate.sandbox.inside.copying import MAX_BYTES, MAX_NAMES
+from toolgate.sandbox.inside.order import SCRAP
+from toolgate.sandbox.inside.view import MAX_BYTES, MAX_NAMES
 from toolgate.sandbox.job import Altered, Job, Left, View
 
 MAX_DEPTH = 64
@@ -238,3 +241,97 @@ def _give(handle: int, owner: int) -> None:
     """To the job's user, where it has one of its own."""
     if owner:
         os.fchown(handle, owner, owner)
+
+
+MOST_DEEP = 16
+SAID = 20
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLimits:
+    """How much is taken."""
+
+    files: int = 100
+    bytes: int = 16 << 20
+
+
+@dataclass(slots=True)
+class Collected:
+    left: list[Left] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    more: int = 0
+    own: str = ""
+    """A name in the work directory that is not the program's."""
+
+    def drop(self, path: str, why: str) -> None:
+        if len(self.dropped) < SAID:
+            self.dropped.append(f"{path[:200]!r}: {why}")
+        else:
+            self.more += 1
+
+
+def anything(directory: int, own: str = "") -> bool:
+    """Whether the program left something; `own` is a name in it that is not the program's."""
+    with os.scandir(directory) as entries:
+        return any(entry.name not in (SCRAP, own) for entry in entries)
+
+
+def collect(directory: int, keep: KeepLimits, own: str = "") -> Collected:
+    found = Collected(own=own)
+    _walk(directory, "", keep, found)
+    if found.more:
+        found.dropped.append(f"and {found.more} more")
+    return found
+
+
+def _walk(directory: int, above: str, keep: KeepLimits, found: Collected) -> None:
+    with os.scandir(directory) as entries:
+        names = sorted(entry.name for entry in entries)
+    for name in names:
+        path = f"{above}{name}"
+        if path in (SCRAP, found.own):
+            continue
+        try:
+            name.encode("utf-8")
+        except UnicodeEncodeError:
+            found.drop(path, "its name is not text")
+            continue
+        try:
+            _take(directory, name, path, keep, found)
+        except OSError as error:
+            found.drop(path, error.strerror or "it cannot be read")
+
+
+def _take(directory: int, name: str, path: str, keep: KeepLimits, found: Collected) -> None:
+    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if stat.S_ISDIR(status.st_mode):
+        if path.count("/") >= MOST_DEEP:
+            found.drop(path, f"it is more than {MOST_DEEP} directories deep")
+            return
+        below = os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=directory)
+        try:
+            _walk(below, path + "/", keep, found)
+        finally:
+            os.close(below)
+        return
+    if why := _unfit(status, keep, found):
+        found.drop(path, why)
+        return
+    handle = os.open(name, _FLAGS, dir_fd=directory)
+    with open(handle, "rb") as stream:
+        content = stream.read(status.st_size)
+    found.left.append(Left(path, content, stat.S_IMODE(status.st_mode) & 0o777))
+
+
+def _unfit(status: os.stat_result, keep: KeepLimits, found: Collected) -> str:
+    if not stat.S_ISREG(status.st_mode):
+        return "it is not a regular file"
+    if status.st_nlink != 1:
+        return "it has more than one name"
+    if len(found.left) >= keep.files:
+        return f"more than {keep.files} files were left"
+    taken = sum(len(one.content) for one in found.left)
+    if status.st_size > keep.bytes - taken:
+        return f"it has {status.st_size:,} bytes, and {keep.bytes:,} are taken in all"
+    return ""
