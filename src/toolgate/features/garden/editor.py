@@ -190,8 +190,7 @@ class Editor:
         """Also of a file that somebody deleted by hand."""
         place, found = self.place(path), await self.files.take(path)
         if found is None or content != found.content:
-            with suppress(NotText, TooLarge):  # of what is there now
-                content = edits.with_log_of(content, found.content) if found is not None else content
+            content = brought_back(content, found.content) if found is not None else content
             content = edits.with_log(
                 content, f"{self._today()} restore of version {version}" + (f": {reason}" if reason else "")
             )
@@ -272,3 +271,10 @@ def _matches(if_match: str, before: MarkdownFile, raw: bytes, anchor: str) -> bo
     digits = if_match.removeprefix("sha256:").lower()
     known = (before.hash(before.section(anchor)), before.hash(), content_hash(raw) or "")
     return len(digits) >= HASH_CHARACTERS and any(one.startswith(f"sha256:{digits}") for one in known)
+
+
+def brought_back(content: bytes, now: bytes) -> bytes:
+    """An earlier version as a restore writes it, but for the line that it adds to the Change Log."""
+    with suppress(NotText, TooLarge):  # of what is there now
+        return edits.with_log_of(content, now)
+    return content
