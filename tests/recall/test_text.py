@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolgate.recall.text import speaker, without_names
+from toolgate.recall.text import is_turn, speaker, without_names
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,17 @@ from toolgate.recall.text import speaker, without_names
 def test_whoever_speaks_is_known_behind_a_date_too(text: str, who: str, said: str) -> None:
     assert speaker(text) == who
     assert without_names(text, ()) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "turn"),
+    [
+        ("Mina: I like it black", True),
+        ("2023-05-08 Mina: Great!", True),
+        ("Coffee: likes it black", False),
+        ("Ports: the server listens on 8443", False),
+        ("I like it black", False),
+    ],
+)
+def test_a_title_before_a_fact_is_nobody_who_talks(text: str, turn: bool) -> None:
+    assert is_turn(text) is turn

@@ -35,6 +35,7 @@ _OPENING = """answer attention caution decision error example fact fix fyi goal 
     topic update url warning"""
 _LABELS = frozenset(_OPENING.split())
 """What texts begin with that nobody speaks."""
+_TALKING = re.compile(r"[!?]|\b(?:i|me|my|mine|we|us|our|you|your|yours|hey|hi|thanks)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
 
 
@@ -133,6 +134,12 @@ def speaker(text: str) -> str:
     """Who says it, where a text begins with `Name: `, or with a date before that."""
     found = _opening(text)
     return found.group(1) if found else ""
+
+
+def is_turn(text: str) -> bool:
+    """Whether somebody talks here to somebody: `Coffee: black` is a title and a fact, `Mina: I like it black` is not."""
+    found = _opening(text)
+    return found is not None and _TALKING.search(text, found.end()) is not None
 
 
 def without_names(text: str, names: Iterable[str]) -> str:

@@ -29,7 +29,7 @@ from toolgate.features.memory.store import ItemFilter, MemoryStore
 from toolgate.features.memory.verdicts import ItemVerdict
 from toolgate.project.trust import state_dir
 from toolgate.recall.engine import Embedder, Hit, Item, Recall, open_recall
-from toolgate.recall.text import speaker
+from toolgate.recall.text import is_turn
 
 log = logging.getLogger("toolgate.memory")
 
@@ -352,8 +352,8 @@ def types_of(store: str, categories: Sequence[str] = (), summaries: Sequence[str
 
 
 def _indexed(item: MemoryItem, clean: Callable[[Any], Any]) -> Item:
-    """What somebody says (`Name: …`) is a turn, also where nobody told of which conversation."""
-    conversation = item.conversation or (SOMEWHERE if speaker(item.content) else "")
+    """What somebody says to somebody (`Name: …`) is a turn, also where nobody told of which conversation."""
+    conversation = item.conversation or (SOMEWHERE if is_turn(item.content) else "")
     return Item(
         item.id, item.scope, clean(item.content), item.type, tuple(clean(list(item.tags))), _datetime(item.at), item.period, conversation,
         item.place,
