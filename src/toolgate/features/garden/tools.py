@@ -18,6 +18,7 @@ from toolgate.core.tool import Tool, tool
 from toolgate.feature import FeatureContext
 from toolgate.features.garden import edits
 from toolgate.features.garden.editor import Editor, EditRequest
+from toolgate.features.garden.grammar import off_loop
 from toolgate.features.garden.layout import path_for
 from toolgate.features.garden.service import Garden
 
@@ -260,7 +261,9 @@ def _proposing(editor: Editor) -> Tool:
             else:
                 patch = _patch_of(section_anchor, replace, append, change or {})
                 made = await editor.plan(context, request, *patch)
-            editor.guard(made, "md.patch_section" if content is None else "fs.write")
+            largest = max((one.before or b"" for one in made.files), key=len, default=b"")
+            told_as = "md.patch_section" if content is None else "fs.write"
+            await off_loop(largest, lambda: editor.guard(made, told_as))
         except CallError as error:
             rule = str((error.data or {}).get("rule", ""))
             if not rule.startswith("garden:") or rule == "garden:roots":
@@ -268,7 +271,7 @@ def _proposing(editor: Editor) -> Tool:
             return proposal("", f"refused by {rule}: {error.message}; {error.fix}", asks)
         found = made.report.get("lint", [])
         report = "no rule is broken" + (f"; lint: {'; '.join(found)}" if found else "; lint is clean")
-        return proposal(diff.render(made), report, asks)
+        return proposal(await off_loop(largest, lambda: diff.render(made)), report, asks)
 
     return propose
 
