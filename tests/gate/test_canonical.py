@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -54,3 +56,28 @@ def test_keys_are_sorted_by_utf16_units(value: dict[str, int]) -> None:
 def test_what_has_no_single_spelling_is_refused(value: Any) -> None:
     with pytest.raises(InvalidArgs):
         canonical(value)
+
+
+def test_a_short_command_spells_an_event_as_a_gate_does() -> None:
+    """Where orjson is not loaded, as in `toolgate pause`, the same bytes are recorded, and so the same hashes."""
+    script = """
+import sys
+from toolgate.core.canonical import canonical
+from toolgate.core.event import Noted, Paused
+
+texts = [
+    {"b": [1, 2.5, -0.0, 1e21, 1e-7, None, True], "a": "\\u00e9\\u2028\\U0001f600", "1": {}}, ["x" * 5000], 10**15, "\\x7f\\n",
+    {"\\U0001f600": 1, "\\ufb01": 2},
+]
+events = [
+    Paused(persona="builder", reason="\\u00fcber \\U0001f600", by="me"),
+    Noted(type="seen", data={"n": 1.0, "s": ["x"]}, file_path="a\\tb"),
+]
+before = [*map(canonical, texts), *(one.text() for one in events)]
+assert "orjson" not in sys.modules
+import orjson
+after = [*map(canonical, texts), *(one.text() for one in events)]
+assert before == after, (before, after)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -50,8 +50,29 @@ def test_a_control_command_loads_no_tool_and_draws_without_rich_in_a_pipe(
 ) -> None:
     imported(project, "approvals")  # the file has been read in full once
     assert not imported(project, *words) & (
-        NEVER | TOOLS | {"asyncio", "logging", "pydantic", "yaml", "toolgate.project.config"}
+        NEVER
+        | TOOLS
+        | {
+            "asyncio",
+            "logging",
+            "pydantic",
+            "yaml",
+            "toolgate.project.config",
+            "orjson",
+            "dataclasses",
+            "inspect",
+        }
     )
+
+
+def test_no_plugin_of_pydantic_is_looked_for_by_a_command(project: Path) -> None:
+    script = "import os; from toolgate.faces.cli.main import main; main(['approvals']); print(os.environ['PYDANTIC_DISABLE_PLUGINS'])"
+    for given, told in (({}, "1"), ({"PYDANTIC_DISABLE_PLUGINS": "0"}, "0")):
+        done = subprocess.run(
+            [COMMAND[0], "-c", script], cwd=project, env=environment() | given, capture_output=True, text=True,
+            timeout=60, check=True,
+        )  # fmt: skip
+        assert done.stdout.split()[-1] == told
 
 
 def test_a_call_loads_its_own_family_of_tools(project: Path) -> None:
