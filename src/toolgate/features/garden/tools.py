@@ -18,6 +18,7 @@ from toolgate.core.tool import Tool, tool
 from toolgate.feature import FeatureContext
 from toolgate.features.garden import edits
 from toolgate.features.garden.editor import Editor, EditRequest
+from toolgate.features.garden.grammar import off_loop
 from toolgate.features.garden.service import Garden
 
 
@@ -222,7 +223,14 @@ def _proposing(editor: Editor) -> Tool:
                 change = await editor.whole(request, content)
             else:
                 change = await editor.plan(context, request, *_patch_of(section_anchor, replace, append, {}))
-            editor.guard(change, "md.patch_section" if content is None else "fs.write")
+            longest = max(
+                (side or b"" for file in change.files for side in (file.before, file.after)),
+                key=len,
+                default=b"",
+            )
+            await off_loop(
+                longest, lambda: editor.guard(change, "md.patch_section" if content is None else "fs.write")
+            )
         except CallError as error:
             rule = str((error.data or {}).get("rule", ""))
             if not rule.startswith("garden:") or rule == "garden:roots":
@@ -234,7 +242,8 @@ def _proposing(editor: Editor) -> Tool:
             )
         found = change.report.get("lint", [])
         report = "no rule is broken" + (f"; lint: {'; '.join(found)}" if found else "; lint is clean")
-        return Proposal(diff=diff.render(change), safety_report=report, requires_approval=asks)
+        shown = await off_loop(longest, lambda: diff.render(change))
+        return Proposal(diff=shown, safety_report=report, requires_approval=asks)
 
     return propose
 

@@ -301,7 +301,7 @@ class MemoryReader:
             ):
                 last = rows[-1]["id"]
                 texts = [[str(row[column]) for column in columns] for row in rows]
-                clean = await asyncio.to_thread(lambda texts=texts: [redactor.redact(one) for one in texts])
+                clean = await asyncio.to_thread(_each, redactor.redact, texts)
                 if found := [row for row, old, new in zip(rows, texts, clean, strict=True) if old != new]:
                     yield found
             note.parent.mkdir(parents=True, exist_ok=True)
@@ -347,6 +347,10 @@ def types_of(store: str, categories: Sequence[str] = (), summaries: Sequence[str
     if store == "summaries":
         return tuple(summaries) or SUMMARY_TYPES
     return chosen
+
+
+def _each(clean: Callable[[Any], Any], texts: list[list[str]]) -> list[Any]:
+    return [clean(one) for one in texts]
 
 
 def _indexed(item: MemoryItem, clean: Callable[[Any], Any]) -> Item:
