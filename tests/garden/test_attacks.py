@@ -33,6 +33,7 @@ SPOILED: dict[str, Mutation] = {
     "anchor of another version": lambda text: text.replace("concerns v1", "concerns v2"),
     "anchor renamed": lambda text: text.replace("concerns v1", "worries v1"),
     "anchor with another space": lambda text: text.replace(A, A.replace("@anchor:", "@anchor: ")),
+    "anchor with blanks after it": lambda text: text.replace(A, A + "  "),
     "anchor with a soft hyphen": lambda text: text.replace("concerns v1", "con\u00adcerns v1"),
     "anchor of other letters": lambda text: text.replace("concerns v1", "c\u043encerns v1"),
     "anchor indented": lambda text: text.replace(A, "    " + A),
@@ -193,10 +194,7 @@ def tree(root: Path) -> dict[str, bytes]:
     }
 
 
-async def test_no_tool_spoils_a_garden_and_every_attempt_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("toolgate.gate.refuse.ROWS_A_MINUTE", 1_000_000)
+async def test_no_tool_spoils_a_garden_and_every_attempt_is_recorded(tmp_path: Path) -> None:
     async with plot(tmp_path) as at:
         made = await at.data("md.patch_section", path=PROFILE, section_anchor="summary v1", append="Hello.")
         text, before = at.text(), tree(tmp_path)

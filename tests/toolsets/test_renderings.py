@@ -87,7 +87,10 @@ LIVE: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("fs.edit", {"path": "src/app.py", "find": "w * h", "replace": "w * h  # area"}),
         ("fs.edit", {"path": "src/app.py", "find": "line", "replace": "row", "all": True}),
     ],
-    "fs.patch": [("fs.patch", {"diff": "--- a/log.txt\n+++ b/log.txt\n@@ -1 +1,2 @@\n first\n+second\n"})],
+    "fs.patch": [
+        ("fs.patch", {"diff": "--- a/log.txt\n+++ b/log.txt\n@@ -1 +1,2 @@\n first\n+second\n"}),
+        ("fs.patch", {"diff": "--- a/src/app.py\n+++ b/src/app.py\n@@ -40,9 +40,2 @@\n line 2\n-line 3\n+row 3\n line 4\n"}),
+    ],
     "fs.ensure_dir": [("fs.ensure_dir", {"path": "made"}), ("fs.ensure_dir", {"path": "src"})],
     "fs.move": [("fs.move", {"path": "log.txt", "new_path": "src/log.txt"})],
     "fs.delete": [("fs.delete", {"path": "log.txt"})],

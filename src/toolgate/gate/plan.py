@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any
 
 from toolgate.core.apart import apart
@@ -42,7 +41,8 @@ async def _plan(services: Services, flow: Flow) -> None:
                 f"{tool.name} planned a {type(change).__name__}, not a Change", "report this to its author"
             )
         if (files := services.files) is not None:
-            await maybe_in_thread(change, partial(files.guard, change, holder(flow)))
+            planned = change
+            await maybe_in_thread(planned, lambda: files.guard(planned, holder(flow)))
             unkept = files.check(change, holder(flow))
             if unkept != change.unkept:  # said before anybody is asked, and part of what is approved
                 change = replace(change, unkept=unkept)

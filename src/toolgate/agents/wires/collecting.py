@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from toolgate.agents.wires.base import (
-    MOST_CALLS,
-    MOST_ERRORS,
-    SHOWN,
-    Parsed,
-    WireCall,
-    WireError,
-    numbered,
-)
+from toolgate.agents.wires.base import MOST_CALLS, MOST_ERRORS, SHOWN, Parsed, WireCall, WireError, numbered
 from toolgate.agents.wires.checking import OfferedTools, misfit
 from toolgate.agents.wires.strict import NotStrict, decode
 

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolgate.agents.wires.api import CUT, ApiStream, get, listed, nothing, place_of
-from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError, told
+from toolgate.agents.wires.api import CUT, ApiStream, ApiWire, answered, asked, get, listed, nothing, place_of
+from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError
 from toolgate.agents.wires.collecting import Collector
 from toolgate.agents.wires.strict import NotStrict, decode
-from toolgate.core.functions import wire_names
 
 
 @dataclass(slots=True)
@@ -203,57 +202,30 @@ def plain(arguments: Any) -> Any:
         return None
 
 
-class OpenAiWire:
+class OpenAiWire(ApiWire):
     name = "openai"
-    native = True
-
-    def parse(self, message: Any, tools: Iterable[Any] | None = None) -> Parsed:
-        return self.stream(tools).whole(message)
 
     def stream(self, tools: Iterable[Any] | None = None) -> OpenAiStream:
         return OpenAiStream(self, tools)
 
-    def result(self, call: WireCall, text: str, ok: bool) -> list[Message]:
-        return [{"role": "tool", "tool_call_id": call.id, "content": text if ok else f"Error: {text}"}]
-
     def results(
         self, answers: Iterable[tuple[WireCall, str, bool]], errors: Iterable[WireError] = ()
     ) -> list[Message]:
-        made = [message for call, text, ok in answers for message in self.result(call, text, ok)]
-        loose = []
-        for error in errors:
-            if error.id and error.name:
-                made.append({"role": "tool", "tool_call_id": error.id, "content": told([error])})
-            else:
-                loose.append(error)
-        return [*made, {"role": "user", "content": told(loose)}] if loose else made
+        texts, loose = answered(answers, errors)
+        made: list[Message] = [
+            {"role": "tool", "tool_call_id": ident, "content": text} for ident, text in texts
+        ]
+        return [*made, {"role": "user", "content": loose}] if loose else made
 
     def assistant(self, parsed: Parsed) -> Message:
-        """Also the broken calls, for the API wants an answer to each; what is no JSON is kept as a text in JSON, because
-        some servers read it again."""
-        calls = [(one.id, one.name, one.args) for one in parsed.calls]
-        calls += [
-            (one.id, one.name, {"unreadable": one.text}) for one in parsed.errors if one.id and one.name
-        ]
         message: Message = {"role": "assistant", "content": parsed.text or None}
-        names = wire_names(name for _, name, _ in calls)
-        if calls:
-            message["tool_calls"] = [
-                {
-                    "id": ident,
-                    "type": "function",
-                    "function": {"name": names[name], "arguments": json.dumps(args, ensure_ascii=False)},
-                }
-                for ident, name, args in calls
-            ]
-        return message
+        calls = [
+            {"id": ident, "type": "function", "function": {"name": name, "arguments": json.dumps(args, ensure_ascii=False)}}
+            for ident, name, args in asked(parsed)
+        ]  # fmt: skip
+        return message | ({"tool_calls": calls} if calls else {})
 
     def example(self, name: str, args: Mapping[str, Any]) -> str:
         return json.dumps(
             {"name": name, "arguments": json.dumps(dict(args), ensure_ascii=False)}, ensure_ascii=False
         )
-
-    def prompt(self, tools: Iterable[Any], budget: int = 4000) -> str:
-        from toolgate.agents.prompt import tool_section
-
-        return tool_section(self, tools, budget)

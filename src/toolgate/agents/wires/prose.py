@@ -9,14 +9,22 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from toolgate.agents.wires.base import Parsed
 from toolgate.agents.wires.collecting import Collector
-from toolgate.agents.wires.quoting import LOOKED_BACK, QUOTES, Quotation, behind, echoed
-from toolgate.agents.wires.zones import ENDS, ZONE, Zone, names_closed
+from toolgate.agents.wires.quoting import (
+    ENDS,
+    LOOKED_BACK,
+    QUOTES,
+    ZONE,
+    Quotation,
+    Zone,
+    behind,
+    echoed,
+    names_closed,
+)
 
 _PREFIX = r"[ \t]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+"
 _OPENS_CODE = r"(?:`{3,}+(?=[^`\n]*(?:\n|\Z))|~{3,}+)"
@@ -360,9 +368,3 @@ def _patterns(marks: str) -> Patterns:
         re.compile(rf"(?!{marks})(?:(?P<zone>{ZONE})|{ENDS})"),
         re.compile(marks),
     )
-
-
-def read(grammar: Grammar, example: Any, text: str, tools: Iterable[Any] | None) -> Parsed:
-    reader = ProseReader(grammar, Collector(tools, example))
-    reader.feed(text)
-    return reader.close()

@@ -88,12 +88,7 @@ def show(ident: Ident, root: options.Root = None, json: options.Json = False) ->
 
 
 @app.command(epilog="Example: toolgate runs resume r_0192")
-def resume(
-    ident: Ident,
-    plain: Plain = False,
-    root: options.Root = None,
-    json: options.Json = False,
-) -> None:
+def resume(ident: Ident, plain: Plain = False, root: options.Root = None, json: options.Json = False) -> None:
     """Go on with a run that waits, or whose process is gone."""
     project.run(_resume(ident, plain, root))
 
@@ -125,7 +120,7 @@ async def _resume(ident: str, plain: bool, root: Path | None) -> int:
 
 
 async def _finish(agents: Runs, work: Any, ident: str, view: RunView, terminal: Terminal) -> int:
-    done = await until_later(work, terminal) or await agents.store.get(ident)
+    done = await until_later(work, terminal, f"runs resume {ident}") or await agents.store.get(ident)
     if not speech.finish(done.shown(), ok=done.state not in _BAD):
         view.answer(done)
     if done.state == "waiting":
@@ -144,7 +139,8 @@ async def _chat(persona: str, model: str, conversation: str, plain: bool, root: 
             made = await agents.talk(words, talk, persona=persona, model=model)
             view.begun(made, agents.models.scripted(made.model))
             work = agents.drive(made, view, attended=terminal.interactive)
-            done = await until_later(work, terminal) or await agents.store.get(made.id)
+            resume = f"runs resume {made.id}"
+            done = await until_later(work, terminal, resume) or await agents.store.get(made.id)
             view.answer(done)
 
 

@@ -108,9 +108,13 @@ def cost(run: AgentRun) -> str:
     usd = spent.get("usd", 0)
     paid = money(usd) if usd or not spent.get("unpriced") else "price unknown"
     return (
-        f"{spent.get('calls', 0)} calls · {spent.get('asks', 0)} replies · {spent.get('tokens', 0):,} tokens · {paid}"
+        f"{counted(spent.get('calls', 0), 'call', 'calls')} · {counted(spent.get('asks', 0), 'reply', 'replies')} · {spent.get('tokens', 0):,} tokens · {paid}"
         f" · {spent.get('seconds', 0):.1f} s"
     )
+
+
+def counted(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"
 
 
 def money(usd: float) -> str:

@@ -103,6 +103,8 @@ def patched(data: Any, args: Mapping[str, Any]) -> str:
         made.append(f"{file['op']} {origin}{name(file['path'])} {counts}{after}")
     if data["moved"]:
         made.append(f"{counted(data['moved'], 'hunk')} found elsewhere than the header says")
+    if data["recounted"]:
+        made.append(f"{counted(data['recounted'], 'hunk header')} recounted: the counts were wrong")
     return "\n".join(made) + findings(data)
 
 

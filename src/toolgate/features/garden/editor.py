@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from toolgate.core.change import Change, FileChange, content_hash
 from toolgate.core.clock import iso
 from toolgate.core.context import Context
-from toolgate.core.errors import BlockedPath, Conflict, InvalidArgs, NotFound
+from toolgate.core.errors import BlockedPath, Conflict, InvalidArgs, NotFound, NotText, TooLarge
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Holder
 from toolgate.core.rendering import HASH_CHARACTERS
@@ -129,7 +130,7 @@ class Editor:
         caps = lint.passed(before, read(edited, request.path.shown), place.kind)
         if caps and not request.override:
             raise InvalidArgs(
-                f"{request.path.shown}, line {caps[0].line}: {caps[0].message}",
+                f"{request.path.shown}, line {caps[0].line}: {caps[0].message} (rule garden:cap)",
                 'shorten it, or say why in one line: `override_rationale: "…"`; it is kept in the Change Log',
                 data={"rule": "garden:cap", "line": caps[0].line},
             )
@@ -189,6 +190,7 @@ class Editor:
         """Also of a file that somebody deleted by hand."""
         place, found = self.place(path), await self.files.take(path)
         if found is None or content != found.content:
+            content = brought_back(content, found.content) if found is not None else content
             content = edits.with_log(
                 content, f"{self._today()} restore of version {version}" + (f": {reason}" if reason else "")
             )
@@ -269,3 +271,10 @@ def _matches(if_match: str, before: MarkdownFile, raw: bytes, anchor: str) -> bo
     digits = if_match.removeprefix("sha256:").lower()
     known = (before.hash(before.section(anchor)), before.hash(), content_hash(raw) or "")
     return len(digits) >= HASH_CHARACTERS and any(one.startswith(f"sha256:{digits}") for one in known)
+
+
+def brought_back(content: bytes, now: bytes) -> bytes:
+    """An earlier version as a restore writes it, but for the line that it adds to the Change Log."""
+    with suppress(NotText, TooLarge):  # of what is there now
+        return edits.with_log_of(content, now)
+    return content

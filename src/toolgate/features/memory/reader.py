@@ -29,10 +29,12 @@ from toolgate.features.memory.store import ItemFilter, MemoryStore
 from toolgate.features.memory.verdicts import ItemVerdict
 from toolgate.project.trust import state_dir
 from toolgate.recall.engine import Embedder, Hit, Item, Recall, open_recall
+from toolgate.recall.text import is_turn
 
 log = logging.getLogger("toolgate.memory")
 
 FILE = "file:"
+SOMEWHERE = "(not told)"
 MOST_COPIES = 100
 """Equal texts that are looked at for one that holds, where the first does not."""
 MOST_LOOKED_AT = 4000
@@ -301,7 +303,7 @@ class MemoryReader:
             ):
                 last = rows[-1]["id"]
                 texts = [[str(row[column]) for column in columns] for row in rows]
-                clean = await asyncio.to_thread(_each, redactor.redact, texts)
+                clean = await asyncio.to_thread(lambda given: [redactor.redact(one) for one in given], texts)
                 if found := [row for row, old, new in zip(rows, texts, clean, strict=True) if old != new]:
                     yield found
             note.parent.mkdir(parents=True, exist_ok=True)
@@ -349,13 +351,11 @@ def types_of(store: str, categories: Sequence[str] = (), summaries: Sequence[str
     return chosen
 
 
-def _each(clean: Callable[[Any], Any], texts: list[list[str]]) -> list[Any]:
-    return [clean(one) for one in texts]
-
-
 def _indexed(item: MemoryItem, clean: Callable[[Any], Any]) -> Item:
+    """What somebody says to somebody (`Name: …`) is a turn, also where nobody told of which conversation."""
+    conversation = item.conversation or (SOMEWHERE if is_turn(item.content) else "")
     return Item(
-        item.id, item.scope, clean(item.content), item.type, tuple(clean(list(item.tags))), _datetime(item.at), item.period, item.conversation,
+        item.id, item.scope, clean(item.content), item.type, tuple(clean(list(item.tags))), _datetime(item.at), item.period, conversation,
         item.place,
     )  # fmt: skip
 
