@@ -261,9 +261,14 @@ def _proposing(editor: Editor) -> Tool:
             else:
                 patch = _patch_of(section_anchor, replace, append, change or {})
                 made = await editor.plan(context, request, *patch)
-            largest = max((one.before or b"" for one in made.files), key=len, default=b"")
-            told_as = "md.patch_section" if content is None else "fs.write"
-            await off_loop(largest, lambda: editor.guard(made, told_as))
+            longest = max(
+                (side or b"" for file in made.files for side in (file.before, file.after)),
+                key=len,
+                default=b"",
+            )
+            await off_loop(
+                longest, lambda: editor.guard(made, "md.patch_section" if content is None else "fs.write")
+            )
         except CallError as error:
             rule = str((error.data or {}).get("rule", ""))
             if not rule.startswith("garden:") or rule == "garden:roots":
@@ -271,7 +276,8 @@ def _proposing(editor: Editor) -> Tool:
             return proposal("", f"refused by {rule}: {error.message}; {error.fix}", asks)
         found = made.report.get("lint", [])
         report = "no rule is broken" + (f"; lint: {'; '.join(found)}" if found else "; lint is clean")
-        return proposal(await off_loop(largest, lambda: diff.render(made)), report, asks)
+        shown = await off_loop(longest, lambda: diff.render(made))
+        return proposal(shown, report, asks)
 
     return propose
 
