@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agents.world import Witness, call, calls, world
 from toolgate.facade import Gate
 from toolgate.ledger.state import parsed
@@ -54,19 +56,20 @@ async def test_a_human_may_let_it_go_on_once_and_the_fourth_is_refused(tmp_path:
         assert await rules(gate, "denied") == ["loop:stop"]
 
 
-async def test_a_cycle_of_three_tools_is_stopped_at_its_third_round(tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [2, 3, 4, 5])
+async def test_a_cycle_of_several_calls_is_stopped_at_its_third_round(tmp_path: Path, length: int) -> None:
     witness = Witness()
-    turn = [calls(call("t.look", x=x)) for x in "abc"]
+    turn = [calls(call("t.look", x=x)) for x in "abcde"[:length]]
     async with world(turn * 10, tmp_path, witness=witness, agents={"model": "model", "rounds": 90}) as (
         gate,
         agents,
     ):
         run = await agents.drive(await agents.start("look"))
         assert run.state == "waiting"
-        assert len(witness.ran) == 6
+        assert len(witness.ran) == 2 * length
         question = await gate.question(run.waiting)
         assert question is not None
-        assert "3 calls in turn" in question.reason
+        assert f"{length} calls in turn" in question.reason
 
 
 async def test_what_changes_is_no_circle_and_neither_is_another_run(tmp_path: Path) -> None:

@@ -72,3 +72,14 @@ async def test_another_users_words_are_not_told_in_a_conversation_of_the_same_na
         await ask(agents, "one", persona="ada")
         assert history(await agents.talk("two", "v_talk", persona="bob")) == []
         assert history(await agents.talk("two", "v_talk", persona="ada")) == ["one", "for alice"]
+
+
+async def test_replies_of_helpers_do_not_move_the_script_of_who_asked_them(tmp_path: Path) -> None:
+    async with opened(tmp_path, FixedClock(), "none") as gate:
+        agents = gate.feature("agents")
+        look = calls({"tool": "t.look", "args": {"x": "1"}})
+        ask_scout = calls({"tool": "ai.ask", "args": {"question": "look", "persona": "scout"}})
+        script = {"ada": [ask_scout, "first", "second"], "scout": [look, "seen"]}
+        agents.models.given["model"] = ScriptedModel(script, "model")
+        assert (await ask(agents, "one")).answer == "first"
+        assert (await ask(agents, "two")).answer == "second"

@@ -72,6 +72,16 @@ ASKED = [
     ("list all python files", "code.list", {"pattern": "**/*.py"}),
     ("what changed?", "code.diff", {}),
     ("show the last commits", "code.log", {"limit": 10}),
+    ("Where is CognitionLogger used in the system?", "code.search", {"pattern": r"\bCognitionLogger\b"}),
+    ("where's parse_config used", "code.search", {"pattern": r"\bparse_config\b"}),
+    ("Could you show me where the function total is called in our project?", "code.search", {"pattern": r"\btotal\b"}),
+    ("who touched the file src/app.py last?", "code.log", {"path": "src/app.py", "limit": 1}),
+    ("who changed the class Cart last", "code.search", {"pattern": r"\bCart\b"}),
+    ("show me README.md", "code.read", {"path": "README.md"}),
+    ("search for TODO", "code.search", {"pattern": r"\bTODO\b"}),
+    ("list files in src", "code.list", {"directory": "src"}),
+    ("what is in src/", "code.list", {"directory": "src"}),
+    ("what does src/cart.py do?", "code.read", {"path": "src/cart.py"}),
 ]  # fmt: skip
 
 

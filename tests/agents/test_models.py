@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,15 @@ from toolgate.agents.models import ModelSettings, ModelUsage, priced
 from toolgate.facade import Gate
 from toolgate.storage.memory import MemoryBackend
 
-KINDS = ["openai", "anthropic", "xml over openai", "xml over anthropic"]
+KINDS = [
+    "openai",
+    "anthropic",
+    "openai-responses over openai",
+    "xml over openai",
+    "xml over anthropic",
+    "leaked over openai",
+]
+NATIVE = KINDS[:3]
 
 
 def settings(server: ModelServer, kind: str, **more: Any) -> dict[str, Any]:
@@ -28,7 +37,7 @@ def settings(server: ModelServer, kind: str, **more: Any) -> dict[str, Any]:
         "retries": 1,
         "timeout_s": 10.0,
     }
-    return made | ({"wire": "xml"} if kind.startswith("xml") else {}) | more
+    return made | ({"wire": kind.split()[0]} if " over " in kind else {}) | more
 
 
 def opened(root: Path, spec: dict[str, Any], **more: Any) -> Any:
@@ -47,10 +56,10 @@ async def ask(gate: Gate, question: str = "why is the discount wrong?") -> Any:
 
 
 def wanting(kind: str, *calls: tuple[str, dict[str, Any]]) -> Answer:
-    if not kind.startswith("xml"):
+    if kind in NATIVE:
         return Answer(calls=[(name.replace(".", "_"), args) for name, args in calls])
-    import json
-
+    if kind.startswith("leaked"):
+        return Answer("\n".join(json.dumps({"name": name, "arguments": args}) for name, args in calls))
     return Answer(
         "".join(
             f"<tool_call>{json.dumps({'tool': name, 'params': args})}</tool_call>" for name, args in calls
@@ -79,7 +88,7 @@ async def test_a_whole_investigation_through_the_real_client(tmp_path: Path, kin
     assert server.left == 0
 
 
-@pytest.mark.parametrize("kind", KINDS[:2])
+@pytest.mark.parametrize("kind", NATIVE)
 async def test_a_stream_that_breaks_off_is_asked_for_again_and_calls_nothing(
     tmp_path: Path, kind: str
 ) -> None:
@@ -91,7 +100,7 @@ async def test_a_stream_that_breaks_off_is_asked_for_again_and_calls_nothing(
     assert (run.state, run.answer) == ("done", "All is well.")
 
 
-@pytest.mark.parametrize("kind", KINDS[:2])
+@pytest.mark.parametrize("kind", NATIVE)
 @pytest.mark.parametrize(
     ("answers", "said"),
     [
@@ -99,6 +108,20 @@ async def test_a_stream_that_breaks_off_is_asked_for_again_and_calls_nothing(
         ([Answer(status=500)] * 2, "trouble of its own"),
         ([Answer(drop=0)] * 8, "broke 2 times"),
         ([Answer(status=404, error="no such model")], "refused the request"),
+        ([Answer(status=429, error="slow down", headers={"retry-after-ms": "1"})] * 2, "too often"),
+        ([Answer(body="<html>hello</html>")] * 9, "broke 2 times"),
+        ([Answer(body="data: {broken\n\n")] * 9, "m"),
+        ([Answer(body='data: "a word"\n\ndata: [DONE]\n\n')] * 9, "m"),
+        ([Answer(body='data: {"choices": 5, "type": 7}\n\ndata: [DONE]\n\n')] * 9, "m"),
+        (
+            [
+                Answer(
+                    body='event: error\ndata: {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}\n\n'
+                )
+            ]
+            * 9,
+            "busy",
+        ),
     ],
 )
 async def test_a_model_that_fails_ends_the_run_with_its_reason(
@@ -109,9 +132,10 @@ async def test_a_model_that_fails_ends_the_run_with_its_reason(
             run = await ask(gate)
     assert run.state == "failed"
     assert said in run.reason
+    assert "toolgate itself" not in run.reason
 
 
-@pytest.mark.parametrize("kind", KINDS[:2])
+@pytest.mark.parametrize("kind", NATIVE)
 async def test_a_model_that_stalls_is_given_up_in_time(tmp_path: Path, kind: str) -> None:
     never = threading.Event()
     with model_server(Answer("never", stall=never)) as server:
@@ -157,6 +181,13 @@ async def test_a_key_is_looked_up_by_name_and_sent_nowhere_else(
     assert not server.requests
 
 
+async def test_tokens_are_estimated_where_a_server_does_not_count_them(tmp_path: Path) -> None:
+    with model_server(Answer("hello " * 40, usage=(0, 0))) as server:
+        async with opened(tmp_path, settings(server, "openai")) as gate:
+            run = await ask(gate)
+    assert run.spent["tokens"] > 60
+
+
 def test_a_price_is_the_owners_figure_or_the_lists_or_unknown() -> None:
     usage = ModelUsage(1_000_000, 1_000_000)
     assert priced("openai", ModelSettings("x", usd_per_million=(1.0, 2.0)), usage) == 3.0
@@ -166,7 +197,7 @@ def test_a_price_is_the_owners_figure_or_the_lists_or_unknown() -> None:
     assert priced("openai", ModelSettings("no-such-model-at-all"), usage) is None
 
 
-@pytest.mark.parametrize("kind", KINDS[:2])
+@pytest.mark.parametrize("kind", NATIVE)
 async def test_a_key_that_a_provider_repeats_is_neither_in_the_ledger_nor_in_the_run(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

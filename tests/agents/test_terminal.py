@@ -93,6 +93,7 @@ def test_in_tmux_it_asks_below_what_was_shown_scrolls_natively_and_ends_on_ctrl_
         tmux.type("C-c")
         assert tmux.ended() == 130
         assert "Traceback" not in tmux.seen()
+        assert "interrupted; go on with: toolgate runs resume r_" in tmux.seen()
         assert tmux.told("alternate_on") == "0"
     assert [one["state"] for one in cli("runs", "--open", "--json").data] == ["waiting"]
     assert not (project / "b.txt").exists()

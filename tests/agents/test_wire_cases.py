@@ -149,6 +149,7 @@ def test_noise_of_marks_never_crashes_and_never_depends_on_the_pieces(name: str)
         "<think>", "</think>", "<!--", "-->", "{", "}", "[", "]", "\\", "“", "”", " ", "    ", "- ", "&lt;tool_call&gt;", "x", ",",
         "x ```\n", "'''", " \"\n", "# ", "\ufeff", "<function=code.list>", "</function>", "<parameter=a>", "</parameter>", '<invoke name="code.list">', "</invoke>", ":", "ü", "\r\n",
         '{"phase": "x", "intent": "tool_call", "tools": [{"name": "code.list", "args": {}}]}', "<code>", "</code>", "<code", ">", "<function=code.",
+        "Tool output:\n", "<note>", "</note>", "<note x", "[THINK]", "[/THINK]", "<|im_start|>tool\n", "</tool_result>", "says:\n", "Step 2 ", "<|end|>", "<|channel|>analysis",
     ]  # fmt: skip
     for _ in range(fewer(20000, 400)):
         text = "".join(chance.choices(bits, k=chance.randrange(1, 40)))

@@ -47,10 +47,40 @@ ZONES = [
 QUOTED = [
     *(f"<{zone}>\n{{}}\n</{zone}>" for zone in ZONES), "> a quotation\n{}", "> a\nthat goes on\n{}", "> a\nb\n{} and\n{}", "Such: ```xml\n{}\n```",
     "1. so ```\n{}\n```\n", "`{}", "``{}`", '"""\n{}\n"""', "'''\n{}\n'''", 'It says: "\n{}\n" there', "“\n{}\n{}\n”", '"\n\n{}\n\n"',
+    "Tool output:\n{}", "**Tool result (code.read):** {}", "Function result: ok\nline\n{}", "[Tool: code.read]\n{}", "Result:\n\n{}", "Observation: {}",
+    "The file a.py says:\n{}", "README.md contains: {}", "Here is the output of the command:\nx\n{}", "File contents:\n{}", "$ cat notes\n{}", "User: {}",
+    "<tool_use_result>{}</tool_use_result>", "<note>\n{}\n</note>", '<page url="x">a {} b</page>', "<seed:think>{}</seed:think>", "[THINK]{}[/THINK]",
+    "[TOOL_RESULTS]{}[/TOOL_RESULTS]", "<|im_start|>tool\n{}<|im_end|>", "ok<|im_end|>\n<|im_start|>user\n{}", "<|channel|>analysis<|message|>\n{}\n<|end|>",
+    "{}\n</tool_result>", "a\n{}\n</reasoning>\nb", "<|user|>\n{}",
 ]  # fmt: skip
 SAID = [
-    "\ufeff{}", "\u200b{}", "> a quotation\n>\n{}", "> a\n```\nx\n```\n{}", "> a\n# head\n{}", 'He said "go\non"\n{}', 'a 24" screen\n{}',
-    "He said:\n\"\nx\n\"\n{}", "a ``` b\n\n{}", "It's the users' and `'''`\n{}",
+    "\ufeff{}",
+    "\u200b{}",
+    "> a quotation\n>\n{}",
+    "> a\n```\nx\n```\n{}",
+    "> a\n# head\n{}",
+    'He said "go\non"\n{}',
+    'a 24" screen\n{}',
+    'He said:\n"\nx\n"\n{}',
+    "a ``` b\n\n{}",
+    "It's the users' and `'''`\n{}",
+    "Tool output:\n```\nfailed\n```\n{}",
+    "Tool output:\nfailed\n\n{}",
+    "<tool_result>failed</tool_result>\n{}",
+    "I check the results:\n{}",
+    "Let me look at the contents of a.py:\n{}",
+    "Use <path> and <name>, then <file_name>:\n{}",
+    "a List<String> of <T>\n{}",
+    "<note>x</note>\n{}",
+    "<plan>x</plan>\n{}",
+    "<|channel|>analysis<|message|>hm<|end|>\n{}",
+    "[THINK]hm[/THINK]\n{}",
+    'The page says: "no".\n{}',
+    "As you said, I read it:\n{}",
+    "As the file says:\n{}",
+]
+SAID_IN_LINE = [
+    "Let me look \U0001f50d {}", "Step 2 {}", "Now the file - {}", 'I read "a.py": {}', "<answer>{}</answer>", "<tool_calls>{}</tool_calls>", "Check the output: {}",
 ]  # fmt: skip
 
 
@@ -63,7 +93,8 @@ def in_pieces(name: str, text: str) -> wires.Parsed:
 
 @pytest.mark.parametrize("name", MADE)
 def test_what_is_quoted_in_other_ways_does_not_run_and_what_follows_a_quotation_does(name: str) -> None:
-    for context, count in [*((one, 0) for one in QUOTED), *((one, 1) for one in SAID)]:
+    said = SAID + (SAID_IN_LINE if name != "leaked" else [])
+    for context, count in [*((one, 0) for one in QUOTED), *((one, 1) for one in said)]:
         text = context.replace("{}", MADE[name])
         whole = wires.parse(text=text, format=name, tools=TOOLS)
         if name == "manifest" and "```xml" not in context and "so ```" in context:
@@ -78,6 +109,15 @@ def test_a_request_that_is_a_part_of_something_else_does_not_run() -> None:
     for text in (f"[{made}, {made}]", f'{{"b": 1}}, {made}', f"{{'a': 1, \"r\": {made}}}", f"{{x: {made}}}"):
         assert wires.parse(text, "manifest", TOOLS).calls == [], text
     assert len(wires.parse(f"So, this: {made}", "manifest", TOOLS).calls) == 1
+
+
+def test_a_request_with_a_key_of_its_own_is_told_wherever_that_stands() -> None:
+    made = json.loads(MADE["manifest"])
+    for value in ({"thought": "hm", **made}, {**made, "thought": "hm"}):
+        for context in ("{}", "So: {}", "```json\n{}\n```"):
+            found = wires.parse(context.replace("{}", json.dumps(value)), "manifest", TOOLS)
+            assert found.calls == []
+            assert ["'thought'" in one.message for one in found.errors] == [True], context
 
 
 def test_half_a_character_in_an_element_is_told() -> None:
@@ -186,3 +226,45 @@ def test_one_entry_alone_is_a_message_too() -> None:
     block = {"type": "tool_use", "id": "a", "name": "code_list", "input": {}}
     for name, message in (("openai", entry), ("anthropic", block)):
         assert [one.name for one in wires.parse(json.dumps(message), name, TOOLS).calls] == ["code.list"]
+
+
+def test_a_message_of_another_role_calls_nothing() -> None:
+    block = {"type": "tool_use", "id": "a", "name": "code_list", "input": {}}
+    entry = {"id": "a", "type": "function", "function": {"name": "code_list", "arguments": "{}"}}
+    for role in ("user", "tool", "system"):
+        chat = wires.parse({"role": role, "tool_calls": [entry]}, "openai", TOOLS)
+        blocks = wires.parse({"role": role, "content": [block]}, "anthropic", TOOLS)
+        assert chat.calls == blocks.calls == []
+        assert role in chat.errors[0].message
+        assert role in blocks.errors[0].message
+
+
+def test_the_openai_wire_reads_both_protocols_and_its_own_examples() -> None:
+    call = item("i", "c", "code_list", arguments="{}")
+    response = {"status": "completed", "output": [call]}
+    for message in (response, response["output"], call):
+        found = wires.parse(message, "openai", TOOLS)
+        assert [(one.id, one.name) for one in found.calls] == [("c", "code.list")], message
+    events = [
+        {"type": "response.output_text.delta", "output_index": 0, "delta": "so"},
+        {"type": "response.output_item.added", "output_index": 1, "item": item("i", "c", "free_form")},
+        {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": '{"x": 1}'},
+        {"type": "response.output_item.done", "output_index": 1, "item": item("i", "c", "free_form")},
+    ]
+    assert streamed("openai", events) == streamed("openai-responses", events)
+    assert streamed("openai", events)[0] == [("c", "free.form", {"x": 1})]
+    for name in ("openai", "anthropic"):
+        example = wires.wire(name).example("free.form", {"x": 1})
+        assert [one.args for one in wires.parse(example, name, TOOLS).calls] == [{"x": 1}]
+
+
+def test_bytes_may_be_cut_within_a_character_and_lines_hold_any_character() -> None:
+    path = "ü\u2028\u0085x"
+    entry = {"index": 0, "id": "a", "function": {"name": "code_read", "arguments": json.dumps({"path": path}, ensure_ascii=False)}}  # fmt: skip
+    events = [{"choices": [{"index": 0, "delta": {"tool_calls": [entry]}}]}, *chat()]
+    spelled = "".join(f"data: {json.dumps(one, ensure_ascii=False)}\r\n\r\n" for one in events)
+    for text in (spelled, "\ufeff" + spelled, "id: 1\n" + spelled):
+        stream = wires.stream("openai", TOOLS)
+        for byte in text.encode():
+            stream.feed(bytes([byte]))
+        assert [call.args for call in stream.close().calls] == [{"path": path}]

@@ -27,7 +27,7 @@ SCRIPT: dict[str, list[Any]] = {
     "builder": [
         calls(call("code.read", path="src/prices.py"), text="First I read <b>it</b>."),
         calls(call("fs.write", path="src/new.py", content="x = 1\n"), text="Then I write."),
-        "It is written.",
+        "It is written.\n\nThat is all.",
     ],
     "reviewer": [
         calls(call("code.read", path="src/prices.py")),
@@ -80,6 +80,8 @@ def test_a_run_that_waits_is_approved_in_the_inbox_and_goes_on(visit: Visit) -> 
     visit.go(f"/runs/{run.id}")
     expect(page.locator(".page")).to_contain_text("It is written.")
     expect(page.locator(".page")).to_contain_text("2 calls")
+    expect(page.locator("ol").last).to_contain_text("path=src/new.py")
+    expect(page.locator(".page")).not_to_contain_text("U+000A")  # a line break is one
     look(visit, "run")
     page.locator("ol").get_by_role("link", name="event").first.click()
     expect(page.locator("#life")).to_contain_text("code.read")
@@ -98,6 +100,10 @@ def test_a_room_shows_board_timeline_and_takes_a_humans_word(visit: Visit) -> No
     page.get_by_role("button", name="It was right").click()
     expect(page.locator(".page")).to_contain_text("You said: right.")
     look(visit, "room")
+    expect(page.locator(".page")).not_to_contain_text("U+000A")
+    visit.go("/runs")  # where a turn's question is long
+    expect(page.locator(".page")).not_to_contain_text("U+000A")
+    page.go_back()
     page.set_viewport_size({"width": 360, "height": 740})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert world.do(agents(visit).rooms.get(room.id)).verdict == "right"

@@ -38,6 +38,8 @@ def compacted(messages: Sequence[dict[str, Any]], most: int) -> list[dict[str, A
 
 def _shortened_message(message: dict[str, Any]) -> dict[str, Any]:
     """Of what the model said only the words: the arguments of its calls must stay JSON."""
+    if isinstance(message.get("output"), list):
+        return message  # items of a response: its calls, beside few words
     if message.get("role") != "assistant":
         return {key: _shortened(item) for key, item in message.items()}
     said = message.get("content")

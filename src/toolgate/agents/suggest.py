@@ -12,7 +12,47 @@ from typing import Any, NamedTuple
 LONGEST = 500
 _THING = r"[`'\"“]?(?P<it>[^`'\"“”?]+?)[`'\"”]?"
 _FILE = re.compile(r"(?:[\w.-]+/)*[\w-]*\.\w{1,8}|(?:[\w.-]+/)+[\w.-]*")
+_ENDINGS = frozenset(
+    [
+        "py",
+        "ts",
+        "tsx",
+        "js",
+        "jsx",
+        "md",
+        "yaml",
+        "yml",
+        "json",
+        "toml",
+        "rs",
+        "go",
+        "java",
+        "c",
+        "h",
+        "cpp",
+        "rb",
+        "sh",
+        "sql",
+        "html",
+        "css",
+        "txt",
+        "cfg",
+        "ini",
+    ]
+)
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
+
+_SHORT = re.compile(r"(?<=\bwhere)['’]s\b|(?<=\bwhat)['’]s\b|(?<=\bwho)['’]s\b", re.IGNORECASE)
+_AROUND = re.compile(
+    r"\A(?:(?:hey|please|can you|could you|i want to know)[, ]+)+"
+    r"|(?:,? (?:in|across|throughout) (?:the|this|our|my) (?:whole |entire )?(?:system|code|codebase|code base|project|repo|repository))\Z",
+    re.IGNORECASE,
+)
+"""Words around a question that change nothing about it."""
+_KIND = re.compile(
+    r"\A(?:the )?(?:class|function|method|variable|constant|symbol|module|file|directory|folder|type|name) (?=\S)|\Athe (?=\S+\Z)",
+    re.IGNORECASE,
+)
 
 
 class SuggestedCall(NamedTuple):
@@ -26,14 +66,14 @@ Make = Callable[[str], Iterable[SuggestedCall]]
 
 def suggest(question: str, tools: Iterable[str] | None = None) -> list[SuggestedCall]:
     """Calls that would answer it, the best first; only of `tools`, if they are given."""
-    text = " ".join(question[:LONGEST].split()).rstrip(" ?!.")
+    text = _AROUND.sub("", _SHORT.sub(" is", " ".join(question[:LONGEST].split()).rstrip(" ?!.")))
     allowed = None if tools is None else set(tools)
     found: list[SuggestedCall] = []
     for pattern, make in _PATTERNS:
         match = pattern.fullmatch(text)
         if match is None:
             continue
-        it = (match.groupdict().get("it") or "").strip()
+        it = _KIND.sub("", (match.groupdict().get("it") or "").strip())
         for one in make(it):
             if one not in found and (allowed is None or one.tool in allowed):
                 found.append(one)
@@ -86,9 +126,19 @@ def _show(it: str) -> Iterable[SuggestedCall]:
     if _is_file(it) and not it.endswith("/"):
         yield SuggestedCall("code.read", {"path": it}, f"what is in {it}")
     elif _is_file(it):
-        yield SuggestedCall("code.list", {"path": it}, f"the files in {it}")
+        yield SuggestedCall("code.list", {"directory": it.rstrip("/")}, f"the files in {it}")
     elif re.fullmatch(r"[0-9a-f]{7,40}", it):
         yield SuggestedCall("code.show", {"commit": it}, f"what the commit {it} did")
+
+
+def _listed(it: str) -> Iterable[SuggestedCall]:
+    if re.fullmatch(r"[\w./-]+", it):
+        yield SuggestedCall("code.list", {"directory": it.rstrip("/") or "."}, f"the files in {it}")
+
+
+def _works(it: str) -> Iterable[SuggestedCall]:
+    """Of a file what is in it, of anything else where it is defined: `a.b` is a name unless it ends as files do."""
+    return _show(it) if "/" in it or it.rpartition(".")[2] in _ENDINGS else _defined(it)
 
 
 def _files(it: str) -> Iterable[SuggestedCall]:
@@ -138,8 +188,11 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Make], ...] = (
     (_pattern(rf"{_SHOW_ME}(?:the )?(?:history|log|changes) of IT"), _history),
     (_pattern(rf"{_SHOW_ME}who wrote IT"), _wrote),
     (_pattern(r"blame IT"), _wrote),
-    (_pattern(r"(?:what is in|what's in|open|read|show|cat|show me|display) IT"), _show),
+    (_pattern(r"(?:what is in|open|read|cat|(?:show|display)(?: me)?)(?: the contents? of)? IT"), _show),
     (_pattern(r"(?:find|list|show)(?: me)?(?: all)? (?:the )?IT files"), _files),
+    (_pattern(r"(?:list|show)(?: me)?(?: all)?(?: the)? files (?:in|under) IT"), _listed),
+    (_pattern(r"(?:search(?: for)?|grep(?: for)?|look for) IT"), _used),
+    (_pattern(r"(?:how|what) does IT (?:work|do)"), _works),
     (_pattern(r"what (?:has )?changed(?: in IT)?(?: since the last commit)?"), _diff),
     (_pattern(r"(?:what are |show |list )?(?:the )?(?:last|latest|recent|newest) commits"), _recent),
     (_pattern(r"what (?:has )?happened(?: lately| recently| last)?"), _happened),

@@ -20,7 +20,7 @@ class _Missing:
 MISSING = _Missing()
 
 
-class Said(NamedTuple):
+class FieldSaid(NamedTuple):
     """What a class says of one of its fields."""
 
     default: Any = MISSING
@@ -39,7 +39,7 @@ class Said(NamedTuple):
 class _Record(NamedTuple):
     """A class's fields, with those it inherits, and its options."""
 
-    said: dict[str, Said]
+    said: dict[str, FieldSaid]
     frozen: bool
     slots: bool
     kw_only: bool
@@ -53,7 +53,7 @@ class _Record(NamedTuple):
 class _Fields:
     """The fields as the standard library knows them, made when it asks."""
 
-    def __init__(self, said: Mapping[str, Said]) -> None:
+    def __init__(self, said: Mapping[str, FieldSaid]) -> None:
         self._said = said
         self._made: dict[str, Any] = {}
 
@@ -72,8 +72,8 @@ class _Fields:
         return self._made
 
 
-def fields_of(cls: type) -> Mapping[str, Said]:
-    said: Mapping[str, Said] = cls.__record__.said  # type: ignore[attr-defined]
+def fields_of(cls: type) -> Mapping[str, FieldSaid]:
+    said: Mapping[str, FieldSaid] = cls.__record__.said  # type: ignore[attr-defined]
     return said
 
 
@@ -83,7 +83,7 @@ def _dataclass(
 ) -> Any:  # fmt: skip
     def make(cls: type) -> type:
         own = _own_fields(cls, kw_only)
-        said: dict[str, Said] = {}
+        said: dict[str, FieldSaid] = {}
         for base in cls.__mro__[-2:0:-1]:
             if (inherited := base.__dict__.get("__record__")) is not None:
                 said.update(inherited.said)
@@ -94,18 +94,18 @@ def _dataclass(
     return make if cls is None else make(cls)
 
 
-def _own_fields(cls: Any, kw_only: bool) -> dict[str, Said]:
+def _own_fields(cls: Any, kw_only: bool) -> dict[str, FieldSaid]:
     """The fields in the class's body. Its attributes become the plain defaults."""
-    own: dict[str, Said] = {}
+    own: dict[str, FieldSaid] = {}
     body = cls.__dict__
     for name, hint in body.get("__annotations__", {}).items():
         if hint.startswith("ClassVar") if isinstance(hint, str) else get_origin(hint) is ClassVar:
             continue
         given = body.get(name, MISSING)
-        if not isinstance(given, Said):
+        if not isinstance(given, FieldSaid):
             if given.__class__.__hash__ is None:
                 raise ValueError(f"{cls.__name__}.{name}: this default can change; use default_factory")
-            own[name] = Said(given, kw_only=kw_only, hint=hint)
+            own[name] = FieldSaid(given, kw_only=kw_only, hint=hint)
             continue
         own[name] = given._replace(kw_only=kw_only if given.kw_only is None else given.kw_only, hint=hint)
         if given.default is MISSING:
@@ -115,7 +115,7 @@ def _own_fields(cls: Any, kw_only: bool) -> dict[str, Said]:
     return own
 
 
-def _with_slots(cls: type, own: Mapping[str, Said]) -> type:
+def _with_slots(cls: type, own: Mapping[str, FieldSaid]) -> type:
     left = {"__dict__", "__weakref__", *own}
     body = {key: value for key, value in cls.__dict__.items() if key not in left}
     held = {slot for base in cls.__mro__[1:] for slot in base.__dict__.get("__slots__", ())}
@@ -262,6 +262,6 @@ def _replace(obj: Any, /, **changes: Any) -> Any:
 if TYPE_CHECKING:
     from dataclasses import dataclass, field, replace
 else:
-    dataclass, field, replace = _dataclass, Said, _replace
+    dataclass, field, replace = _dataclass, FieldSaid, _replace
 
-__all__ = ["MISSING", "Said", "dataclass", "field", "fields_of", "replace"]
+__all__ = ["MISSING", "FieldSaid", "dataclass", "field", "fields_of", "replace"]

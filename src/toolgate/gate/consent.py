@@ -105,7 +105,8 @@ def _describe(services: Services, flow: Flow) -> Described:
     assert call is not None
     args = recorded_args(services, flow)
     preview = flow.preview if flow.recorded_preview is None else flow.recorded_preview
-    seen = services.redactor.show(tool, call.args) if call.sealed_json else call.args
+    paths = frozenset(map(str, flow.facts.paths)) if flow.facts is not None else frozenset()
+    seen = services.redactor.show(tool, call.args, paths) if call.sealed_json else call.args
     shown = {"args": seen, "preview": flow.preview}
     named = services.redactor.named(canonical(shown))
     if shown == {"args": args, "preview": preview}:

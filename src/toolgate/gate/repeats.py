@@ -1,7 +1,7 @@
 """Loop guard: what a run did before is read from the ledger, and going round in circles is a decision of policy.
 
 Equal means the same tool with the same arguments, whoever of the run calls, and the same result. A circle has up to
-three calls. After its second round the model is told, before its third a human is asked, and a fourth is refused.
+five calls. After its second round the model is told, before its third a human is asked, and a fourth is refused.
 Only calls that name a run are looked at; others pay nothing.
 """
 
@@ -22,11 +22,11 @@ from toolgate.storage.port import Filter, Row
 if TYPE_CHECKING:
     from toolgate.gate.flow import Flow, Services
 
-LONGEST = 3
+LONGEST = 5
 """Calls in the longest circle that is looked for."""
 TOLD, ASKED, STOPPED = 1, 2, 3
 """Whole rounds before this call, after which its result has a note, a human is asked, nothing runs any more."""
-_ROWS = 48
+_ROWS = 64
 _FAR = 4000
 """How far back the journal is read: rows of the run, and rows of everybody."""
 _KINDS = ("started", "committed", "failed", "denied")

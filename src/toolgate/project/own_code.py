@@ -56,7 +56,7 @@ def own_code(
     kept: dict[str, Any] = {}
     held: list[HeldPlace] = []
     for each in everything(config.brought):
-        if each.holds and any(map(config.section, each.sections)):
+        if each.holds and config.says(each):
             kept[each.name], more = load(each.holds)(
                 *map(config.section, each.sections), root, environ, placing
             )

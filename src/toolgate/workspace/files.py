@@ -123,9 +123,11 @@ class WorkspaceFiles(Files):
             await self._make_room(self.needed, persona)
 
     def check(self, change: Change, holder: Holder = NOBODYS) -> str:
+        return self.images.check(change, holder)
+
+    def guard(self, change: Change, holder: Holder = NOBODYS) -> None:
         change.guarded.clear()  # whatever a plan says of itself
         self._guard(change, holder)
-        return self.images.check(change, holder)
 
     def deletes(self, mount: str) -> bool:
         return self.mounts.kind(mount).deletes

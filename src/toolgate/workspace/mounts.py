@@ -93,7 +93,7 @@ class Mounts:
 
     def check_deletes(self, path: MountPath, where: str = "") -> None:
         if not self.kind(path.mount).deletes:
-            told = f"{where}nothing in the {path.mount} is deleted or moved: {path.shown}"
+            told = f"{where}nothing in the {path.mount} is deleted or moved: {path.shown} (rule hard:deletes)"
             raise BlockedPath(told, "edit it instead", data={"rule": "hard:deletes", "path": path.shown})
 
     @contextmanager

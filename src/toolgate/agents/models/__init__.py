@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 """Told the words of a reply as they come."""
+CHARS_A_TOKEN = 4
 INSTALL = "install the extra: pip install 'toolgate[agents]'"
 
 
@@ -108,6 +109,13 @@ def priced(provider: str, settings: ModelSettings, usage: ModelUsage) -> float |
         return float(calc_price(tokens, model_ref=settings.model, provider_id=provider).total_price)
     except LookupError:
         return None
+
+
+def estimated(request: ModelRequest, parsed: Parsed) -> ModelUsage:
+    """About what a reply took, where the server does not say: a budget of tokens must hold there too."""
+    read = sum(len(str(message)) for message in request.messages)
+    said = len(parsed.text) + len(parsed.thinking) + sum(len(str(call.args)) for call in parsed.calls)
+    return ModelUsage(read // CHARS_A_TOKEN + 1, said // CHARS_A_TOKEN + 1)
 
 
 def missing(package: str, error: ImportError) -> Unavailable:

@@ -12,11 +12,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolgate.agents.models import ModelReply, ModelRequest, ModelUsage, Say
+from toolgate.agents.models import CHARS_A_TOKEN, ModelReply, ModelRequest, ModelUsage, Say
 from toolgate.agents.wires import Parsed, WireCall, parse
 from toolgate.core.errors import Failed
 
-CHARS_A_TOKEN = 4
 _KEYS = frozenset({"text", "calls", "raw", "expect", "usage", "delay_s"})
 
 

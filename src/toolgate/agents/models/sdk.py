@@ -50,6 +50,12 @@ async def patiently(settings: ModelSettings, attempt: Callable[[], Awaitable[T]]
             raise Failed(
                 f"{settings.model} answered what cannot be used: {_told(settings, error)}", "try again"
             ) from None
+        except (ValueError, TypeError, AttributeError, LookupError) as error:  # the SDK hands garbage on
+            if not left:
+                raise Failed(
+                    f"{settings.model} answered what cannot be used: {type(error).__name__}: {_told(settings, error)}",
+                    "see whether `base_url` names a server that speaks this protocol",
+                ) from None
         await asyncio.sleep(pause)
         pause *= 2
     raise AssertionError("unreachable")

@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolgate.agents.wires.api import CUT, ApiStream, get, listed, place_of
+from toolgate.agents.wires.api import CUT, ApiStream, ApiWire, asked, get, listed, place_of
 from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError, told
 from toolgate.agents.wires.collecting import Collector
 from toolgate.agents.wires.openai import Fragments, take
-from toolgate.core.functions import wire_names
 
 
 class AnthropicStream(ApiStream):
@@ -27,6 +26,8 @@ class AnthropicStream(ApiStream):
         content = message if alone else get(message, "content")
         if not alone and get(message, "type") == "tool_use":
             content = [message]
+        if not alone and not self.said_by_model(message):
+            return
         self.finish = "" if alone else str(get(message, "stop_reason") or "")
         if isinstance(content, str):
             self.texts.append(content)
@@ -81,18 +82,11 @@ class AnthropicStream(ApiStream):
             take(self.collector, one.id, one.name, joined)
 
 
-class AnthropicWire:
+class AnthropicWire(ApiWire):
     name = "anthropic"
-    native = True
-
-    def parse(self, message: Any, tools: Iterable[Any] | None = None) -> Parsed:
-        return self.stream(tools).whole(message)
 
     def stream(self, tools: Iterable[Any] | None = None) -> AnthropicStream:
         return AnthropicStream(self, tools)
-
-    def result(self, call: WireCall, text: str, ok: bool) -> list[Message]:
-        return self.results([(call, text, ok)])
 
     def results(
         self, answers: Iterable[tuple[WireCall, str, bool]], errors: Iterable[WireError] = ()
@@ -106,25 +100,15 @@ class AnthropicWire:
         return [{"role": "user", "content": blocks}] if blocks else []
 
     def assistant(self, parsed: Parsed) -> Message:
-        calls = [(one.id, one.name, one.args) for one in parsed.calls]
-        calls += [
-            (one.id, one.name, {"unreadable": one.text}) for one in parsed.errors if one.id and one.name
-        ]
-        names = wire_names(name for _, name, _ in calls)
         blocks: list[Message] = [{"type": "text", "text": parsed.text}] if parsed.text.strip() else []
         blocks += [
-            {"type": "tool_use", "id": ident, "name": names[name], "input": args}
-            for ident, name, args in calls
+            {"type": "tool_use", "id": ident, "name": name, "input": args}
+            for ident, name, args in asked(parsed)
         ]
         return {"role": "assistant", "content": blocks}
 
     def example(self, name: str, args: Mapping[str, Any]) -> str:
         return json.dumps({"type": "tool_use", "name": name, "input": dict(args)}, ensure_ascii=False)
-
-    def prompt(self, tools: Iterable[Any], budget: int = 4000) -> str:
-        from toolgate.agents.prompt import tool_section
-
-        return tool_section(self, tools, budget)
 
 
 def _result(ident: str, text: str, ok: bool) -> Message:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolgate.agents.wires.base import Parsed
+from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError, told
 from toolgate.agents.wires.collecting import Collector
 from toolgate.agents.wires.strict import NotStrict, decode
+from toolgate.core.functions import wire_names
 
 
 class ApiStream:
@@ -19,6 +21,7 @@ class ApiStream:
         self.thoughts: list[str] = []
         self.finish = ""
         self._spelled: list[str] = []
+        self._decoder = getincrementaldecoder("utf-8")("replace")  # a piece may end within a character
         self._shown = [0, 0]
         self._message: Any = None
 
@@ -34,9 +37,11 @@ class ApiStream:
     def feed(self, chunk: Any) -> Parsed:
         """One event, or a piece of the answer's text. Calls are told when the stream is closed."""
         if isinstance(chunk, str | bytes):
-            self._spelled.append(chunk if isinstance(chunk, str) else chunk.decode("utf-8", "replace"))
+            self._spelled.append(chunk if isinstance(chunk, str) else self._decoder.decode(chunk))
             return Parsed()
         self.event(chunk)
+        if self._shown == [len(self.texts), len(self.thoughts)]:
+            return Parsed()
         new = Parsed(
             text="".join(self.texts[self._shown[0] :]), thinking="".join(self.thoughts[self._shown[1] :])
         )
@@ -60,8 +65,9 @@ class ApiStream:
 
     def _read(self, text: str) -> None:
         """A serialised message, or server-sent events."""
-        if text.lstrip()[:6].startswith(("data:", "event:", ":")):
-            for line in text.splitlines():
+        text = text.lstrip("\ufeff \t\r\n")
+        if text.startswith(("data:", "event:", "id:", "retry:", ":")):
+            for line in text.replace("\r", "\n").split("\n"):  # a string may hold other signs of a new line
                 name, colon, value = line.partition(":")
                 if colon and name.strip() == "data" and value.strip() not in ("", "[DONE]"):
                     self._serialised(value, self.event)
@@ -79,9 +85,21 @@ class ApiStream:
         else:
             self.collector.error("This is not a message of the API: it is no object.", text)
 
+    def said_by_model(self, message: Any) -> bool:
+        """Whether a message is the model's own: what a tool gave or a user said calls nothing."""
+        role = get(message, "role")
+        if isinstance(role, str) and role != "assistant":
+            self.collector.error(
+                f"This is a message of the role {role[:40]!r}; only the assistant's call tools."
+            )
+            return False
+        return True
+
 
 def get(thing: Any, name: str) -> Any:
     """A field of a dictionary or of an object of an SDK."""
+    if type(thing) is dict:  # as nearly always; asking for a Mapping takes longer than all the rest
+        return thing.get(name)
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
@@ -101,3 +119,48 @@ def place_of(value: Any) -> int | None:
 
 def listed(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list | tuple) else ()
+
+
+class ApiWire:
+    """What all wires of APIs have in common."""
+
+    name = ""
+    native = True
+
+    def stream(self, tools: Iterable[Any] | None = None) -> ApiStream:
+        raise NotImplementedError
+
+    def parse(self, message: Any, tools: Iterable[Any] | None = None) -> Parsed:
+        return self.stream(tools).whole(message)
+
+    def results(
+        self, answers: Iterable[tuple[WireCall, str, bool]], errors: Iterable[WireError] = ()
+    ) -> list[Message]:
+        raise NotImplementedError
+
+    def result(self, call: WireCall, text: str, ok: bool) -> list[Message]:
+        return self.results([(call, text, ok)])
+
+    def prompt(self, tools: Iterable[Any], budget: int = 4000) -> str:
+        from toolgate.agents.prompt import tool_section
+
+        return tool_section(self, tools, budget)  # type: ignore[arg-type]
+
+
+def asked(parsed: Parsed) -> list[tuple[str, str, dict[str, Any]]]:
+    """Id, name on the wire and arguments of every call, also of the broken ones, for an API wants an answer to each; what
+    is no JSON is kept as a text in JSON, because some servers read it again."""
+    calls = [(one.id, one.name, one.args) for one in parsed.calls]
+    calls += [(one.id, one.name, {"unreadable": one.text}) for one in parsed.errors if one.id and one.name]
+    names = wire_names(name for _, name, _ in calls)
+    return [(ident, names[name], args) for ident, name, args in calls]
+
+
+def answered(
+    answers: Iterable[tuple[WireCall, str, bool]], errors: Iterable[WireError]
+) -> tuple[list[tuple[str, str]], str]:
+    """Id and text of what goes back to each call, and what is wrong beside them."""
+    every = list(errors)
+    made = [(call.id, text if ok else f"Error: {text}") for call, text, ok in answers]
+    made += [(error.id, told([error])) for error in every if error.id and error.name]
+    return made, told(error for error in every if not (error.id and error.name))

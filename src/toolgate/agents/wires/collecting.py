@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from toolgate.agents.wires.base import (
-    MOST_CALLS,
-    MOST_ERRORS,
-    SHOWN,
-    Parsed,
-    WireCall,
-    WireError,
-    numbered,
-)
+from toolgate.agents.wires.base import MOST_CALLS, MOST_ERRORS, SHOWN, Parsed, WireCall, WireError, numbered
 from toolgate.agents.wires.checking import OfferedTools, misfit
 from toolgate.agents.wires.strict import NotStrict, decode
 
 NAMES = ("name", "tool")
-ARGUMENTS = ("args", "arguments", "params", "parameters")
+ARGUMENTS = ("args", "arguments", "params", "parameters", "input")
 Example = Callable[[str, Mapping[str, Any]], str]
 
 

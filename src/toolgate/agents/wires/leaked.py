@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError
+from toolgate.agents.wires.base import Message, WireCall, WireError
 from toolgate.agents.wires.checking import Offered, is_type
 from toolgate.agents.wires.collecting import Collector
 from toolgate.agents.wires.lexing import until_bracket
@@ -203,9 +203,6 @@ class LeakedWire(TextWire):
                 "the leaked wire needs the list of tools", "give `tools`: only what is offered is called"
             )
         return super().stream(offered)
-
-    def parse(self, message: Any, tools: Iterable[Any] | None = None) -> Parsed:
-        return super().parse(message, tools)
 
     def example(self, name: str, args: Mapping[str, Any]) -> str:
         return json.dumps({"name": name, "arguments": dict(args)}, ensure_ascii=False)

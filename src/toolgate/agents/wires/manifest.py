@@ -63,6 +63,8 @@ class ManifestGrammar:
             return None
         if isinstance(read, tuple):
             stop = read[1]
+            if _asks(read[0]) and not reader.behind(start):
+                self.request(reader, read[0], reader.text[start:stop])  # that is told what is wrong with it
         elif read is None:
             stop = len(reader.text)
         elif read != NOWHERE:
@@ -76,12 +78,18 @@ class ManifestGrammar:
         return stop
 
     def fenced(self, reader: ProseReader, info: str, text: str) -> bool:
-        if info.lower() not in _FENCES or not _STARTS.match(text):
+        if info.lower() not in _FENCES or not text.lstrip().startswith("{"):
             return False
+        begins = _STARTS.match(text) is not None
         try:
-            self.request(reader, decode(text.strip()), text)
+            value = decode(text.strip())
         except NotStrict:
-            self.broken(reader, text.strip())
+            if begins:
+                self.broken(reader, text.strip())
+            return begins
+        if not begins and not _asks(value):
+            return False
+        self.request(reader, value, text)
         return True
 
     def broken(self, reader: ProseReader, text: str) -> None:
@@ -100,6 +108,11 @@ class ManifestGrammar:
             return
         for entry in value["tools"]:
             collector.object(entry, json.dumps(entry, ensure_ascii=False), reason=value.get("summary", ""))
+
+
+def _asks(value: Any) -> bool:
+    """Whether an object that does not begin like a request is meant as one."""
+    return isinstance(value, dict) and value.get("intent") == INTENT and "tools" in value
 
 
 def _wrong(value: Any) -> str:

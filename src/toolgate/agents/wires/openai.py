@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolgate.agents.wires.api import CUT, ApiStream, get, listed, nothing, place_of
-from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError, told
+from toolgate.agents.wires.api import CUT, ApiStream, ApiWire, answered, asked, get, listed, nothing, place_of
+from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError
 from toolgate.agents.wires.collecting import Collector
 from toolgate.agents.wires.strict import NotStrict, decode
-from toolgate.core.functions import wire_names
 
 
 @dataclass(slots=True)
@@ -37,6 +36,17 @@ class OpenAiStream(ApiStream):
         self._order: list[Fragments] = []
         self._last: Fragments | None = None
         self._old = False
+        self._responses: ApiStream | None = None
+
+    def _as_response(self) -> ApiStream:
+        """The same API's other protocol, told by its shapes: what is read goes to the same places."""
+        if self._responses is None:
+            from toolgate.agents.wires.responses import ResponsesStream, ResponsesWire
+
+            self._responses = ResponsesStream(ResponsesWire(), None)
+            self._responses.collector, self._responses.texts = self.collector, self.texts
+            self._responses.thoughts = self.thoughts
+        return self._responses
 
     def message(self, message: Any) -> None:
         """A whole message, a whole completion, or the list of its calls."""
@@ -47,6 +57,14 @@ class OpenAiStream(ApiStream):
             self.finish = str(get(choices[0], "finish_reason") or "")
             message = get(choices[0], "message") or {}
         alone = isinstance(message, list | tuple)
+        if _is_response(message):
+            self._as_response().message(message)
+            return
+        if not alone and not self.said_by_model(message):
+            return
+        if _is_function(message):
+            self.take(get(message, "id"), get(message, "name"), get(message, "arguments"))
+            return
         calls = message if alone else get(message, "tool_calls")
         if not alone and calls is None and get(message, "function") is not None:
             calls = [message]
@@ -61,6 +79,9 @@ class OpenAiStream(ApiStream):
             self.take(get(call, "id"), get(function, "name"), get(function, "arguments"))
 
     def event(self, event: Any) -> None:
+        if str(get(event, "type") or "").startswith("response."):
+            self._as_response().event(event)
+            return
         for choice in listed(get(event, "choices")):
             if get(choice, "index") not in (None, 0):
                 continue
@@ -116,6 +137,9 @@ class OpenAiStream(ApiStream):
             one.arguments.append(json.dumps(arguments, default=str))
 
     def end(self) -> None:
+        if self._responses is not None:
+            self._responses.end()
+            self.finish = self.finish or self._responses.finish
         strays = any(not one.name for one in self._order)
         for one in self._order:
             joined = "".join(one.arguments)
@@ -132,6 +156,22 @@ class OpenAiStream(ApiStream):
 
     def take(self, ident: Any, name: Any, arguments: Any) -> None:
         take(self.collector, ident, name, arguments)
+
+
+def _is_response(message: Any) -> bool:
+    items = message if isinstance(message, list | tuple) else get(message, "output")
+    first = items[0] if isinstance(items, list | tuple) and items else message
+    return get(first, "type") in ("function_call", "reasoning") or isinstance(get(message, "output"), list)
+
+
+def _is_function(message: Any) -> bool:
+    """One call without anything around it, as the examples of this wire are."""
+    return (
+        isinstance(get(message, "name"), str)
+        and isinstance(get(message, "arguments"), str | Mapping)
+        and get(message, "content") is None
+        and get(message, "tool_calls") is None
+    )
 
 
 def take(collector: Collector, ident: Any, name: Any, arguments: Any) -> None:
@@ -162,57 +202,30 @@ def plain(arguments: Any) -> Any:
         return None
 
 
-class OpenAiWire:
+class OpenAiWire(ApiWire):
     name = "openai"
-    native = True
-
-    def parse(self, message: Any, tools: Iterable[Any] | None = None) -> Parsed:
-        return self.stream(tools).whole(message)
 
     def stream(self, tools: Iterable[Any] | None = None) -> OpenAiStream:
         return OpenAiStream(self, tools)
 
-    def result(self, call: WireCall, text: str, ok: bool) -> list[Message]:
-        return [{"role": "tool", "tool_call_id": call.id, "content": text if ok else f"Error: {text}"}]
-
     def results(
         self, answers: Iterable[tuple[WireCall, str, bool]], errors: Iterable[WireError] = ()
     ) -> list[Message]:
-        made = [message for call, text, ok in answers for message in self.result(call, text, ok)]
-        loose = []
-        for error in errors:
-            if error.id and error.name:
-                made.append({"role": "tool", "tool_call_id": error.id, "content": told([error])})
-            else:
-                loose.append(error)
-        return [*made, {"role": "user", "content": told(loose)}] if loose else made
+        texts, loose = answered(answers, errors)
+        made: list[Message] = [
+            {"role": "tool", "tool_call_id": ident, "content": text} for ident, text in texts
+        ]
+        return [*made, {"role": "user", "content": loose}] if loose else made
 
     def assistant(self, parsed: Parsed) -> Message:
-        """Also the broken calls, for the API wants an answer to each; what is no JSON is kept as a text in JSON, because
-        some servers read it again."""
-        calls = [(one.id, one.name, one.args) for one in parsed.calls]
-        calls += [
-            (one.id, one.name, {"unreadable": one.text}) for one in parsed.errors if one.id and one.name
-        ]
         message: Message = {"role": "assistant", "content": parsed.text or None}
-        names = wire_names(name for _, name, _ in calls)
-        if calls:
-            message["tool_calls"] = [
-                {
-                    "id": ident,
-                    "type": "function",
-                    "function": {"name": names[name], "arguments": json.dumps(args, ensure_ascii=False)},
-                }
-                for ident, name, args in calls
-            ]
-        return message
+        calls = [
+            {"id": ident, "type": "function", "function": {"name": name, "arguments": json.dumps(args, ensure_ascii=False)}}
+            for ident, name, args in asked(parsed)
+        ]  # fmt: skip
+        return message | ({"tool_calls": calls} if calls else {})
 
     def example(self, name: str, args: Mapping[str, Any]) -> str:
         return json.dumps(
             {"name": name, "arguments": json.dumps(dict(args), ensure_ascii=False)}, ensure_ascii=False
         )
-
-    def prompt(self, tools: Iterable[Any], budget: int = 4000) -> str:
-        from toolgate.agents.prompt import tool_section
-
-        return tool_section(self, tools, budget)

@@ -9,26 +9,28 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from toolgate.agents.wires.base import Parsed
 from toolgate.agents.wires.collecting import Collector
-from toolgate.agents.wires.quoting import QUOTES, Quotation, behind
+from toolgate.agents.wires.quoting import (
+    ENDS,
+    LOOKED_BACK,
+    QUOTES,
+    ZONE,
+    Quotation,
+    Zone,
+    behind,
+    echoed,
+    names_closed,
+)
 
 _PREFIX = r"[ \t]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+"
 _OPENS_CODE = r"(?:`{3,}+(?=[^`\n]*(?:\n|\Z))|~{3,}+)"
 _LINE = re.compile(rf"{_PREFIX}(?:(?P<quoted>>)|(?P<fence>{_OPENS_CODE}))")
 _QUOTED = re.compile(rf"{_PREFIX}>[^\n]*+(?:\n{_PREFIX}>[^\n]*+)*+")
 _FENCE = re.compile(r"^[ \t]*+(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
-_ZONES = (
-    "think|thinking|thought|reasoning|tool_result|tool_results|tool_response|tool_output|function_results"
-    "|function_result|function_response|observation|stdout|stderr|output|results?|search_results?"
-    "|pre|code|xmp|samp|kbd|tt|textarea|script|style|blockquote|quote|q|cite|examples?|documents?|file|file_contents?"
-    "|scratchpad|analysis|reflection|antthinking"
-)
-_THINKING = ("think", "thinking", "reasoning", "thought")
 _BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _TICKS = re.compile(r"`+")
 _LATE_FENCE = re.compile(r"(?P<fence>`{3,}+)(?=[ \t]*+[\w+.#-]*+[ \t\r]*+\n)")
@@ -38,6 +40,7 @@ _PARAGRAPH = re.compile(
     r"\n(?=[ \t\r]*+(?:\n|>|[-*+][ \t]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|`{3,}+[^`\n]*(?:\n|\Z)|~~~))"
 )
 _BLANK = re.compile(r"(?:\A|\n)[ \t\r]*\n[ \t]*\Z")
+_ASKED = re.compile(r'<tool_call>|"intent"\s*:\s*"tool_call"|<function=|<invoke\s')
 BATCH = 200
 """Characters, two or three lines, that are awaited before a stream is looked at again."""
 KEPT = 4096
@@ -86,6 +89,7 @@ class ProseReader:
         self._told = self._thoughts = self._called = self._failed = 0
         """How much of what was said, thought, called and wrong has been handed out already."""
         self._looked: tuple[str, int, int, int] = ("", 0, 0, 0)
+        self._closed: dict[str, int] | None = None
 
     def _line_starts(self, at: int) -> tuple[int, int]:
         """Where the line of a place begins, by line feeds alone and by everything that looks like a new line. Places
@@ -120,7 +124,7 @@ class ProseReader:
         cut = len(new) if final else new.rfind("\n") + 1
         text, at = self.text, self._at
         if at > KEPT:
-            begin = max(text.rfind("\n", 0, max(text.rfind("\n", 0, at), 0)), 0)
+            begin = max(text.rfind("\n", 0, at - LOOKED_BACK), 0)
             text, at = text[begin:], at - begin
         self.text, self._rest = text + new[:cut], new[cut:]
         self._paragraph = (-1, {})
@@ -258,30 +262,31 @@ class ProseReader:
         return stop
 
     def _zone(self, match: re.Match[str], final: bool) -> int | None:
-        comment = match[0] == "<!--"
-        name = "" if comment else re.split(r"[\s>/]", match[0][1:], maxsplit=1)[0].lower()
-        if not comment and not match[0].endswith(
-            ">"
-        ):  # its tag ends on a line that has not come yet, or never
-            if not final:
-                return None
+        zone = Zone(match[0])
+        if zone.cut and not final:  # its tag ends on a line that has not come yet, or never
+            return None
+        if zone.cut or zone.empty or (final and zone.must_end and not self._ends_later(zone, match.end())):
             self.say(match[0])
             return match.end()
-        if match[0].endswith("/>"):
-            self.say(match[0])
-            return match.end()
-        found = _closing(name).search(self.text, match.end())
+        found = zone.ending(self.text, match.end())
         if found is None and not final:
             return None
         stop = found.end() if found else len(self.text)
-        thinks = name in _THINKING
         if found is None:
-            self._unclosed(self.text[match.end() :], "a comment" if comment else f"<{name}>")
-        if thinks:
+            self._unclosed(self.text[match.end() :], zone.name)
+        elif zone.must_end and _ASKED.search(self.text, match.end(), found.start()):
+            self.collector.error(f"A call stands within {zone.name}; nothing is run from there.", match[0])
+        if zone.thinks:
             self._thought.append(self.text[match.end() : found.start() if found else stop])
         else:
             self.say(self.text[match.start() : stop], code=True)
         return stop
+
+    def _ends_later(self, zone: Zone, at: int) -> bool:
+        """Whether an element is closed in the rest of the message, which is whole now; all are looked for at once."""
+        if self._closed is None:
+            self._closed = names_closed(self.text, at)
+        return self._closed.get(zone.tag, -1) >= at
 
     def _unclosed(self, text: str, where: str) -> None:
         """Something that is not closed takes the rest of the message with it; the model must learn why nothing ran."""
@@ -289,10 +294,10 @@ class ProseReader:
             self.collector.error(f"The message ends within {where}, from where nothing is run.", text)
 
     def _thought_before(self, match: re.Match[str]) -> int:
-        """Thinking that began before the message did: nothing of it is run."""
+        """Thinking, or a tool's output, that began before the message did: nothing of it is run."""
         for call in self.collector.calls:
             self.collector.error(
-                f"The call of {call.name} stands before {match[0]}, in the thinking; nothing is run from there.",
+                f"The call of {call.name} stands before {match[0]}, in what that ends; nothing is run from there.",
                 name=call.name,
             )
         self.collector.calls.clear()
@@ -330,6 +335,8 @@ class ProseReader:
             return "in the paragraph of a block quote: leave an empty line before it"
         if self._indented(at):
             return "in an indented block, which is code"
+        if label := echoed(self.text, at):
+            return f"in what {label!r} introduces: leave an empty line before it"
         return f"behind {mark}: begin a line with it" if (mark := self.behind(at)) else ""
 
     def behind(self, at: int) -> str:
@@ -356,21 +363,8 @@ class Patterns(NamedTuple):
 @lru_cache(maxsize=16)
 def _patterns(marks: str) -> Patterns:
     line, ticks, escaped = rf"\n{_PREFIX}(?:>|{_OPENS_CODE})", r"``*+", r"\\(?<!\\\\)\\*+[`<&{\[]"
-    zone = rf"<!--|<(?i:{_ZONES})(?:>|\s[^<>]{{0,1000}}+(?:>|\Z))"
-    unthink = r"</(?i:think|thinking)>"
     return Patterns(
-        re.compile("|".join((line, ticks, escaped, marks, zone, unthink))),
-        re.compile(rf"(?!{marks})(?:(?P<zone>{zone})|{unthink})"),
+        re.compile("|".join((line, ticks, escaped, marks, ZONE, ENDS))),
+        re.compile(rf"(?!{marks})(?:(?P<zone>{ZONE})|{ENDS})"),
         re.compile(marks),
     )
-
-
-@lru_cache(maxsize=64)
-def _closing(zone: str) -> re.Pattern[str]:
-    return re.compile(rf"</{zone}\s*>" if zone else "-->", re.IGNORECASE)
-
-
-def read(grammar: Grammar, example: Any, text: str, tools: Iterable[Any] | None) -> Parsed:
-    reader = ProseReader(grammar, Collector(tools, example))
-    reader.feed(text)
-    return reader.close()

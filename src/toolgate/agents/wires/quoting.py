@@ -1,8 +1,14 @@
-"""Lines in which a call is shown and not said: what stands before it in its line, and quotations that are open there."""
+"""Places in which a call is shown and not said: zones of a text, what stands before a call, quotations that are open there.
+
+Zones are thinking, tool results, files, turns of somebody else. Thinking and results take the rest of the message with them
+if they are not closed. Any other element counts only where it is closed: `<path>` in a sentence hides nothing. Elements
+that wrap an answer, and the marks of plain HTML, are none.
+"""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from unicodedata import category
 
 QUOTES = ('"', "“", "”", "„", "«", "»")
@@ -19,10 +25,56 @@ _MARKED = {
 }  # fmt: skip
 """What begins a line of a file, a search, a diff or a log: such a line is shown, not said."""
 _INTRODUCES = "_`>—–"
-_MEMBER = re.compile(r"""(?:["'”]|\{\s*+[\w$]++)\s*+:\s*+\Z""")
+_MEMBER = re.compile(r"""(?:(?:\A|[{,\[])\s*+(?:"[^"]*+"|'[^']*+'|“[^”]*+”)|\{\s*+[\w$]++)\s*+:\s*+\Z""")
 """Ends like the key of an object: what follows is a part of something else."""
+_COUNTED = re.compile(r"(?:\A|\s)[^\W\d_]{2,}+ (?:\d{1,4}|-)\Z")
+"""Words with a number or a dash behind them: `Step 2`, `Now the file -`."""
 _LINE_ENDS = re.compile(r"""["“”„«»'][ \t\r]*(?:\n|\Z)""")
 _OPENS = re.compile(r"""(?:\A|[\s:(=\[])(?:["“”„«»]{1,3}|''')\s*\Z""")
+
+
+LOOKED_BACK = 2000
+"""Characters before a call that are looked through for words that introduce what a tool gave."""
+_OF_TOOL = r"(?:(?:tool|function|command|program|shell|terminal|search|query|api|server|file|test|git)s?(?:'s)?(?:[ ]call)?|[\w-]+[./_][\w./-]+)[ ]"
+_LABEL = re.compile(
+    rf"""\W{{0,8}}(?:
+    (?:here(?:'s|[ ]is|[ ]are)[ ])?(?:(?:the|its|raw|full)[ ]){{0,2}}(?:{_OF_TOOL}){{0,2}}
+      (?:outputs?|results?|response|observation|contents?|stdout|stderr)(?:[ ](?:of|from|for|was|is|were)\b.{{0,80}}|[ ]?\(.{{0,80}}\))?
+    | (?!(?:as|like|since|because|following|per)\b).{{0,160}}\b(?:says|reads|contains|returned|printed|responded|replied|(?<!you[ ])said)
+    )\W{{0,3}}:\W{{0,4}}""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""A line that says: what follows is what somebody else gave."""
+_TELLS = re.compile(
+    r"""\W{0,8}(?:(?:tool|function)[ _-](?:call[ _-])?(?:outputs?|results?|response)\b[^:\n]{0,60}:|observation:|(?:human|user):|\$[ ]\S|\[?(?:tool|function):[ ]?[\w./-]+\])""",
+    re.IGNORECASE,
+)
+_ENDS_BLOCK = re.compile(
+    r"""\s{0,200}(?:`{3}|~{3}|</[\w:.-]+\s*>\s*\Z|(?:["“«„][^"“”»]*)?["”»]\s*\Z|'''\s*\Z)"""
+)
+"""What a tool gave stands between marks of its own then, and ends with them."""
+
+
+def echoed(text: str, at: int) -> str:
+    """The words that introduce what a tool gave or another said, if the call stands right behind them or in the
+    paragraph that follows them."""
+    lines = text[max(at - LOOKED_BACK, 0) : at].split("\n")
+    if _LABEL.fullmatch(lines[-1]) or _TELLS.match(lines[-1]):
+        return lines[-1].strip()[:60]
+    above = len(lines) - 2
+    while above >= 0 and not lines[above].strip():
+        above -= 1
+    alone = (
+        above < len(lines) - 2
+    )  # an empty line between: only words that still wait for what they introduce
+    for line in reversed(lines[: above + 1]):
+        if not line.strip() or _ENDS_BLOCK.match(line):
+            return ""
+        if len(line) <= 300 and (_LABEL.fullmatch(line) or (not alone and _TELLS.match(line))):
+            return line.strip()[:60]
+        if alone:
+            return ""
+    return ""
 
 
 def behind(text: str, fed: int, line: int, at: int) -> str:
@@ -38,9 +90,12 @@ def behind(text: str, fed: int, line: int, at: int) -> str:
     last = text[before]
     if last == "`" and before == at - 1:
         return "a backtick that nothing closes"
-    if last == ":" and _MEMBER.search(text, max(line, before - 100), before + 1):
+    if last == ":" and _MEMBER.search(text[max(line, before - 100) : before + 1]):
         return "the key of an object"
-    introduces = last.isalpha() or last in _INTRODUCES or category(last) in ("Po", "Pe", "Pf")
+    introduces = (
+        last.isalpha() or last in _INTRODUCES or category(last) in ("Po", "Pe", "Pf") or last >= "\U0001f000"
+    )
+    introduces = introduces or _COUNTED.search(text[max(line, before - 60) : before + 1]) is not None
     return "" if introduces else f"{last!r}"
 
 
@@ -106,3 +161,64 @@ class Quotation:
         if text.strip():
             self._block = self._block and not (self._blank and text.startswith("#"))  # a heading ends it
             self._blank, self._opens = False, _OPENS.search(text, max(len(text) - 40, 0)) is not None
+
+
+# --- zones ----------------------------------------------------------------------------------------------------
+
+_THINKING = r"(?:[a-z]{1,12}:)?(?:think|thinking|thoughts?|reasoning|reflection|antthinking|inner_monologue)"
+_RESULT = r"(?:tool|function)(?:_use|_call)?_(?:results?|responses?|outputs?)"
+_OUTPUT = (
+    rf"{_RESULT}|observations?|stdout|stderr|output|results?|search_results?"
+    "|pre|code|xmp|samp|kbd|tt|textarea|script|style|blockquote|quote|q|cite|examples?|documents?|file|file_contents?"
+    "|scratchpad|analysis"
+)
+_WRAPPERS = (
+    "tool_?(?:calls?|use|uses)|tools?|function_?(?:calls?)|functions?|invoke|parameter|calls?|actions?|answer|final|final_answer"
+    "|response|reply|assistant|plan|steps?|task|p|div|span|b|i|u|s|em|strong|small|big|br|hr|ul|ol|li|dl|dt|dd|h[1-6]|section|main|body|html"
+)
+_REST = r"(?:>|\s[^<>]{0,1000}+(?:>|\Z))"
+_MARKS = {
+    r"\[THINK\]": r"\[/THINK\]",
+    r"\[TOOL_RESULTS?\]": r"\[/TOOL_RESULTS?\]",
+    r"<\|begin_of_thought\|>": r"<\|end_of_thought\|>",
+    r"<\|channel\|>(?:analysis|commentary)\b": r"<\|end\|>|<\|channel\|>(?=final\b)",
+    r"<\|im_start\|>(?!assistant)|<\|start_header_id\|>(?!assistant)|<start_of_turn>(?!model)"
+    r"|<\|(?:user|human|system|tool|observation|ipython)\|>": "",
+}
+"""Marks of the templates that models are trained on, and what ends them; a turn of somebody else ends the message."""
+ZONE = rf"<!--|<(?!(?i:{_WRAPPERS})[\s>])(?i:{_THINKING}|{_OUTPUT}|[a-z][\w:.-]{{0,60}}+){_REST}|{'|'.join(_MARKS)}"
+ENDS = rf"</(?i:{_THINKING}|{_RESULT})\s*>"
+_KNOWN = re.compile(rf"(?i:(?P<thinks>{_THINKING})|{_OUTPUT})")
+_CLOSING = re.compile(r"</([A-Za-z][\w:.-]{0,60}+)\s*>")
+
+
+class Zone:
+    """What begins with a mark: its name, how it ends, and whether it is one only if it does."""
+
+    def __init__(self, mark: str) -> None:
+        self.tag, self.name, self.thinks, self.must_end = "", mark[:80], False, False
+        self.cut, self.empty = False, mark.endswith("/>")
+        if mark == "<!--":
+            self.name, self._end = "a comment", "-->"
+        elif mark[0] == "[" or mark[1] == "|" or mark.startswith("<start_of_turn"):
+            self._end = next(end for begin, end in _MARKS.items() if re.match(begin, mark))
+            self.thinks = "TOOL" not in mark and bool(self._end)
+        else:
+            self.tag = re.split(r"[\s>/]", mark[1:], maxsplit=1)[0].lower()
+            self.name, self.cut = f"<{self.tag}>", not mark.endswith(">")
+            known = _KNOWN.fullmatch(self.tag)
+            self.thinks, self.must_end = bool(known and known["thinks"]), known is None
+            self._end = rf"</{re.escape(self.tag)}\s*>"
+
+    def ending(self, text: str, at: int) -> re.Match[str] | None:
+        return _compiled(self._end).search(text, at) if self._end else None
+
+
+def names_closed(text: str, at: int) -> dict[str, int]:
+    """Where each element is closed for the last time."""
+    return {found[1].lower(): found.start() for found in _CLOSING.finditer(text, at)}
+
+
+@lru_cache(maxsize=256)
+def _compiled(end: str) -> re.Pattern[str]:
+    return re.compile(end, re.IGNORECASE)

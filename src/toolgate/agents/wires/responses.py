@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolgate.agents.wires.api import CUT, ApiStream, get, listed, place_of
-from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError, told
+from toolgate.agents.wires.api import CUT, ApiStream, ApiWire, answered, asked, get, listed, place_of
+from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError
 from toolgate.agents.wires.collecting import Collector
 from toolgate.agents.wires.openai import Fragments, OpenAiWire, take
-from toolgate.core.functions import wire_names
 
 
 class ResponsesStream(ApiStream):
@@ -91,55 +90,29 @@ def _ended(one: Fragments, arguments: Any) -> None:
         one.arguments = [arguments]
 
 
-class ResponsesWire:
+class ResponsesWire(ApiWire):
     name = "openai-responses"
-    native = True
-
-    def parse(self, message: Any, tools: Iterable[Any] | None = None) -> Parsed:
-        return self.stream(tools).whole(message)
 
     def stream(self, tools: Iterable[Any] | None = None) -> ResponsesStream:
         return ResponsesStream(self, tools)
 
-    def result(self, call: WireCall, text: str, ok: bool) -> list[Message]:
-        shown = text if ok else f"Error: {text}"
-        return [{"type": "function_call_output", "call_id": call.id, "output": shown}]
-
     def results(
         self, answers: Iterable[tuple[WireCall, str, bool]], errors: Iterable[WireError] = ()
     ) -> list[Message]:
-        made = [item for call, text, ok in answers for item in self.result(call, text, ok)]
-        loose = []
-        for error in errors:
-            if error.id and error.name:
-                made.append({"type": "function_call_output", "call_id": error.id, "output": told([error])})
-            else:
-                loose.append(error)
-        return [*made, {"role": "user", "content": told(loose)}] if loose else made
+        texts, loose = answered(answers, errors)
+        made: list[Message] = [
+            {"type": "function_call_output", "call_id": ident, "output": text} for ident, text in texts
+        ]
+        return [*made, {"role": "user", "content": loose}] if loose else made
 
     def assistant(self, parsed: Parsed) -> Message:
         """The items of the answer; `output` is to be put into the next request's input."""
-        calls = [(one.id, one.name, one.args) for one in parsed.calls]
-        calls += [
-            (one.id, one.name, {"unreadable": one.text}) for one in parsed.errors if one.id and one.name
-        ]
-        names = wire_names(name for _, name, _ in calls)
         items: list[Message] = [{"role": "assistant", "content": parsed.text}] if parsed.text else []
         items += [
-            {
-                "type": "function_call",
-                "call_id": ident,
-                "name": names[name],
-                "arguments": json.dumps(args, ensure_ascii=False),
-            }
-            for ident, name, args in calls
-        ]
+            {"type": "function_call", "call_id": ident, "name": name, "arguments": json.dumps(args, ensure_ascii=False)}
+            for ident, name, args in asked(parsed)
+        ]  # fmt: skip
         return {"output": items}
 
     def example(self, name: str, args: Mapping[str, Any]) -> str:
         return OpenAiWire().example(name, args)
-
-    def prompt(self, tools: Iterable[Any], budget: int = 4000) -> str:
-        from toolgate.agents.prompt import tool_section
-
-        return tool_section(self, tools, budget)

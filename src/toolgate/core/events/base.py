@@ -9,20 +9,28 @@ many values of one at a time, for the same reason.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache
 from itertools import compress
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
-import orjson
-
 from toolgate.core.canonical import canonical
 from toolgate.core.decision import Verdict
+from toolgate.core.errors import InvalidArgs
 from toolgate.core.records import MISSING, dataclass, field, fields_of
 
 Json = Mapping[str, Any]
-_OURS = frozenset({str, int, bool, Verdict, orjson.Fragment})
-"""Spelled as they are; a Fragment is JSON that is canonical already."""
+
+
+@cache
+def _ours() -> frozenset[type]:
+    """Spelled as they are; a Fragment is JSON that is canonical already."""
+    import orjson
+
+    return frozenset({str, int, bool, Verdict, orjson.Fragment})
 
 
 E = TypeVar("E")
@@ -62,10 +70,16 @@ class Event:
     def text(self) -> str:
         """The body as canonical JSON. Words and small numbers are ours; only values from outside need care."""
         spelled = self.body()
-        if not _OURS.issuperset(map(type, spelled.values())):
+        if "orjson" not in sys.modules:  # a short command does without it
+            with suppress(InvalidArgs):
+                return canonical(spelled)
+        import orjson
+
+        ours = _ours()
+        if not ours.issuperset(map(type, spelled.values())):
             for name in shape_of(type(self)).foreign:
                 value = spelled.get(name)
-                if value is not None and type(value) not in _OURS:
+                if value is not None and type(value) not in ours:
                     spelled[name] = orjson.Fragment(canonical(value))
         try:
             return orjson.dumps(spelled, option=orjson.OPT_SORT_KEYS).decode()

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from toolgate.kits.terminal import project
+from toolgate.kits.terminal import project, speech
 from toolgate.kits.terminal.command import Option
 from toolgate.kits.terminal.prompt import Terminal
 
@@ -42,14 +42,18 @@ async def attended(root: Path | None) -> AsyncIterator[tuple[Runs, Terminal]]:
         yield gate.feature("agents"), terminal
 
 
-async def until_later(work: Coroutine[Any, Any, T], terminal: Terminal) -> T | None:
-    """Do it, unless the human puts its question off; then it waits, and None comes back."""
+async def until_later(work: Coroutine[Any, Any, T], terminal: Terminal, again: str) -> T | None:
+    """Do it, unless the human puts its question off; then it waits, and None comes back. Who interrupts it is told how
+    it goes on."""
     terminal.later.clear()
     driving = asyncio.create_task(work)
     later = asyncio.create_task(terminal.later.wait())
     try:
         await asyncio.wait((driving, later), return_when=asyncio.FIRST_COMPLETED)
         return await driving if driving.done() else None
+    except asyncio.CancelledError:
+        speech.note(f"interrupted; go on with: toolgate {again}")
+        raise
     finally:
         for task in (driving, later):
             task.cancel()

@@ -11,7 +11,7 @@ from toolgate.agents.budget import RunLimits
 from toolgate.core.call import new_id
 from toolgate.core.clock import SECOND
 from toolgate.features.agents.attending import WAITING, Plain, Usd, attended, opened, until_later
-from toolgate.features.agents.view import RunView, cost
+from toolgate.features.agents.view import RunView, cost, short, spelled
 from toolgate.kits.terminal import failures, options, project, results, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option, command
 from toolgate.kits.words import ago
@@ -88,12 +88,7 @@ def show(ident: Ident, root: options.Root = None, json: options.Json = False) ->
 
 
 @app.command(epilog="Example: toolgate runs resume r_0192")
-def resume(
-    ident: Ident,
-    plain: Plain = False,
-    root: options.Root = None,
-    json: options.Json = False,
-) -> None:
+def resume(ident: Ident, plain: Plain = False, root: options.Root = None, json: options.Json = False) -> None:
     """Go on with a run that waits, or whose process is gone."""
     project.run(_resume(ident, plain, root))
 
@@ -125,7 +120,7 @@ async def _resume(ident: str, plain: bool, root: Path | None) -> int:
 
 
 async def _finish(agents: Runs, work: Any, ident: str, view: RunView, terminal: Terminal) -> int:
-    done = await until_later(work, terminal) or await agents.store.get(ident)
+    done = await until_later(work, terminal, f"runs resume {ident}") or await agents.store.get(ident)
     if not speech.finish(done.shown(), ok=done.state not in _BAD):
         view.answer(done)
     if done.state == "waiting":
@@ -144,7 +139,8 @@ async def _chat(persona: str, model: str, conversation: str, plain: bool, root: 
             made = await agents.talk(words, talk, persona=persona, model=model)
             view.begun(made, agents.models.scripted(made.model))
             work = agents.drive(made, view, attended=terminal.interactive)
-            done = await until_later(work, terminal) or await agents.store.get(made.id)
+            resume = f"runs resume {made.id}"
+            done = await until_later(work, terminal, resume) or await agents.store.get(made.id)
             view.answer(done)
 
 
@@ -195,7 +191,7 @@ async def _list(open_only: bool, limit: int, root: Path | None) -> None:
         speech.say('nothing has run yet: toolgate run "where is …?"')
         return
     rows = [
-        [one.id, ago(one.created_at / SECOND), one.persona, one.model, one.state, one.question]
+        [one.id, ago(one.created_at / SECOND), one.persona, one.model, one.state, short(one.question, 120)]
         for one in found
     ]
     speech.put(speech.table(["run|whole", "when", "persona", "model", "state", "question|cut"], rows))
@@ -227,8 +223,9 @@ async def _cancel(ident: str, root: Path | None) -> None:
 
 def _step_line(kind: str, body: dict[str, Any]) -> str:
     if kind == "reply":
-        called = ", ".join(call["name"] for call in body["calls"])
-        return f"{body['model']} said: {body['text'][:400]}" + (f" [calls {called}]" if called else "")
+        called = "".join(f"\n  calls {call['name']} {spelled(call['args'])}" for call in body["calls"])
+        wrong = "".join(f"\n  not a call: {error['message']}" for error in body["errors"])
+        return f"{body['model']} said: {body['text'][:400]}{called}{wrong}"
     if kind == "result":
         plan = f"\n  {body['standing']}" if body.get("standing") else ""
         return f"  {body['tool']}: {'ok' if body['ok'] else body['text'][:300]} (event {body['event']}){plan}"

@@ -26,8 +26,9 @@ class ModelSpec(Strict):
     """Another server that speaks the same protocol, such as a local one."""
     key: str | None = None
     """The name of a secret in the vault, or of a variable of this user's environment."""
-    wire: Literal["openai", "anthropic", "xml", "manifest"] | None = None
-    """How it calls tools. Absent: as its SDK does it; `xml` and `manifest` are for models that know only text."""
+    wire: Literal["openai", "openai-responses", "anthropic", "xml", "manifest", "leaked"] | None = None
+    """How it calls tools. Absent: as its SDK does it; `openai-responses` asks over that API; `xml` and `manifest` are for models
+    that know only text, `leaked` for local servers that hand calls over as text."""
     timeout_s: Annotated[float, Field(gt=0, le=3600)] = 120.0
     retries: Annotated[int, Field(ge=0, le=10, strict=True)] = 2
     max_tokens: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = 4096
@@ -44,6 +45,11 @@ class ModelSpec(Strict):
         if (self.kind == "scripted") != (self.script is not None):
             fix = "name a file in `script`" if self.script is None else "remove it, or use `kind: scripted`"
             raise flawed(f"`script` does not fit the kind `{self.kind}`", fix, "script")
+        speaks = {"openai": ("anthropic",), "anthropic": ("openai", "openai-responses")}.get(self.kind, ())
+        if self.wire in speaks:
+            raise flawed(
+                f"the wire `{self.wire}` does not fit the kind `{self.kind}`", "leave it out", "wire"
+            )
         if self.key is not None and not SECRET.fullmatch(self.key):
             raise flawed(
                 "`key` is not a name",

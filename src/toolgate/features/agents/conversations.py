@@ -33,7 +33,7 @@ class Said(NamedTuple):
     name: str
     messages: list[dict[str, Any]]
     asks: int
-    """Replies of models in it: where a script stands."""
+    """Replies that the persona's own model gave in it, not those of helpers: where a script stands."""
 
 
 class Conversations:
@@ -55,7 +55,8 @@ class Conversations:
             if run.answer
             for message in ({"role": "user", "content": run.question}, {"role": "assistant", "content": run.answer})
         ]  # fmt: skip
-        return Said(session.id, session.name, told, sum(run.spent.get("asks", 0) for run in runs))
+        asks = await self._store.replies([run.id for run in runs if run.persona == who])
+        return Said(session.id, session.name, told, asks)
 
     def _shared(self, run: AgentRun, who: str) -> bool:
         return not run.parent and not run.room and self._gate.user_of(run.persona) == self._gate.user_of(who)

@@ -111,6 +111,8 @@ class Drive:
     hidden: Sequence[str] = ()
     question: str = ""
     """What a human is asked at this moment."""
+    waited: float = 0.0
+    """Seconds that a human has taken to answer about the call at hand: they are not the run's."""
 
     async def go(self) -> RunEnding:
         await self._recorded()
@@ -287,7 +289,9 @@ class Drive:
         if call.name == HELPER or result.tool == HELPER:
             result = await self._with_helper(result)
         self.budget.spent.calls += 1
-        self.budget.spent.seconds += time.monotonic() - began
+        if result.tool != HELPER:  # whose own steps were counted
+            self.budget.spent.seconds += max(time.monotonic() - began - self.waited, 0)
+        self.waited = 0.0
         note = f"\n\n(The gate: {result.note})" if result.note else ""
         text = as_told(result, self.gate.rendered(result, call.args)) + note
         body = result_body(step.round, index, result, text, await self._rule(result))
@@ -349,9 +353,11 @@ class Drive:
         self.listen("waiting", self.run, {"question": question})
         if not self.attended:
             raise Waiting(question)
+        began = time.monotonic()
         with suppress(CallError):  # refused or expired: the call is repeated and hears of it
             await self.gate.answered(question)
         self.question = ""
+        self.waited += time.monotonic() - began
 
     async def _with_helper(self, result: Result) -> Result:
         """What the helper found, once it has; until then the run waits for what its helper waits for."""

@@ -11,7 +11,7 @@ from toolgate.agents import room as rules
 from toolgate.core.errors import CallError
 from toolgate.core.names import HUMAN
 from toolgate.features.agents.runs import Runs
-from toolgate.features.agents.view import cost
+from toolgate.features.agents.view import cost, money, spelled
 from toolgate.kits.web.auth import Human, form
 from toolgate.kits.web.pages import Pages
 
@@ -40,7 +40,7 @@ def add_runs(router: APIRouter, console: Pages) -> None:
         tokens = sum(run.spent.get("tokens", 0) for run in found if not run.parent)
         return await console.page(
             request, who, "agents/runs.html", under="/runs", runs=found, plans=plans, usd=usd, tokens=tokens,
-            now=console.now, meanings=MEANINGS, cost=cost,
+            now=console.now, meanings=MEANINGS, cost=cost, money=money,
         )  # fmt: skip
 
     @router.get("/runs/{ident}")
@@ -55,7 +55,7 @@ def add_runs(router: APIRouter, console: Pages) -> None:
         ]
         return await console.page(
             request, who, "agents/run.html", under="/runs", run=found, steps=steps, helpers=helpers, plans=plans,
-            now=console.now, meanings=MEANINGS, cost=cost,
+            now=console.now, meanings=MEANINGS, cost=cost, money=money, spelled=spelled,
         )  # fmt: skip
 
 

@@ -70,12 +70,7 @@ def show(
 
 
 @app.command(epilog="Example: toolgate rooms resume room_0192")
-def resume(
-    ident: Ident,
-    plain: Plain = False,
-    root: options.Root = None,
-    json: options.Json = False,
-) -> None:
+def resume(ident: Ident, plain: Plain = False, root: options.Root = None, json: options.Json = False) -> None:
     """Go on with a room that waits, or whose process is gone."""
     project.run(_resume(ident, plain, root))
 
@@ -125,7 +120,9 @@ async def _room(
         view = RunView(plain)
         work = agents.rooms.drive(made, view, attended=terminal.interactive)
         return await _finish(
-            agents, await until_later(work, terminal) or await agents.rooms.get(made.id), view
+            agents,
+            await until_later(work, terminal, f"rooms resume {made.id}") or await agents.rooms.get(made.id),
+            view,
         )
 
 
@@ -133,7 +130,8 @@ async def _resume(ident: str, plain: bool, root: Path | None) -> int:
     async with attended(root) as (agents, terminal):
         view = RunView(plain)
         work = agents.rooms.drive(await agents.rooms.get(ident), view, attended=terminal.interactive)
-        return await _finish(agents, await until_later(work, terminal) or await agents.rooms.get(ident), view)
+        done = await until_later(work, terminal, f"rooms resume {ident}") or await agents.rooms.get(ident)
+        return await _finish(agents, done, view)
 
 
 async def _finish(agents: Runs, room: AgentRoom, view: RunView) -> int:

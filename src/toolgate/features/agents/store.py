@@ -7,7 +7,7 @@ numbered, so that of two who take themselves for the driver one fails at its nex
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -179,6 +179,14 @@ class RunStore:
             "SELECT number, kind, at, body FROM agent_steps WHERE run = ? ORDER BY number", ident
         )
         return [{**row, "body": json.loads(row["body"])} for row in rows]
+
+    async def replies(self, idents: Sequence[str]) -> int:
+        """How often the models of these runs answered."""
+        tables, count = await self._tables(), 0
+        for ident in idents:
+            query = "SELECT COUNT(*) AS said FROM agent_steps WHERE run = ? AND kind = 'reply'"
+            count += int((await tables.fetch(query, ident))[0]["said"])
+        return count
 
     async def step(self, run: AgentRun, number: int, kind: str, body: Mapping[str, Any]) -> None:
         """One more row. Only the holder writes, and no number twice."""

@@ -7,6 +7,7 @@ of signs and no colour, for screen readers and logs.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -53,7 +54,7 @@ class RunView:
 
     def _reply(self, run: AgentRun, body: Mapping[str, Any]) -> None:
         if body["calls"] and body["text"].strip():
-            self._line("·", f"{self._who(run)}{_short(body['text'], 400)}", "dim")
+            self._line("·", f"{self._who(run)}{short(body['text'], 400)}", "dim")
         for error in body["errors"]:
             self._line("!", f"{self._who(run)}could not be read as a call: {error['message']}", "yellow")
 
@@ -63,15 +64,17 @@ class RunView:
     def _result(self, run: AgentRun, body: Mapping[str, Any]) -> None:
         self._counts[run.id] = self._counts.get(run.id, 0) + 1
         call = self._calls.pop((run.id, body["round"], body["index"]), {"args": {}})
-        args = ", ".join(f"{name}={_short(value, 40)}" for name, value in call["args"].items())
+        args = spelled(call["args"])
         ended = "ok" if body["ok"] else f"{body['code']}"
         sign, style = ("✓", "green") if body["ok"] else ("✗", "red")
         what = f"{self._who(run)}{body['tool'] or call.get('tool', '')} {args}"
-        self._line(sign, f"{_short(what, WIDE)} · {ended} · {body['ms']:.0f} ms", style)
+        end = f" · {ended} · {body['ms']:.0f} ms"
+        room = WIDE if self.plain else min(WIDE, max(shutil.get_terminal_size().columns - len(end) - 2, 40))
+        self._line(sign, f"{short(what, room)}{end}", style)
         if not body["ok"]:
-            self._line(" ", f"  {_short(body['text'], 300)}", "dim")
+            self._line(" ", f"  {short(body['text'], 300)}", "dim")
         if body["note"]:
-            self._line("!", f"  the gate told it: {_short(body['note'], 200)}", "yellow")
+            self._line("!", f"  the gate told it: {short(body['note'], 200)}", "yellow")
 
     def _waiting(self, run: AgentRun, body: Mapping[str, Any]) -> None:
         self._line("?", f"{self._who(run)}a human is asked: {body['question']}", "yellow")
@@ -80,11 +83,11 @@ class RunView:
         self._line("#", f"{run.persona} with {run.model}", "bold")
 
     def _helper(self, run: AgentRun, body: Mapping[str, Any]) -> None:
-        self._line("↳", f"helper {run.persona} with {run.model}: {_short(run.question, 200)}", "cyan")
+        self._line("↳", f"helper {run.persona} with {run.model}: {short(run.question, 200)}", "cyan")
 
     def _end(self, run: AgentRun, body: Mapping[str, Any]) -> None:
         if run.room and not run.parent:
-            self._line(" ", f"{run.persona}: {_short(run.answer or run.reason, 400)} · {cost(run)}", "dim")
+            self._line(" ", f"{run.persona}: {short(run.answer or run.reason, 400)} · {cost(run)}", "dim")
         if run.parent:
             self._line("↰", f"helper {run.persona} {run.state}, {cost(run)}", "cyan")
 
@@ -103,14 +106,27 @@ class RunView:
 def cost(run: AgentRun) -> str:
     spent = run.spent
     usd = spent.get("usd", 0)
-    money = f"${usd:.4f}" if usd or not spent.get("unpriced") else "price unknown"
+    paid = money(usd) if usd or not spent.get("unpriced") else "price unknown"
     return (
-        f"{spent.get('calls', 0)} calls · {spent.get('asks', 0)} replies · {spent.get('tokens', 0):,} tokens · {money}"
+        f"{counted(spent.get('calls', 0), 'call', 'calls')} · {counted(spent.get('asks', 0), 'reply', 'replies')} · {spent.get('tokens', 0):,} tokens · {paid}"
         f" · {spent.get('seconds', 0):.1f} s"
     )
 
 
-def _short(value: Any, most: int) -> str:
+def counted(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"
+
+
+def money(usd: float) -> str:
+    return "< $0.0001" if 0 < usd < 0.0001 else f"${usd:.4f}"
+
+
+def spelled(args: Mapping[str, Any], most: int = 160) -> str:
+    """Arguments in one line."""
+    return short(", ".join(f"{name}={short(value, 60)}" for name, value in args.items()), most)
+
+
+def short(value: Any, most: int) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -6,7 +6,7 @@ import heapq
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Any, NotRequired  # pydantic reads those of `typing` only from 3.12 on
+from typing import Any, NamedTuple, NotRequired  # pydantic reads those of `typing` only from 3.12 on
 
 from typing_extensions import TypedDict
 
@@ -117,8 +117,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
     return [list_directory, find]
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     name: str
     details: Details
 
