@@ -6,6 +6,9 @@ STAMP := $(VENV)/.installed
 NODE := $(VENV)/node
 NODE_STAMP := $(NODE)/.installed
 
+# Else every process would compile every module again: a start takes seconds then.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Three for two cores: much of a test is waiting, for a disk or for a program that starts.
 WORKERS ?= 3
 TESTS := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -25,6 +28,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	@echo "installing toolgate into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	@$(BIN)/python -m compileall -q src
 	@touch $(STAMP)
 
 # Other people's MCP programs, which the tests run. Without a lock file: it would name where packages are fetched from.

@@ -17,6 +17,9 @@ from typing import Any, NamedTuple
 
 from bench.measure import Line, median
 from bench.run import Run
+from toolgate import testing
+from toolgate.core.tool import Tool, tool
+from toolgate.faces.mcp.listing import ToolListing
 from toolgate.policy.hard import is_blocked
 from toolgate.workspace.search.program import find_rg
 
@@ -24,7 +27,10 @@ OURS = Path(__file__).parents[1]
 CODE = (".py", ".c", ".h", ".js", ".ts", ".go", ".rs", ".java", ".rb")
 MEDIAN, MOST, SMALL = 1.25, 2.5, 120
 """The promise: the median ratio, the largest one, and characters that a small answer may have more."""
-LISTS = {"code": 20_000, "minimal": 5_000}
+LISTS = {"code": 20_000, "minimal": 5_000, "300 tools": 25_000}
+FIRST, SHARE = 3, 0.9
+"""Of `tools.find`: among how many the right tool is, for what share of the queries."""
+FINDING = OURS / "tests" / "toolsets" / "finding"
 
 
 class Asked(NamedTuple):
@@ -56,7 +62,47 @@ async def lean(run: Run) -> list[Line]:
         sizes = {"code": client.listed()}
     with Connection(root, run.scratch / "lean-state", "--profile", "minimal") as client:
         sizes["minimal"] = client.listed()
-    return [_summary(answers), *(_size(name, size) for name, size in sizes.items()), *map(_line, answers)]
+    sizes["300 tools"], found = await _many()
+    return [
+        _summary(answers),
+        *(_size(name, size) for name, size in sizes.items()),
+        found,
+        *map(_line, answers),
+    ]
+
+
+async def _many() -> tuple[int, Line]:
+    """Tools of other servers by the hundred: what is listed, and whether the right one is found."""
+    lines = [
+        line.partition(": ")
+        for file in ("tools", "more_tools")
+        for line in (FINDING / f"{file}.txt").read_text().splitlines()
+    ]
+    made = {name: _stranger(name, text) for name, _, text in lines}
+    asked = [line.rpartition(": ") for line in (FINDING / "more_queries.txt").read_text().splitlines()]
+    wanted = {name for _, _, names in asked for name in names.split()}
+    some = [made[name] for name in sorted(made, key=lambda name: name not in wanted)[:300]]
+    async with testing.gate(tools=some) as gate:
+        listing = ToolListing(gate)
+        tools, _ = listing.page("tester", None)
+        size = len(json.dumps(tools, separators=(",", ":"), ensure_ascii=False))
+        right = 0
+        for query, _, names in asked:
+            result = await gate.call("tools.find", {"query": query, "limit": FIRST}, persona="tester")
+            right += any(one["name"] in names.split() for one in result.data)
+    share = right / len(asked)
+    return size, Line(
+        what=f"`tools.find`: the right tool among the first {FIRST}", ours=f"{right} of {len(asked)} queries", ratio=share,
+        bar=f"≥ {SHARE:.0%}", holds=share >= SHARE, how="300 tools of other servers beside toolgate's own; tests/toolsets/finding",
+    )  # fmt: skip
+
+
+def _stranger(name: str, description: str) -> Tool:
+    @tool(name, description=description, reads=["outside"], origin="imported")
+    async def run(query: str = "", limit: int = 10) -> str:
+        return query[:limit]
+
+    return run
 
 
 def _own(run: Run) -> Path:
@@ -142,9 +188,11 @@ def questions(root: Path) -> list[Asked]:
     files = _chosen(root, tracked)
     one, two, three = files[0], files[len(files) // 2], files[-1]
     directory = two.rpartition("/")[0] or "."
-    word, rare = _words(root, [one])[0], _words(root, files)[1]
+    word, rare = _words(root, [two])[0], _words(root, files)[1]
     commits = _say(root, "rev-list", "HEAD").split()
-    back = commits[min(3, len(commits) - 1)]
+    touched = _say(root, "rev-list", "HEAD", "--", directory).split()
+    back = f"{touched[min(2, len(touched) - 1)]}~1" if len(touched) > 3 else commits[min(3, len(commits) - 1)]
+    deep = max((name.rpartition("/")[0] for name in tracked), key=lambda name: (name.count("/"), name))
     suffix = Path(one).suffix
     insensitive = [*rg, "-i", "-m", "100"]
     return [
@@ -157,17 +205,21 @@ def questions(root: Path) -> list[Asked]:
         Asked("40 lines as code", "code_read", {"path": two, "start_line": 5, "end_line": 44}, _sed(5, 44, two)),
         Asked("a usual word", "fs_search", {"pattern": rf"\b{word}\b", "path": directory}, [*insensitive, rf"\b{word}\b", directory]),
         Asked("a rare word", "fs_search", {"pattern": rf"\b{rare}\b"}, [*insensitive, rf"\b{rare}\b"]),
-        Asked("a word in one file", "fs_search", {"pattern": word, "path": one}, [*insensitive, "-H", word, one]),
+        Asked("a word in one file", "fs_search", {"pattern": word, "path": two}, [*insensitive, "-H", word, two]),
         Asked("a word with context", "fs_search", {"pattern": rf"\b{rare}\b", "context_lines": 2}, [*insensitive, "-C2", rf"\b{rare}\b"]),
         Asked("imports", "code_search", {"pattern": "^(import|#include|from) ", "paths": [directory]}, [*insensitive, "^(import|#include|from) ", directory]),
         Asked("no match", "fs_search", {"pattern": "zqxjkv-nothing"}, [*rg, "zqxjkv-nothing"]),
         Asked("a directory", "fs_list", {"path": directory}, ["ls", "-d", *_in(root, directory)]),
+        Asked("the deepest directory, beside its bare names", "fs_list", {"path": deep}, ["ls", "-A", deep]),
         Asked("files by ending", "fs_list", {"glob": f"**/*{suffix}"}, [*git, "ls-files", f"*{suffix}"]),
         Asked("files of a directory", "code_list", {"directory": directory}, [*git, "ls-files", directory]),
         Asked("the last commit's diff", "code_diff", {"base": "HEAD~1", "compare": "HEAD"}, [*git, "diff", "HEAD~1", "HEAD"]),
         Asked("three commits' diff", "code_diff", {"base": back, "compare": "HEAD", "paths": [directory]}, [*git, "diff", back, "HEAD", "--", directory]),
         Asked("a commit", "code_show", {"commit": commits[len(commits) // 2]}, [*git, "show", commits[len(commits) // 2]]),
         Asked("10 commits", "code_log", {"limit": 10}, [*git, "log", "-10"]),
+        Asked("10 commits in one line each", "code_log", {"limit": 10, "oneline": True}, [*git, "log", "--oneline", "-10"]),
+        Asked("the files of a diff", "code_diff", {"base": back, "compare": "HEAD", "view": "stat"}, [*git, "diff", "--stat", back, "HEAD"]),
+        Asked("matches close together, with context", "fs_search", {"pattern": word, "path": two, "context_lines": 3}, [*insensitive, "-C3", "-H", word, two]),
         Asked("20 commits of a directory", "code_log", {"path": directory}, [*git, "log", "-20", "--", directory]),
         Asked("commits of a file", "code_log", {"path": two, "limit": 5}, [*git, "log", "-5", "--", two]),
         Asked("blame of 30 lines", "code_blame", {"path": two, "start_line": 1, "end_line": 30}, [*git, "blame", "-L1,30", two]),
@@ -234,7 +286,7 @@ def _summary(answers: Sequence[Answered]) -> Line:
 def _size(profile: str, size: int) -> Line:
     most = LISTS[profile]
     return Line(
-        what=f"tools/list, profile `{profile}`", ours=f"{size:,} characters", bar=f"≤ {most:,}", holds=size <= most,
+        what=f"tools/list with {profile}" if profile[0].isdigit() else f"tools/list, profile `{profile}`", ours=f"{size:,} characters", bar=f"≤ {most:,}", holds=size <= most,
         how="persona `builder`, as JSON without white space",
     )  # fmt: skip
 

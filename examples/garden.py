@@ -1,6 +1,8 @@
-"""A garden: a section and a piece of evidence are written, a note is taken, and everything has its provenance."""
+"""A garden: a section and a piece of evidence are written, a note is taken, and everything has its provenance.
+`python examples/garden.py postgresql://…` keeps its record there, else it is in SQLite."""
 
 import asyncio
+import sys
 import tempfile
 from pathlib import Path
 
@@ -15,9 +17,9 @@ POLICY = {
 PROFILE = "garden:users/me/parts/work/profile.md"
 
 
-async def main(root: Path) -> None:
+async def main(root: Path, database: str | None = None) -> None:
     (root / "garden").mkdir()
-    async with toolgate.open(root, POLICY) as gate:
+    async with toolgate.open(root, POLICY, database) as gate:
         await gate.call("garden.add", {"kind": "user"})
         await gate.call("garden.add", {"kind": "part", "id": "work"})
 
@@ -70,4 +72,4 @@ async def main(root: Path) -> None:
 
 
 with tempfile.TemporaryDirectory() as directory:
-    asyncio.run(main(Path(directory)))
+    asyncio.run(main(Path(directory), *sys.argv[1:2]))

@@ -9,22 +9,18 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "toolgate"
 ROOT_MODULES = 9
-FILES = 675
-LINES = 97_500
+FILES = 620
+LINES = 96_800
 """Ceilings. They are lowered when the tree gets smaller, and raised only with a feature that is new."""
 SEVERAL_MEANINGS = {
-    "Argument": 2,
     "Asked": 2,
     "Denied": 2,
     "Effects": 2,
     "Elsewhere": 2,
     "Expired": 2,
     "Failed": 2,
-    "GatePort": 2,
-    "Grant": 2,
     "Job": 2,
     "Outcome": 2,
-    "Standing": 2,
     "Undone": 2,
     "View": 2,
 }

@@ -289,7 +289,7 @@ def _add_features(setup: Setup, stack: AsyncExitStack, gate: Gate, live: LivePol
                 services.registry.declare(
                     family.names, family.aliases, partial(_tools_of, family.tools, context, make)
                 )
-        if feature.opens_early and setup.trusted and any(map(setup.config.section, feature.sections)):
+        if feature.opens_early and setup.trusted and setup.config.says(feature):
             gate.feature(feature.name)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -17,13 +16,11 @@ from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable, 
 from toolgate.core.event import Noted, Rejected
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
+from toolgate.core.records import replace
 from toolgate.core.result import Result
 from toolgate.core.spec import ToolSpecs
 from toolgate.core.tool import Tool
 from toolgate.feature import FeatureContext, load
-from toolgate.features.files import artifacts, undo_api
-from toolgate.features.files.artifacts import Listed
-from toolgate.features.files.undo_api import Wanted
 from toolgate.gate.flow import Flow, Services
 from toolgate.gate.gate import Pipeline
 from toolgate.gate.overdue import still_runs
@@ -33,14 +30,12 @@ from toolgate.gate.validate import validate
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.ledger import Work, no_question
 from toolgate.ledger.resolve import ResolveWork
-from toolgate.ledger.rotate import rotate
 from toolgate.ledger.state import Grant
-from toolgate.ledger.verify import Progress, Report, verify
 from toolgate.policy.explain import Explanation
 from toolgate.policy.facts import FactsFor, facts_from
 from toolgate.policy.model import DEFAULT_USER
 from toolgate.policy.policy import Policy
-from toolgate.project import trust, vault_api
+from toolgate.project import trust
 from toolgate.project.config import Config, check_persona
 from toolgate.project.gate_reads import GateReads
 from toolgate.secrets.vault import Vault
@@ -50,11 +45,12 @@ from toolgate.workspace.files import WorkspaceFiles
 if TYPE_CHECKING:
     from toolgate.core.caller import Caller
     from toolgate.core.rendering import Reader
-    from toolgate.core.tool import Tool
+    from toolgate.features.files.artifacts import Listed
     from toolgate.features.jobs.jobs import Jobs
     from toolgate.features.servers.servers import Servers
     from toolgate.ledger.archive import Segment
     from toolgate.ledger.traces import Traces
+    from toolgate.ledger.verify import Progress, Report
 
 
 class PolicySource(Protocol):
@@ -297,11 +293,15 @@ class Gate(GateReads):
 
         All files as one, or nothing; itself a recorded call, and undoable. `preview` only says what it would do.
         """
-        wanted = Wanted(events, conversation, since, reason, wait)
+        from toolgate.features.files import undo_api
+
+        wanted = undo_api.Wanted(events, conversation, since, reason, wait)
         return await (undo_api.preview(self, wanted) if preview else undo_api.undo(self, wanted))
 
     async def artifacts(self, conversation: str = "", limit: int = 1000) -> Listed:
         """The files that calls changed, from the ledger, and whether they still are as it says."""
+        from toolgate.features.files import artifacts
+
         return await artifacts.listed(self.services.ledger, self.services.files, conversation, limit)
 
     # --- secrets ------------------------------------------------------------------------------------------
@@ -311,9 +311,13 @@ class Gate(GateReads):
         by: str = "", channel: str = "library",
     ) -> bool:  # fmt: skip
         """Keep a value in the vault; whether it replaced one. A human's; a face must know that it is one."""
+        from toolgate.project import vault_api
+
         return await vault_api.keep(self, name, value, tuple(hosts), reveal, by or whoami(), channel)
 
     async def remove_secret(self, name: str, *, by: str = "", channel: str = "library") -> None:
+        from toolgate.project import vault_api
+
         await vault_api.remove(self, name, by or whoami(), channel)
 
     def redact(self, value: Any) -> Any:
@@ -364,6 +368,8 @@ class Gate(GateReads):
         archives: Iterable[Iterable[Row]] = (),
     ) -> Report:
         ledger = self.services.ledger
+        from toolgate.ledger.verify import verify
+
         return await verify(ledger.backend, ledger.keys, checkpoints, progress, ledger.clock.now(), archives)
 
     async def archive(self, directory: Path, keep_days: int = 30, *, by: str = "") -> Segment:
@@ -387,4 +393,6 @@ class Gate(GateReads):
         ledger = self.services.ledger
         if ledger.keys.source == "memory":
             raise Unavailable("this ledger's key is kept in memory only", "there is nothing to rotate")
+        from toolgate.ledger.rotate import rotate
+
         return await rotate(ledger, Path(ledger.keys.source), by or whoami())

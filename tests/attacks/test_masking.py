@@ -17,7 +17,7 @@ from pydantic import BaseModel, RootModel, SecretStr
 
 import toolgate
 from scan.corpus import GITHUB
-from toolgate import Tool, tool
+from toolgate import Change, FileChange, MountPath, Tool, tool
 from toolgate.core.effects import Effects
 from toolgate.storage.port import Filter
 
@@ -259,3 +259,86 @@ async def test_keys_that_are_values_of_the_vault_hide_nothing(root: Path, make: 
         assert value not in told
         assert set(question.secrets) == {"DOOR"}
         assert len(question.secrets["DOOR"]) == 12
+
+
+VALUE = "production-db-77"
+
+
+@pytest.fixture
+def vaulted(root: Path) -> Path:
+    (root / VALUE).mkdir()
+    (root / VALUE / "a.txt").write_text("a\n")
+    (root / "kept.txt").write_text(f"key = {VALUE}\nrest\n")
+    return root
+
+
+@pytest.mark.parametrize(("name", "args"), [
+    ("fs.write", {"path": f"{VALUE}/a.txt", "content": "b\n"}),
+    ("fs.delete", {"path": f"{VALUE}/a.txt"}),
+    ("fs.edit", {"path": f"{VALUE}/a.txt", "find": "a", "replace": "b"}),
+    ("fs.append", {"path": f"{VALUE}/a.txt", "text": "b"}),
+    ("fs.move", {"path": f"{VALUE}/a.txt", "new_path": "b.txt"}),
+    ("t.at", {"path": f"{VALUE}/a.txt", "note": "x"}),
+    ("t.at", {"path": f"{VALUE}/a.txt", "note": VALUE}),
+])  # fmt: skip
+async def test_a_path_is_shown_also_where_a_value_of_the_vault_stands_in_it(
+    vaulted: Path, name: str, args: dict[str, Any]
+) -> None:
+    @tool("t.at", writes=["outside"])
+    async def at(path: MountPath, note: str) -> str:
+        """Nothing but its arguments says which file it is about."""
+        return "done"
+
+    async with toolgate.open(vaulted, CONFIG, tools=[at]) as gate:
+        assert gate.vault is not None
+        gate.vault.set("DOOR", VALUE)
+        await gate.call(name, args, wait=False)
+        (question,) = await gate.approvals()
+        assert question.args["path"] == f"project:{VALUE}/a.txt"
+        assert question.args.get("note") in (None, "x", "[secret:DOOR]")
+        journal = "".join([line async for line in gate.export()])
+        assert f'"path":"project:{VALUE}' not in journal, "the journal keeps no value of the vault"
+
+
+FORMS: dict[str, bytes] = {
+    "backwards": VALUE[::-1].encode(),
+    "in base64": base64.b64encode(VALUE.encode()),
+    "in hexadecimal": VALUE.encode().hex().encode(),
+    "over two lines": f"{VALUE[:5]}\n{VALUE[5:]}".encode(),
+    "with blanks between": " ".join(VALUE).encode(),
+    "as escapes": "".join(f"\\x{ord(char):02x}" for char in VALUE).encode(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_value_in_another_form_does_not_pass_for_the_value(vaulted: Path, form: str) -> None:
+    async def plan(path: MountPath) -> Change:
+        before = (vaulted / path.relative).read_bytes()
+        return Change((FileChange(path, before, before.replace(VALUE.encode(), FORMS[form])),))
+
+    @tool("t.turn", writes=["project"], plan=plan)
+    async def turn(change: Change) -> str:
+        """What a program that was given the secret may make of a file."""
+        return "done"
+
+    async with toolgate.open(vaulted, CONFIG, tools=[turn]) as gate:
+        assert gate.vault is not None
+        gate.vault.set("DOOR", VALUE)
+        await gate.call("t.turn", {"path": "kept.txt"}, wait=False)
+        (question,) = await gate.approvals()
+        assert "-key = [secret:DOOR]\n" in question.preview, question.preview
+        assert "+key = [secret:DOOR]⟨in another form, fingerprint " in question.preview
+        assert set(question.secrets) == {"DOOR"}
+
+
+async def test_a_part_of_a_value_does_not_pass_for_the_value(vaulted: Path) -> None:
+    async with toolgate.open(vaulted, CONFIG, tools=tools()) as gate:
+        assert gate.vault is not None
+        gate.vault.set("DOOR", VALUE)
+        await gate.call("t.run", {"files": {"a": VALUE[:5], "b": VALUE[5:], "c": VALUE}}, wait=False)
+        (question,) = await gate.approvals()
+        a, b, c = question.args["files"].values()
+        assert c == "[secret:DOOR]"
+        assert a.startswith("[secret:DOOR]⟨in another form")
+        assert b.startswith("[secret:DOOR]⟨in another form")
+        assert a != b

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 import toolgate
-from attacks.oracles import CONFIG, ONE, OTHER, Values, answer, make, pieces, ways
+from attacks.oracles import CONFIG, ONE, OTHER, Values, Way, answer, make, pieces, ways
 from sampling import sampled
 from toolgate.facade import Gate
 
@@ -106,3 +107,39 @@ async def test_what_was_answered_before_a_secret_was_set_is_not_served_again(tmp
         assert (await gate.call("fs.read", ask)).meta.cached
         await gate.set_secret("TOKEN", ONE.token)
         assert not (await gate.call("fs.read", ask)).meta.cached
+
+
+WORDS = "quartz-lantern-meadow-41", "velvet-harbor-copper-93"
+QUERIES = (
+    "quartz", "lantern", "quartz lantern", "meadow 41", "quar", "41", "code word", "bread quartz", "bread", "door",
+    WORDS[0], ONE.token[:6], ONE.token[4:12], ONE.token, "key",
+)  # fmt: skip
+_GIVEN = re.compile(r"m_[0-9a-z]+|20[0-9T:.-]+Z")
+
+
+async def _remembered(root: Path, value: str, words: str) -> list[str]:
+    """What is answered about texts that were kept before their secrets were called so."""
+    (root / "docs").mkdir(parents=True)
+    (root / "docs" / "a.md").write_text(f"# Door\n\nthe code word is {words}\n\n# Bread\n\nflour, water\n")
+    config = CONFIG | {"memory": {"embeddings": "none"}, "personas": {"ada": {"phase": "collaborate"}}}
+    async with toolgate.open(root, config) as gate:
+        for text in (f"The code word is {words} for the door", "A memory about bread", f"The key {value}"):
+            await gate.call("memory.store", {"content": text})
+        await gate.call("knowledge.add", {"folder": str(root / "docs")}, persona="human")
+        before = [(await gate.call("memory.recall", {"query": words})).data]
+        assert before[0]["memories"], "it was found while it was no secret"
+        await gate.set_secret("TOKEN", value)
+        await gate.set_secret("WORDS", words)
+        said = [
+            await answer(gate, Way(tool, {"query": query}))
+            for query in QUERIES
+            for tool in ("memory.recall", "knowledge.search")
+        ]
+        assert any("[secret:WORDS]" in one for one in said), "what stands beside a secret is found"
+        return [_GIVEN.sub("-", one) for one in said]
+
+
+async def test_what_was_remembered_before_it_was_a_secret_is_not_found_by_guesses(tmp_path: Path) -> None:
+    one = await _remembered(tmp_path / "one", ONE.token, WORDS[0])
+    other = await _remembered(tmp_path / "other", OTHER.token, WORDS[1])
+    assert one == other

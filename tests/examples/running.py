@@ -29,8 +29,8 @@ def run(name: str, *args: str, cwd: Path, python: tuple[str, ...] = ()) -> subpr
     )
 
 
-def output(name: str, cwd: Path) -> str:
-    done = run(name, cwd=cwd)
+def output(name: str, cwd: Path, *args: str) -> str:
+    done = run(name, *args, cwd=cwd)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout

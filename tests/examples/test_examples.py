@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import getpass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,10 @@ TESTED_ELSEWHERE = {
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_runs_and_prints_what_it_should(name: str, tmp_path: Path) -> None:
     assert output(name, tmp_path) == PRINTED[name]
+
+
+def test_the_gardens_flows_end_in_the_same_on_postgresql(tmp_path: Path, postgres_server: Any) -> None:
+    assert output("garden.py", tmp_path, postgres_server.fresh_dsn()) == PRINTED["garden.py"]
 
 
 def test_an_example_runs_again_on_the_ledger_it_left(tmp_path: Path) -> None:

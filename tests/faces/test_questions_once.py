@@ -109,16 +109,23 @@ def test_what_is_not_empty_is_never_left_out(value: Any) -> None:
 
 def test_what_is_left_empty_is_named_on_one_line() -> None:
     shown = pieces.arguments(asked())
-    assert "(left empty: argv, stdin, timeout_ms, network, secrets, files, packages)" in shown
-    assert "null" not in shown
-    hostile = pieces.arguments(asked({"script": "x", 'a), "b': "", "c\u0430": ""}))
-    assert '(left empty: "a), \\"b", "c\u0430")' in hostile
+    assert '(left empty: argv, timeout_ms, network, secrets, files, packages = null; stdin = "")\n}' in shown
+    hostile = pieces.arguments(asked({"script": "x", 'a), "b': "", "c\u0430": {}}))
+    assert '(left empty: "a), \\"b" = ""; "c\u0430" = {})' in hostile
+
+
+def test_what_is_left_empty_is_told_apart_in_every_channel() -> None:
+    """No list and an empty one mean different things to a tool: one leaves the tags, the other takes them away."""
+    for draw in (form.text, pieces.arguments):
+        told = {draw(asked({"script": "x", "odd": value})) for value in (None, "", [], {})}
+        assert len(told) == 4
 
 
 TITLES = [
     ({"script": SCRIPT}, "run # counts lines … (5 lines)"),
     ({"code": "\n\nprint(1)\n"}, "run print(1)"),
-    ({"code": "#!/usr/bin/env python\nimport os\n"}, "run import os"),
+    ({"code": "#!/usr/bin/env python\nimport os\n"}, "run import os … (2 lines)"),
+    ({"code": "x = 1\n", "argv": ["ls"]}, ""), ({"sql": "select 1", "script": "drop()"}, ""),
     ({"argv": ["pytest", "-q", "a b"]}, "run pytest -q 'a b'"),
     ({"argv": ["x" * 200]}, f"run {'x' * 79}…"),
     ({"path": "a"}, ""), ({"argv": []}, ""), ({"code": ""}, ""), ({"code": 3}, ""),

@@ -14,7 +14,7 @@ from sampling import sampled
 from toolgate.core.names import HUMAN
 from toolgate.core.result import Result
 from toolgate.features.jobs.attempt import CallAttempt, JobStep, Slots
-from toolgate.features.jobs.gate_port import GatePort
+from toolgate.features.jobs.gate_port import JobsPort
 from toolgate.features.jobs.job import Spec
 
 pytestmark = pytest.mark.attack
@@ -33,6 +33,7 @@ SPOILED: dict[str, Mutation] = {
     "anchor of another version": lambda text: text.replace("concerns v1", "concerns v2"),
     "anchor renamed": lambda text: text.replace("concerns v1", "worries v1"),
     "anchor with another space": lambda text: text.replace(A, A.replace("@anchor:", "@anchor: ")),
+    "anchor with blanks after it": lambda text: text.replace(A, A + "  "),
     "anchor with a soft hyphen": lambda text: text.replace("concerns v1", "con\u00adcerns v1"),
     "anchor of other letters": lambda text: text.replace("concerns v1", "c\u043encerns v1"),
     "anchor indented": lambda text: text.replace(A, "    " + A),
@@ -193,10 +194,7 @@ def tree(root: Path) -> dict[str, bytes]:
     }
 
 
-async def test_no_tool_spoils_a_garden_and_every_attempt_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("toolgate.gate.refuse.ROWS_A_MINUTE", 1_000_000)
+async def test_no_tool_spoils_a_garden_and_every_attempt_is_recorded(tmp_path: Path) -> None:
     async with plot(tmp_path) as at:
         made = await at.data("md.patch_section", path=PROFILE, section_anchor="summary v1", append="Hello.")
         text, before = at.text(), tree(tmp_path)
@@ -216,7 +214,7 @@ async def test_a_job_is_held_to_the_same_rules(tmp_path: Path) -> None:
             async def tell(news: Any) -> None:
                 return None
 
-            await CallAttempt(GatePort(at.gate), step, tell, Slots(1)).make()
+            await CallAttempt(JobsPort(at.gate), step, tell, Slots(1)).make()
             assert tree(tmp_path) == before
         denied = [row for row in await at.gate.events() if row.kind == "denied"]
         assert {row.tool for row in denied} == {"fs.write"}

@@ -230,3 +230,90 @@ async def test_a_question_says_that_a_new_file_of_a_garden_stays(tmp_path: Path)
         add, patch = sorted(await at.gate.approvals(), key=lambda one: one.tool)
         assert (add.undoable, undo_in_words(add)) == (False, "no: nothing is deleted in the mount garden")
         assert (patch.undoable, undo_in_words(patch)) == (True, "yes")
+
+
+async def test_the_documents_spellings_are_taken_and_given(tmp_path: Path) -> None:
+    async with plot(tmp_path) as at:
+        where = {"path": PROFILE, "sectionAnchor": "concerns v1"}
+        opts = {"opts": {"idempotencyKey": "k1", "evidenceRefs": ["ev:m1"], "rationale": "talk"}}
+        first = await at.data("md.patch_section", **where, change={"replace": "Deadlines."}, **opts)
+        assert (first["beforeHash"], first["afterHash"]) == (first["before_hash"], first["after_hash"])
+        await at.data("md.patch_section", **where, append="More.")
+        again = await at.call("md.patch_section", **where, change={"replace": "Deadlines."}, **opts)
+        assert again.data["afterHash"] == first["afterHash"]
+        assert "More." in at.text()
+        other = await at.call("md.patch_section", **where, replace="x", idempotencyKey="k1")
+        assert other.error is not None
+        assert "was used for a different call" in other.error.message
+        foreign = await at.call("md.patch_section", **where, replace="x", idempotencyKey="j_1")
+        assert foreign.error is not None
+        assert "a job's" in foreign.error.message
+        sections = (await at.data("md.list_sections", path=PROFILE))["sections"]
+        assert all(one["startLine"] == one["start_line"] for one in sections)
+        assert (await at.data("md.snapshot_history", path=PROFILE))["historyPath"].endswith(".md")
+        linted = await at.data("lint.check", path=PROFILE)
+        assert (linted["warnings"], linted["blocked"]) == ([], False)
+        at.file().write_text(at.text().replace("id: work", "id: play", 1))
+        assert len((await at.data("lint.check", path=PROFILE))["blockedReasons"]) == 1
+        at.file().write_text(at.text().replace("id: play", "id: work", 1))
+        plan = await at.data("propose_change", input={**where, "change": {"append": "Last."}})
+        assert "+Last." in plan["diff"]
+        assert (plan["safetyReport"], plan["requiresApproval"]) == (plan["safety_report"], False)
+        logged = await at.data(
+            "events.log",
+            input={"type": "profile_update", "filePath": PROFILE, "toolCallId": "t1", "idempotencyKey": "k2"},
+        )
+        rows = (await at.data("events.query", filters={"type": "profile_update"}))["rows"]
+        assert [row["event_id"] for row in rows] == [logged["eventId"]]
+
+
+async def test_an_edit_made_again_with_the_hash_before_it_gives_what_the_first_gave(tmp_path: Path) -> None:
+    async with plot(tmp_path) as at:
+        sections = (await at.data("md.list_sections", path=PROFILE))["sections"]
+        known = {one["anchor"]: one["hash"] for one in sections}
+        edit = {
+            "path": PROFILE,
+            "section_anchor": "concerns v1",
+            "append": "Late.",
+            "if_match": known["concerns v1"],
+        }
+        item = {"path": PROFILE, "section_anchor": "evidence v1", "ops": "append", "items": ["x"], "reason": "y",
+                "if_match": known["evidence v1"]}  # fmt: skip
+        for tool, args in (("md.patch_section", edit), ("md.curate_list", item)):
+            first = await at.data(tool, **args)
+            text = at.text()
+            assert await at.data(tool, **args) == first
+            assert at.text() == text
+        other = await at.call("md.patch_section", **edit | {"append": "Later."})
+        assert other.error is not None
+        assert other.error.code == "conflict"
+        undone = await at.call("md.patch_section", path=PROFILE, section_anchor="summary v1", append="Hello.")
+        assert (await at.gate.undo(undone.meta.event_id)).ok
+        assert not (await at.call("md.patch_section", **edit)).ok  # whether the undo was of this is not told
+
+
+async def test_a_restore_keeps_the_lines_of_the_change_log_and_all_anchors(tmp_path: Path) -> None:
+    async with plot(tmp_path) as at:
+        first = await at.call("md.patch_section", path=PROFILE, section_anchor="concerns", replace="One.")
+        await at.data(
+            "md.patch_section", path=PROFILE, section_anchor="concerns", replace="Two.", rationale="second"
+        )
+        whole = at.text()
+        at.file().write_text(whole.replace("<!-- @anchor: strengths v1 -->\n", ""))
+        (broken,) = [edit.event for edit in await at.garden.notice("me") if edit.path == PROFILE]
+        at.file().write_text(whole)
+        await at.garden.notice("me")
+        refused = await at.garden.restore(PROFILE, str(broken))
+        assert refused.error is not None
+        assert (
+            "line 16: this version has no anchor `strengths v1` (rule garden:anchors)"
+            in refused.error.message
+        )
+        assert (await at.garden.restore(PROFILE, str(first.meta.event_id))).ok
+        log = at.text().partition("change_log v1 -->\n")[2].splitlines()
+        assert ["One." in at.text(), len(log), "second" in log[1], "restore" in log[2]] == [
+            True,
+            3,
+            True,
+            True,
+        ]

@@ -99,3 +99,15 @@ async def test_a_citation_tells_nothing_about_what_its_reader_may_not_read(tmp_p
         assert [one["cites"] for one in told] == [own]
         wider = await at.gate.call("md.list_sections", {"path": PROFILE}, persona="open")
         assert [one["cites"] for one in wider.data["stale"]] == [cited[0], *cited[2:4], cited[6], own]
+
+
+@pytest.mark.attack
+async def test_nobody_learns_which_parts_another_user_has(tmp_path: Path) -> None:
+    async with plot(tmp_path) as at:
+        told = []
+        for ident in ("work", "none"):
+            args = {"kind": "part", "id": ident, "user": "me"}
+            result = await at.gate.call("garden.add", args, persona="stranger")
+            assert result.error is not None
+            told.append((result.error.code, result.error.message.replace(ident, "X")))
+        assert told[0] == told[1]

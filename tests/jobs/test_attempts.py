@@ -14,7 +14,7 @@ from gates import FixedClock
 from toolgate import Gate
 from toolgate.core.event import Started, Unknown
 from toolgate.features.jobs.attempt import CallAttempt, JobStep, Outcome, Slots
-from toolgate.features.jobs.gate_port import GatePort
+from toolgate.features.jobs.gate_port import JobsPort
 from toolgate.features.jobs.job import Spec
 from toolgate.ledger.claims import claim_of
 from toolgate.ledger.ledger import View, Work
@@ -33,7 +33,7 @@ class Bench:
 
     def attempt(self, tool: str, **args: Any) -> CallAttempt:
         spec = Spec("call", call(tool, **args), "ada")
-        return CallAttempt(GatePort(self.gate), JobStep("j_1", spec, 1, tool, args), self._tell, Slots(1))
+        return CallAttempt(JobsPort(self.gate), JobStep("j_1", spec, 1, tool, args), self._tell, Slots(1))
 
     async def make(self, tool: str, **args: Any) -> Outcome:
         return await asyncio.wait_for(self.attempt(tool, **args).make(), 60)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -267,6 +269,22 @@ async def test_folders_of_basic_memory_and_exports_of_mem0_are_read(gate: Gate, 
     assert found["Vegetarian"]["type"] == "health"
     assert found["Coffee: Likes it black (since 2020)"]["trust"] == "low"
     assert found["Coffee: Likes it black (since 2020)"]["tags"] == ["drink", "preference"]
+
+
+def test_the_command_imports_a_folder_and_says_what_takes_it_back(tmp_path: Path) -> None:
+    def run(*words: str) -> str:
+        command = [sys.executable, "-m", "toolgate", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+
+    run("init")
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "tea.md").write_text("---\ntitle: Tea\n---\n- [preference] Bob prefers green tea #drink\n")
+    assert "1 are new, 0 were there already; toolgate undo" in run("memory", "import", "notes")
+    assert "undo" not in run("memory", "import", "notes")  # there is nothing to take back
+    run("memory", "store", "Bob drinks it at four", "--chat", "kitchen")
+    chats = [one.get("chat_id") for one in json.loads(run("memory", "list", "--json"))["data"]["memories"]]
+    assert "kitchen" in chats
 
 
 async def test_what_cannot_be_summed_up_does_not_call_again_and_again(

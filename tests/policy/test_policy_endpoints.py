@@ -17,7 +17,7 @@ from toolgate.core.reach import Reach
 from toolgate.core.target import Target
 from toolgate.policy.conditions import Condition
 from toolgate.policy.model import ConditionSpec
-from toolgate.sandbox.egress.grant import Grant
+from toolgate.sandbox.egress.grant import HostGrant
 
 INTERNAL = "*.internal.example"
 REACHED = (
@@ -87,6 +87,18 @@ REACHED = (
     "[d]b.internal.example",
     "{db,x}.internal.example",
     "db.internal.example%00.harmless.test",
+    "db.internal.example%3a443",
+    "https://db.internal.example%2f.harmless.test",
+    "https://db.internal.example%252f@harmless.test/",
+    "(DESCRIPTION=(ADDRESS=(PROTOCOL=TCP)(HOST=db.internal.example)(PORT=1521)))",
+    "jdbc:mysql://address=(host=db.internal.example)(port=3306)/x",
+    "db\uff61internal\uff0eexample",
+    "git@db.internal.example:repo.git",
+    "mongodb://a.test,db.internal.example:27017,c.test/x",
+    "https://db.int\nernal.example/",
+    "\ufeffdb.internal.example",
+    "db.*.example",
+    "*:443",
 )
 ADDRESS = "10.0.0.5"
 SPELLED = (
@@ -95,6 +107,8 @@ SPELLED = (
     "[::ffff:a00:5]:443", "[0:0:0:0:0:ffff:0a00:0005]", "::ffff:10.0.0.5", "[64:ff9b::a00:5]", "[::10.0.0.5]", "[2002:a00:5::1]",
     "http://0xa.5/", "http://user@167772165:8080/x", "https://[::ffff:10.0.0.5%25eth0]/", "[::FFFF:10.0.0.5%eth0]", "\u2460\u24ea.0.0.5",
     "http://10.0.0.5\\@harmless.test/", "http://1%30.0.0.5/",
+    "[::ffff:0:10.0.0.5]", "[::ffff:0:a00:5]:443", "[64:ff9b:1::a00:5]", "10.0.0.0/8", "10/8", "0.0.0.0/0", "0/0", "10.0.0.4/30",
+    "10.0.*", "10.*:443", "*.5", "10.0.0.?", "1?.0.0.5", "a.test,10.0.0.0/24",
 )  # fmt: skip
 
 
@@ -319,7 +333,7 @@ _TARGETS = st.builds(
 @given(st.builds(lambda scheme, host, end: scheme + host + end, _SCHEMES, _HOSTS, _ENDS), _TARGETS)
 def test_policy_denies_whatever_would_lead_the_proxy_to_a_denied_host(asked: str, target: Target) -> None:
     try:
-        Grant.parse([asked]).check("CONNECT" if not target.scheme else "GET", target)
+        HostGrant.parse([asked]).check("CONNECT" if not target.scheme else "GET", target)
         written = str(Reach.parse(asked))
     except (NotAllowed, CallError):
         return

@@ -140,3 +140,17 @@ async def test_items_without_id_or_scope_and_giant_ones_are_refused(recall: Reca
         await recall.put([Item("1", "me", "x" * 4_000_001)])
     with pytest.raises(InvalidArgs):
         await recall.search("x", scope="")
+
+
+async def test_who_says_it_counts_more_than_who_is_spoken_to(recall: Recall) -> None:
+    await recall.put(
+        [
+            Item("1", "me", "Mina: Rahel, I finished the pottery course.", conversation="c", place=0),
+            Item("2", "me", "Rahel: Great! I finished the sailing course.", conversation="d", place=0),
+        ]
+    )
+    for query in ("which course did Rahel finish", "which course did rahel finish"):
+        found = await recall.search(query, scope="me", neighbours=True)
+        assert found.hits[0].id == "2", query
+        assert "speaker" in found.hits[0].boosts
+        assert "speaker" not in found.hits[1].boosts

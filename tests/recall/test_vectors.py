@@ -136,6 +136,8 @@ async def test_two_processes_write_one_scope(make_tables: MakeTables, tmp_path: 
     one, two = [await open_recall(make_tables(), tmp_path / "recall", WordEmbedder()) for _ in range(2)]
     items = crowd(120)
     await asyncio.gather(one.put(items[:60]), two.put(items[60:]), one.put(items[50:70]))
+    for _ in range(10):
+        await asyncio.gather(one.put(items[50:70]), two.put(items[50:70]))
     for recall in (one, two):
         assert (await recall.search("number115 feline", scope="me")).hits[0].id == "me-115"
         assert len(await found(recall, "feline", limit=500)) == 120

@@ -17,10 +17,10 @@ HERE = Path(__file__).parent / "finding"
 SHARE = 0.9
 
 
-def others() -> list[Tool]:
+def others(named: str = "tools") -> list[Tool]:
     """Tools as servers have them: a name, a sentence, arguments."""
     made = []
-    for line in (HERE / "tools.txt").read_text().splitlines():
+    for line in (HERE / f"{named}.txt").read_text().splitlines():
         name, _, description = line.partition(": ")
 
         @tool(name, description=description, reads=["outside"], origin="imported")
@@ -31,20 +31,38 @@ def others() -> list[Tool]:
     return made
 
 
-def queries() -> list[tuple[str, set[str]]]:
-    lines = (HERE / "queries.txt").read_text().splitlines()
+def queries(named: str = "queries") -> list[tuple[str, set[str]]]:
+    lines = (HERE / f"{named}.txt").read_text().splitlines()
     return [(query, set(wanted.split())) for query, _, wanted in (line.rpartition(": ") for line in lines)]
 
 
-async def test_the_right_tool_is_among_the_first_three_for_nine_of_ten_queries() -> None:
-    async with testing.gate(tools=others()) as gate:
+@pytest.mark.parametrize("more", ["", "more_"])
+async def test_the_right_tool_is_among_the_first_three_for_nine_of_ten_queries(more: str) -> None:
+    async with testing.gate(tools=others(f"{more}tools")) as gate:
         able = [each for each in gate.services.registry if each.listed and each.forwards is None]
-        assert len(able) >= 300
-        asked = queries()
+        assert len(able) >= 280
+        asked = queries(f"{more}queries")
         assert len(asked) >= 100
         first = {query: [each.name for each in ranked(query, able, weights_of)[:3]] for query, _ in asked}
         missed = {query: first[query] for query, wanted in asked if not wanted.intersection(first[query])}
         assert len(missed) <= len(asked) * (1 - SHARE), missed
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("calender", "calendar.list_events"), ("calendars", "calendar.list_events"), ("commting", "code.log"),
+        ("drop-down", "form.dropdown"), ("s3 bucket", "aws.s3_list"), ("promql", "graf.prom"), ("stopped", "vm.stop"),
+    ],
+)  # fmt: skip
+async def test_slips_forms_and_words_written_in_one_are_understood(query: str, found: str) -> None:
+    said = {
+        "calendar.list_events": "List", "code.log": "Commits", "form.dropdown": "Choose", "aws.s3_list": "List",
+        "graf.prom": "Run PromQL", "vm.stop": "Halt", "t.three": "Three of 3",
+    }  # fmt: skip
+    base = others()[0]
+    able = [replace(base, name=name, description=text, aliases=()) for name, text in said.items()]
+    assert ranked(query, able, weights_of)[0].name == found
 
 
 async def test_a_name_in_any_spelling_finds_that_tool_first() -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import toolgate
 from repositories import MANY, Repo
-from toolgate.core.rendering import HASH_CHARACTERS, name, text
+from toolgate.core.rendering import HASH_CHARACTERS, listed, name, text
 from toolgate.facade import Gate
 from toolgate.feature import built_in, load
 
@@ -71,8 +71,9 @@ LIVE: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("code.diff", {"base": "HEAD~1", "compare": "HEAD"}),
         ("code.diff", {"base": "HEAD", "compare": "HEAD"}),
         ("code.diff", {"base": "HEAD~1", "compare": "HEAD", "max_diff_size": 1}),
+        ("code.diff", {"base": "HEAD~1", "compare": "HEAD", "view": "stat"}),
     ],
-    "code.log": [("code.log", {}), ("code.log", {"limit": 1, "include_diff": True}), ("code.log", {"grep": "nothing"})],
+    "code.log": [("code.log", {}), ("code.log", {"limit": 1, "include_diff": True}), ("code.log", {"grep": "nothing"}), ("code.log", {"oneline": True, "limit": 1})],
     "code.show": [("code.show", {"commit": "HEAD"}), ("code.show", {"commit": "HEAD~1", "include_diff": False})],
     "code.blame": [("code.blame", {"path": "src/app.py", "start_line": 10})],
     "fs.write": [
@@ -86,7 +87,10 @@ LIVE: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("fs.edit", {"path": "src/app.py", "find": "w * h", "replace": "w * h  # area"}),
         ("fs.edit", {"path": "src/app.py", "find": "line", "replace": "row", "all": True}),
     ],
-    "fs.patch": [("fs.patch", {"diff": "--- a/log.txt\n+++ b/log.txt\n@@ -1 +1,2 @@\n first\n+second\n"})],
+    "fs.patch": [
+        ("fs.patch", {"diff": "--- a/log.txt\n+++ b/log.txt\n@@ -1 +1,2 @@\n first\n+second\n"}),
+        ("fs.patch", {"diff": "--- a/src/app.py\n+++ b/src/app.py\n@@ -40,9 +40,2 @@\n line 2\n-line 3\n+row 3\n line 4\n"}),
+    ],
     "fs.ensure_dir": [("fs.ensure_dir", {"path": "made"}), ("fs.ensure_dir", {"path": "src"})],
     "fs.move": [("fs.move", {"path": "log.txt", "new_path": "src/log.txt"})],
     "fs.delete": [("fs.delete", {"path": "log.txt"})],
@@ -234,6 +238,51 @@ def test_every_name_is_one_line_that_leads_back_to_it(odd: str) -> None:
     shown = name(odd)
     assert "\n" not in shown
     assert copied(shown) == odd.removeprefix("project:") or copied(shown) == odd
+
+
+DEEP = "src/one/package/far/below/the/others"
+
+
+async def test_a_directory_far_below_is_said_once_and_leads_to_each_of_its_files(gate: Gate) -> None:
+    (gate.root / DEEP).mkdir(parents=True)
+    for number in range(30):
+        (gate.root / DEEP / f"m{number}.py").write_text(f"{number}\n")
+    for tool, args in (
+        ("fs.list", {"path": DEEP}), ("code.list", {"directory": DEEP}), ("fs.find", {"base": DEEP, "pattern": "*.py"}),
+        ("fs.list", {"path": DEEP, "details": True}), ("code.list", {"directory": DEEP, "sort_by": "size"}),
+        ("fs.list", {"glob": f"{DEEP}/**/*.py"}),
+    ):  # fmt: skip
+        above, *names = gate.rendered(await gate.call(tool, args), args).split("\n")
+        assert above == f"{DEEP}/:", tool
+        found = sorted(above.removesuffix(":") + one.partition("\t")[0] for one in names)
+        assert found == sorted(f"{DEEP}/m{number}.py" for number in range(30)), tool
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["a", "package", "x y", "long_name_of_a_module.py"]), min_size=1),
+        max_size=30,
+    )
+)
+def test_every_path_of_a_list_can_be_made_from_its_lines(parts: list[list[str]]) -> None:
+    paths = ["/".join(one) for one in parts]
+    above, lines = "", listed(paths, ["\t7" for _ in paths])
+    if len(lines) > len(paths):
+        above, lines = lines[0].removesuffix(":"), lines[1:]
+        assert sum(map(len, lines)) + 1 < sum(map(len, paths))
+    assert [above + line.removesuffix("\t7") for line in lines] == paths
+
+
+async def test_lines_around_matches_that_are_close_are_shown_once(gate: Gate) -> None:
+    (gate.root / "near.txt").write_text(
+        "".join(f"{'hit' if n in (3, 5, 6, 20) else 'row'} {n}\n" for n in range(1, 31))
+    )
+    args = {"pattern": "hit", "path": "near.txt", "context_lines": 2}
+    said = gate.rendered(await gate.call("fs.search", args), args).split("\n")
+    marks = {number: ":" if number in (3, 5, 6, 20) else "-" for number in (*range(1, 9), *range(18, 23))}
+    lines = [f"{n}{mark} {'hit' if mark == ':' else 'row'} {n}" for n, mark in marks.items()]
+    assert said == ["near.txt", *lines[:8], "--", *lines[8:], "4 matches in 1 file"]
 
 
 async def test_a_hash_can_be_copied_from_a_read_and_from_a_write_into_if_match(gate: Gate) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.secrets.broker import SecretBroker
-from toolgate.secrets.vault import Vault
+from toolgate.secrets.vault import SecretBroker, Vault
 
 
 @pytest.fixture

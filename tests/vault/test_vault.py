@@ -18,7 +18,7 @@ from keyring.backends import fail, null
 from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
 from toolgate.secrets.secret import LONGEST, MANY
 from toolgate.secrets.vault import Vault
-from toolgate.secrets.vault_keyring import trustworthy, usable_keyring
+from toolgate.secrets.vault_stores import trustworthy, usable_keyring
 
 from .corpus import VALUES
 from .keyrings import MemoryKeyring

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from toolgate.consent.works import AnswerWork, AskWork, RevokeWork, Scope, close_due
@@ -16,6 +15,7 @@ from toolgate.core.effects import Effects
 from toolgate.core.errors import CallError, Denied, Expired, NotFound, Unavailable
 from toolgate.core.event import Paused, Resumed
 from toolgate.core.question import Question
+from toolgate.core.records import dataclass, replace
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.ledger import Ledger, View, Work, all_questions, no_question
 from toolgate.ledger.state import Grant, Open, State, parsed

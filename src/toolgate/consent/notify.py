@@ -6,11 +6,11 @@ import asyncio
 import json
 import logging
 import shutil
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import iso
 from toolgate.core.display import visible
+from toolgate.core.records import dataclass
 
 if TYPE_CHECKING:
     from toolgate.core.ports import Notice

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.paths import MountPath, paths_in
+from toolgate.core.records import dataclass
 from toolgate.policy.conditions import hash_of
 from toolgate.policy.endpoints import check_host
 from toolgate.policy.globs import escaped

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.apart import apart, large
@@ -14,6 +13,7 @@ from toolgate.core.effects import Effects
 from toolgate.core.errors import Conflict, InvalidArgs, NotAllowed, NotFound, RateLimited, TooLarge
 from toolgate.core.event import Approved, Asked, Expired, Granted, Refused, Revoked
 from toolgate.core.finding import recorded
+from toolgate.core.records import dataclass, field
 from toolgate.ledger.attachments import ROW_BYTES, Shortened, shortened
 from toolgate.ledger.ledger import DUE, Ledger, View, Work, all_questions
 from toolgate.ledger.limits import USUAL, Allowance

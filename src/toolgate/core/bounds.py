@@ -6,7 +6,6 @@ A tool's author gets bounds without asking: `bounded` puts them on every text, l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -15,6 +14,7 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from toolgate.core.errors import InvalidArgs, TooLarge
+from toolgate.core.records import dataclass
 
 MAX_TEXT = 8 << 20
 """Characters in one text of a tool whose author said nothing about it."""

@@ -6,12 +6,12 @@ import itertools
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.canonical import canonical, sha256
 from toolgate.core.context import Trail
 from toolgate.core.finding import recorded
+from toolgate.core.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from toolgate.core.change import Change

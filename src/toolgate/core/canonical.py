@@ -2,7 +2,8 @@
 
 One value has exactly one spelling, so that what was shown, what was approved and what ran can be compared by
 hash. Values that have no single spelling (NaN, integers beyond 2^53, lone surrogates, non-string keys) are
-refused. orjson writes the common case; whatever it might spell differently is spelled here.
+refused. orjson writes the common case; whatever it might spell differently is spelled here. So are the few values of a
+command that ends at once: loading orjson takes longer than spelling them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import hashlib
 import json
 import math
 import re
+import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
-
-import orjson
 
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.wordlist import is_words
@@ -25,8 +27,8 @@ MAX_PLACE = 200
 _MAX_INT = 2**53 - 1
 _SHORT = 10**15
 _SHORT_TEXT = 4096
-_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
-_OPTIONS |= orjson.OPT_PASSTHROUGH_DATETIME
+_FEW = 32
+"""Values that are spelled here, before it pays to load orjson."""
 _NUMBER = re.compile(r"[:\[,]-?\d+(?:[.eE]|\d{15})|^-?\d")
 """A float or a long integer, or a text that looks like one: spelled with care."""
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
@@ -34,8 +36,12 @@ _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 def canonical(value: Any) -> str:
     """The one JSON spelling of `value`."""
+    if _dumps is None and not _load():
+        _check(value, 200)
+        return _spell(value)
+    assert _dumps is not None
     try:
-        spelled = orjson.dumps(value, option=_OPTIONS)
+        spelled = _dumps(value)
     except (TypeError, ValueError):
         spelled = b""
     text = spelled.decode() if spelled.isascii() else ""
@@ -45,6 +51,23 @@ def canonical(value: Any) -> str:
         return text
     _check(value, 200)
     return _spell(value)
+
+
+_dumps: Callable[[Any], bytes] | None = None
+_spelled = 0
+
+
+def _load() -> bool:
+    """Whether orjson is there by now: somebody else has loaded it, or there is much to spell."""
+    global _dumps, _spelled
+    _spelled += 1
+    if "orjson" not in sys.modules and _spelled < _FEW:
+        return False
+    import orjson
+
+    options = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
+    _dumps = partial(orjson.dumps, option=options | orjson.OPT_PASSTHROUGH_DATETIME)
+    return True
 
 
 def _is_plain(value: Any) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
+
+from toolgate.core.records import dataclass, field
 
 if TYPE_CHECKING:
     from toolgate.core.finding import Finding

@@ -7,10 +7,10 @@ not a string somebody made up.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolgate.core.errors import SetupError
+from toolgate.core.records import dataclass, field
 
 ReadWord = Literal[
     "project", "garden", "scratch", "ledger", "tools", "system", "memory", "search", "internet", "database", "model",

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from toolgate.core.records import dataclass, field
 
 
 class Proof(Protocol):

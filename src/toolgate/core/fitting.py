@@ -9,6 +9,7 @@ import orjson
 
 RESERVE = 300
 """Characters kept free for the words that say what was cut."""
+_BETWEEN = 60
 
 
 def size(value: Any) -> int:
@@ -53,3 +54,18 @@ def head(text: str, room: int) -> str:
         text = text[: max(min(len(text) * room // wanted, len(text) - 1), 0)]
         wanted = size(text)
     return text
+
+
+def ends(text: str, room: int) -> str:
+    """The start and more of the end of what a program printed, whose last lines say how it went; whole lines, if there are
+    any, and how much stood between them."""
+    if size(text) <= room:
+        return text
+    room = max(room - _BETWEEN, 0)
+    first = head(text, room // 4)
+    last = head(text[::-1], room - size(first))[::-1]
+    first = first[: first.rfind("\n") + 1] or first
+    last = last[last.find("\n") + 1 :] or last
+    missing = len(text) - len(first) - len(last)
+    joint = "" if first.endswith("\n") else "\n"
+    return f"{first}{joint}… [{missing:,} characters left out] …\n{last}"

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from toolgate.core.canonical import sha256
 from toolgate.core.display import encodable
 from toolgate.core.errors import Code
+from toolgate.core.records import dataclass, replace
 from toolgate.core.result import Problem, Result
 
 MAX_FUNCTION_NAME = 64

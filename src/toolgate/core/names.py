@@ -181,8 +181,8 @@ class Registry:
 
         spelled = name[:MAX_NAME].replace("/", ".").replace("__", ".").lower()
         close = difflib.get_close_matches(spelled, self._own, n=3, cutoff=0.75)
-        verb = spelled.rpartition(".")[2]
-        same_verb = [tool for tool in self._own if tool.rpartition(".")[2] == verb]
+        verbs = {spelled.rpartition(mark)[2] for mark in "._"}
+        same_verb = [tool for tool in self._own if tool.rpartition(".")[2] in verbs]
         less_close = difflib.get_close_matches(spelled, self._own, n=3, cutoff=0.6)
         return list(dict.fromkeys([*close, *same_verb, *_in_words(name[:MAX_NAME], self._own), *less_close]))[
             :3

@@ -11,7 +11,6 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from toolgate.core.errors import OutsideMount
@@ -188,9 +187,9 @@ def paths_in(value: Any) -> Iterator[MountPath]:
     elif _is_model(value):
         for name in type(value).model_fields:
             yield from paths_in(getattr(value, name))
-    elif is_dataclass(value):
-        for item in fields(value):
-            yield from paths_in(getattr(value, item.name))
+    elif hasattr(type(value), "__dataclass_fields__"):
+        for name in type(value).__dataclass_fields__:
+            yield from paths_in(getattr(value, name, None))
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from paths_in(key)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolgate.core.call import Call
 from toolgate.core.question import Question
+from toolgate.core.records import dataclass, field
 
 if TYPE_CHECKING:
     from toolgate.core.change import Change
@@ -94,8 +94,11 @@ class Files(Protocol):
         ...
 
     def check(self, change: Change, holder: Holder) -> str:
-        """Why the change could not be undone; empty where it could. Raises where such a change is refused, also by the
-        kind of a mount that it touches."""
+        """Why the change could not be undone; empty where it could. Raises where such a change is refused."""
+        ...
+
+    def guard(self, change: Change, holder: Holder) -> None:
+        """Raises where the kind of a mount that it touches refuses it. It may take a while, and any thread may call it."""
         ...
 
     def deletes(self, mount: str) -> bool:
@@ -158,9 +161,15 @@ class Redactor(Protocol):
         """The arguments as the journal keeps them; the very same mapping where nothing is secret."""
         ...
 
-    def show(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    def show(
+        self, tool: Tool, args: Mapping[str, Any], paths: frozenset[str] = frozenset()
+    ) -> Mapping[str, Any]:
         """The arguments for a human who decides: all but declared secrets, of which name and fingerprint are shown.
-        Raises where they cannot be shown."""
+        `paths` stay as they are. Raises where they cannot be shown."""
+        ...
+
+    def shown(self, value: Any) -> Any:
+        """The value for a human who decides: as `redact`, but what is a secret only in part or in another form says so."""
         ...
 
     def named(self, text: str) -> Mapping[str, str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from toolgate.core.records import dataclass, field
 
 if TYPE_CHECKING:
     from toolgate.core.effects import Effects

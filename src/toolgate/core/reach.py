@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from toolgate.core.display import visible
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.hosts import authority_of, bracketed
+from toolgate.core.records import dataclass
 from toolgate.core.target import DEFAULT_PORTS, Target
 
 

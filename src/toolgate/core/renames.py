@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolgate.core.change import FileChange
+from toolgate.core.records import dataclass
 
 if TYPE_CHECKING:
     from toolgate.core.paths import MountPath

@@ -7,8 +7,10 @@ print, under one header line, and never leaves out what the next call needs: pat
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from toolgate.core.display import encodable, harmless
@@ -17,6 +19,8 @@ Rendering = Callable[[Any, Mapping[str, Any]], str]
 HASH_CHARACTERS = 16
 """Of a hash, as it is shown: enough to be told from any other, and `if_match` takes as many."""
 
+MANY = 100
+"""Characters that saying a directory once must save."""
 _BREAKS = re.compile("\r(?!\n|\\Z)|[\f\u2028\u2029]")
 
 
@@ -44,6 +48,24 @@ def name(path: str) -> str:
     ):
         return shown
     return json.dumps(encodable(shown))
+
+
+def listed(paths: Sequence[str], tails: Sequence[str] = ()) -> list[str]:
+    """Paths, one a line, each followed by its tail. A directory that they all lie in, and that would make up most of the
+    text, is said once before them, as `ls` does: `src/deep/below/:`."""
+    above = os.path.commonprefix([one.rstrip("/") for one in paths])  # noqa: RUF071 - cut at its last slash below
+    above = above.rpartition("/")[0] + "/"
+    said, whole = len(above) * len(paths), sum(map(len, paths))
+    if (
+        said > whole - said + len(paths)
+        and said - len(above) > MANY
+        and not any(one.startswith('"') for one in paths)
+    ):
+        return [
+            f"{above}:",
+            *(one[len(above) :] + tail for one, tail in zip_longest(paths, tails, fillvalue="")),
+        ]
+    return [one + tail for one, tail in zip_longest(paths, tails, fillvalue="")]
 
 
 def word(path: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from toolgate.core.records import dataclass, field
 
 if TYPE_CHECKING:
     from toolgate.core.errors import CallError, Code

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core import functions
+from toolgate.core.records import dataclass
 from toolgate.core.result import Result
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.hosts import authority_of, bracketed, joined
+from toolgate.core.records import dataclass
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _URL = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<path>[/?].*)?", re.IGNORECASE)

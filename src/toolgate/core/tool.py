@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_type_hints
@@ -32,6 +31,7 @@ from toolgate.core.context import Context
 from toolgate.core.effects import Effects, ReadWord, WriteWord
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.names import check_name
+from toolgate.core.records import dataclass, field
 from toolgate.core.tool_options import ToolOptions, check_options, check_plan, check_signatures
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import BlockedContent, BlockedPath, CallError, NotAllowed
 from toolgate.core.finding import recorded
 from toolgate.core.paths import MountPath
+from toolgate.core.records import replace
 from toolgate.gate.repeats import look_back, stricter
 from toolgate.policy.findings import STEP as CONTENT
 from toolgate.policy.hard import SHUT

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -22,6 +21,7 @@ from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import CallError, RateLimited
 from toolgate.core.event import Configured, Started
 from toolgate.core.finding import recorded
+from toolgate.core.records import dataclass, replace
 from toolgate.gate.authorize import authorize, refused
 from toolgate.gate.earned import raised
 from toolgate.gate.repeats import stricter

@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from toolgate.core.records import dataclass
 
 if TYPE_CHECKING:
     from toolgate.core.evidence import Proof

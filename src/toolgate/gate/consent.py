@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Coroutine, Mapping
-from dataclasses import replace
 from typing import Any
 
 from toolgate.consent.cover import grant_for
@@ -17,6 +16,7 @@ from toolgate.core.change import Change
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotAllowed, Pending
+from toolgate.core.records import replace
 from toolgate.gate.authorize import refused
 from toolgate.gate.flow import Flow, Services, Stage, maybe_in_thread
 from toolgate.gate.plan import holder, plan
@@ -105,7 +105,8 @@ def _describe(services: Services, flow: Flow) -> Described:
     assert call is not None
     args = recorded_args(services, flow)
     preview = flow.preview if flow.recorded_preview is None else flow.recorded_preview
-    seen = services.redactor.show(tool, call.args) if call.sealed_json else call.args
+    paths = frozenset(map(str, flow.facts.paths)) if flow.facts is not None else frozenset()
+    seen = services.redactor.show(tool, call.args, paths) if call.sealed_json else call.args
     shown = {"args": seen, "preview": flow.preview}
     named = services.redactor.named(canonical(shown))
     if shown == {"args": args, "preview": preview}:

@@ -9,7 +9,6 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
@@ -20,6 +19,7 @@ from toolgate.core.bounds import Bounds
 from toolgate.core.context import Context, Trail
 from toolgate.core.display import encodable
 from toolgate.core.ports import Facts, Files, Redactor, Rules, Scan, Scanner
+from toolgate.core.records import dataclass, field
 from toolgate.core.result import Meta, Result
 from toolgate.core.tool import DEFAULT_TIMEOUT, Handler, Tool
 from toolgate.gate.cache import Cache

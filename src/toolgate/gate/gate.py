@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolgate.core.call import new_id
 from toolgate.core.context import NO_TRAIL, Trail
-from toolgate.core.errors import CallError, Code, Failed, InvalidArgs, by_policy
+from toolgate.core.errors import CallError, Code, Failed, by_policy
 from toolgate.core.result import Meta, Problem, Result
 from toolgate.gate.authorize import authorize
 from toolgate.gate.begin import begin
@@ -22,7 +22,7 @@ from toolgate.gate.plan import plan
 from toolgate.gate.reconcile import settle_gone
 from toolgate.gate.redact import clean_error, clean_part, clean_progress, clean_trail, redact
 from toolgate.gate.refuse import Refusals
-from toolgate.gate.resolve import check_lengths, resolve
+from toolgate.gate.resolve import check_lengths, check_own, resolve
 from toolgate.gate.scan import scan
 from toolgate.gate.settle import settle
 from toolgate.gate.shape import shape
@@ -38,8 +38,6 @@ ORDER: tuple[Stage, ...] = (
 
 _STOPS = frozenset({Code.UNKNOWN_TOOL, Code.DENIED, Code.EXPIRED, Code.PENDING})
 """What stops the rest of several calls in one request, as a refusal by policy does; an ordinary failure does not."""
-_OWN_KEYS = ("j_", "sched-", "r_")
-"""How the keys of jobs, schedules and runs begin."""
 
 
 class Pipeline:
@@ -75,10 +73,8 @@ class Pipeline:
                 flow.trail = clean_trail(redactor, trail)
             if key is not None:
                 flow.key = redactor.redact(key)
-                if key.startswith(_OWN_KEYS) and not own_key:
-                    raise InvalidArgs(
-                        f"the key {key[:80]!r} is one of a job's or a run's", "let keys begin otherwise"
-                    )
+                if not own_key:
+                    check_own(key)
             await self._pass(flow)
         except CallError as error:
             await clean_error(redactor, error, flow.hidden)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from dataclasses import replace
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from toolgate.core.apart import apart
@@ -11,6 +10,7 @@ from toolgate.core.change import Change
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import CallError, Failed, NotAllowed, TimedOut
 from toolgate.core.ports import Facts, Holder
+from toolgate.core.records import replace
 from toolgate.gate.authorize import refused, with_paths
 from toolgate.gate.deadline import Deadline, Late
 from toolgate.gate.flow import LARGE, Flow, Services, arguments, invoke, maybe_in_thread, tell
@@ -40,8 +40,10 @@ async def _plan(services: Services, flow: Flow) -> None:
             raise Failed(
                 f"{tool.name} planned a {type(change).__name__}, not a Change", "report this to its author"
             )
-        if services.files is not None:
-            unkept = services.files.check(change, holder(flow))
+        if (files := services.files) is not None:
+            planned = change
+            await maybe_in_thread(planned, lambda: files.guard(planned, holder(flow)))
+            unkept = files.check(change, holder(flow))
             if unkept != change.unkept:  # said before anybody is asked, and part of what is approved
                 change = replace(change, unkept=unkept)
         flow.call = call.planned(change)
@@ -49,9 +51,11 @@ async def _plan(services: Services, flow: Flow) -> None:
         await _recheck(services, flow, change)
     elif tool.preview is not None and asks:
         shown = str(await _run(services, flow, tool.preview))
-        flow.preview = await _redacted(services, shown)
+        flow.preview = await _redacted(shown, services.redactor.shown)
         flow.recorded_preview = (
-            await _redacted(services, flow.preview, flow.hidden) if flow.hidden else flow.preview
+            await _redacted(flow.preview, services.redactor.redact, flow.hidden)
+            if flow.hidden
+            else flow.preview
         )
         if tool.unrecorded:
             flow.recorded_preview = UNRECORDED
@@ -61,10 +65,8 @@ async def _plan(services: Services, flow: Flow) -> None:
         flow.call = call.planned(preview=told)
 
 
-async def _redacted(services: Services, shown: str, hidden: tuple[str, ...] = ()) -> str:
-    if len(shown) <= LARGE:
-        return str(services.redactor.redact(shown, hidden))
-    return str(await apart(services.redactor.redact, shown, hidden))
+async def _redacted(shown: str, clean: Callable[..., Any], *hidden: tuple[str, ...]) -> str:
+    return str(clean(shown, *hidden) if len(shown) <= LARGE else await apart(clean, shown, *hidden))
 
 
 def holder(flow: Flow) -> Holder:

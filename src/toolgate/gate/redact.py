@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from toolgate.core import diff
 from toolgate.core.apart import apart
 from toolgate.core.context import Trail
 from toolgate.core.errors import CallError
+from toolgate.core.records import fields_of, replace
 from toolgate.gate.flow import Broke, Done, Flow, Outcome, Services, large
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _LONG = 500_000
 """Microseconds after which secrets may have been set that the call's beginning did not know of."""
 _LONGEST = 8000
 """Characters of what is said about a failure; a tool may say megabytes."""
-_WORDS = tuple(item.name for item in fields(Trail))
+_WORDS = tuple(fields_of(Trail))
 
 
 def redact(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
@@ -99,7 +99,7 @@ def with_contents(change: Change, clean: Callable[[bytes], bytes]) -> Change:
 def shown_diff(redactor: Redactor, change: Change) -> str:
     """What a human decides on: the diff of the very bytes, in which only values of the vault stand by their names.
     The contents are searched and not the diff, in which the lines of a value stand apart."""
-    return diff.render(with_contents(change, redactor.redact))
+    return diff.render(with_contents(change, redactor.shown))
 
 
 Progress = Callable[[float, str], None]

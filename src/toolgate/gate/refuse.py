@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.display import encodable
@@ -14,6 +13,7 @@ from toolgate.core.errors import CallError, Code, LedgerBroken, by_policy
 from toolgate.core.event import Denied, Event, Flood, Limited, Rejected
 from toolgate.core.finding import recorded
 from toolgate.core.names import PERSONA
+from toolgate.core.records import dataclass, field
 from toolgate.gate.scan import mask_large, recorded_args
 from toolgate.ledger.ledger import View, Work
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("toolgate.gate")
 ROWS_A_MINUTE = 30
+ATTACKS_A_MINUTE = 600
+"""Of refusals by a rule that no configuration lifts, such as those of a garden, and of paths out of a mount: whoever
+looks into an attack wants each attempt, not their number."""
 _SILENT = frozenset({Code.PENDING, Code.DENIED, Code.EXPIRED})
 """Recorded already, by the question's own events."""
 
@@ -30,6 +33,7 @@ _SILENT = frozenset({Code.PENDING, Code.DENIED, Code.EXPIRED})
 class RefusalTally:
     """How many refusals of one persona were stored lately, and how many only counted."""
 
+    most: int
     stored: deque[float] = field(default_factory=deque)
     skipped: int = 0
     since: int = 0
@@ -38,7 +42,7 @@ class RefusalTally:
         now = time.monotonic()
         while self.stored and self.stored[0] < now - 60:
             self.stored.popleft()
-        if len(self.stored) >= ROWS_A_MINUTE:
+        if len(self.stored) >= self.most:
             return False
         self.stored.append(now)
         return True
@@ -47,7 +51,7 @@ class RefusalTally:
 class Refusals:
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._tallies: dict[str, RefusalTally] = {}
+        self._tallies: dict[tuple[str, bool], RefusalTally] = {}
 
     async def record(self, flow: Flow, error: CallError) -> int | None:
         """The journal row that holds the refusal; None if it is only counted or cannot be written."""
@@ -55,11 +59,12 @@ class Refusals:
             return None
         persona = flow.persona if PERSONA.fullmatch(str(flow.persona)) else ""
         await mask_large(self._services, flow)
-        return await self.keep(persona, lambda: self._event(flow, persona, error))
+        return await self.keep(persona, lambda: self._event(flow, persona, error), _is_attack(error))
 
-    async def keep(self, persona: str, make: Callable[[], Event]) -> int | None:
+    async def keep(self, persona: str, make: Callable[[], Event], attack: bool = False) -> int | None:
         """Store one refusal, or only count it if too many came; also what a face refused before it was a call."""
-        tally = self._tallies.setdefault(persona if self._known(persona) else "", RefusalTally())
+        of = (persona if self._known(persona) else "", attack)
+        tally = self._tallies.setdefault(of, RefusalTally(ATTACKS_A_MINUTE if attack else ROWS_A_MINUTE))
         if not tally.room():
             self._count(tally)
             return None
@@ -82,7 +87,7 @@ class Refusals:
             return False
 
     async def close(self) -> None:
-        for persona, tally in self._tallies.items():
+        for (persona, _), tally in self._tallies.items():
             await self._write(self._drain(persona, tally), None)
 
     def _drain(self, persona: str, tally: RefusalTally) -> list[Event]:
@@ -136,3 +141,8 @@ class Refusals:
         return Rejected(
             **common, code=error.code.value, error=message if flow.tool else f"{named}: {message}"
         )
+
+
+def _is_attack(error: CallError) -> bool:
+    rule = (error.data or {}).get("rule") if isinstance(error.data, Mapping) else ""
+    return error.code is Code.OUTSIDE_MOUNT or str(rule or "").startswith(("hard:", "garden:"))

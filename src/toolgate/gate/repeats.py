@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
 from toolgate.core.decision import Decision, Verdict
+from toolgate.core.records import dataclass, replace
 from toolgate.gate.flow import Broke, Done
 from toolgate.ledger.state import parsed
 from toolgate.storage.port import Filter, Row

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 MAX_WORD = 256
 MAX_REASON = 4000
 
+_OWN_KEYS = ("j_", "sched-", "r_")
+"""How the keys of jobs, schedules and runs begin."""
+_KEY_NAMES = frozenset({"idempotency_key", "idempotencyKey"})
+
 
 def resolve(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None:
     """Gives back something to await only where the name may belong to a server that has not been asked yet."""
@@ -56,6 +60,29 @@ def _forward(services: Services, flow: Flow) -> Coroutine[Any, Any, None] | None
     if services.registry.canonical(flow.name) == around:
         raise InvalidArgs(f"{around} cannot call {around}", "name the tool that you want")
     return resolve(services, flow)
+
+
+def check_own(key: str) -> None:
+    if key.startswith(_OWN_KEYS):
+        raise InvalidArgs(f"the key {key[:80]!r} is one of a job's or a run's", "let keys begin otherwise")
+
+
+def take_key(services: Services, flow: Flow) -> None:
+    """A key that is written among the arguments, or in what is around them, as the garden's document has it."""
+    assert flow.tool is not None
+    around = flow.tool.around
+    inner = flow.raw.get(around)
+    for place in (flow.raw, inner if isinstance(inner, Mapping) else {}):
+        for name in _KEY_NAMES & place.keys():
+            key = place[name]
+            check_lengths(None, key)
+            left = {each: value for each, value in place.items() if each != name}
+            flow.raw = left if place is flow.raw else {**flow.raw, around: left}
+            if key and isinstance(key, str):
+                check_own(key)
+                flow.key = services.redactor.redact(key)
+            _check_words(flow)
+            return
 
 
 def check_lengths(trail: Trail | None, key: str | None) -> None:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Coroutine, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core import diff
 from toolgate.core.apart import apart, large
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import BlockedContent
+from toolgate.core.records import replace
 from toolgate.gate.authorize import refused
 from toolgate.gate.flow import Flow, Services, maybe_in_thread
 from toolgate.gate.redact import shown_diff, with_contents

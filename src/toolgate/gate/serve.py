@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
 
 from toolgate.core.effects import FILE_WORDS
 from toolgate.core.evidence import Evidence, gather
+from toolgate.core.records import dataclass
 from toolgate.gate.deadline import Deadline, Late
 from toolgate.gate.flow import Done, Flow, Services
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.canonical import canonical
@@ -12,6 +11,7 @@ from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code, Failed, InvalidArgs, UnknownOutcome
 from toolgate.core.event import Committed, Event, Unknown
 from toolgate.core.event import Failed as FailedEvent
+from toolgate.core.records import replace
 from toolgate.core.result import Meta, Problem, Result
 from toolgate.gate.flow import Broke, Done, Flow, Lost, Services
 from toolgate.gate.unrecorded import late

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Coroutine
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import orjson
 
 from toolgate.core.display import encodable
 from toolgate.core.errors import Code
+from toolgate.core.records import replace
 from toolgate.gate.flow import LARGE, Broke, Budget, Done, Flow, Services, large, whatever_comes
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import CallError, Code
 from toolgate.core.event import Event, Failed, Resolved
+from toolgate.core.records import dataclass
 from toolgate.ledger.ledger import Ledger, View, Work
 from toolgate.ledger.undone import undone_rows
 

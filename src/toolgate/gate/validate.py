@@ -19,6 +19,7 @@ from toolgate.core.paths import MountPath, paths_in
 from toolgate.core.ports import Facts
 from toolgate.core.wordlist import is_words
 from toolgate.gate.flow import LARGE, Flow, Services
+from toolgate.gate.resolve import take_key
 
 _NESTED = frozenset({dict, list, tuple, float})
 """Values that can be deep or have two spellings; the others are looked at when they are spelled."""
@@ -45,6 +46,8 @@ async def _aside(services: Services, flow: Flow) -> None:
 def _validate(services: Services, flow: Flow) -> None:
     tool = flow.tool
     assert tool is not None
+    if tool.around and flow.key is None:
+        take_key(services, flow)
     nested = not _NESTED.isdisjoint(map(type, flow.raw.values()))
     if nested:
         screen(flow.raw)

@@ -148,20 +148,23 @@ def is_empty(value: Any) -> bool:
 
 def arguments(question: Question, cut: Callable[[str, Any], str] = lambda name, value: "") -> str:
     """As JSON, each once: a long text that the preview shows is told by its length, without the quotes of a value. Those
-    that are left empty stand on one line. `cut` may give something shorter for a value."""
-    lines, empty = [], []
+    that are left empty stand on one line, each with what it is: no list is not an empty one. `cut` may give something shorter
+    for a value."""
+    lines: list[str] = []
+    empty: dict[str, list[str]] = {}
     for name, value in question.args.items():
         spelled = json.dumps(name, ensure_ascii=False)
         if is_empty(value):
-            empty.append(name if name.isidentifier() and name.isascii() else spelled)
+            plain = name.isidentifier() and name.isascii()
+            empty.setdefault(json.dumps(value), []).append(name if plain else spelled)
             continue
         if name in question.repeats and question.preview and is_long(value):
             shown = f"({len(value):,} characters, shown below)"
         else:
             shown = cut(name, value) or _spelled(value)
         lines.append(f"  {spelled}: {shown}")
-    told = [f"  (left empty: {', '.join(empty)})"] if empty else []
-    return "{\n" + ",\n".join([*lines, *told]) + "\n}"
+    told = "; ".join(f"{', '.join(names)} = {value}" for value, names in empty.items())
+    return "{\n" + ",\n".join([*lines, *([f"  (left empty: {told})"] if told else [])]) + "\n}"
 
 
 def _spelled(value: Any) -> str:

@@ -171,7 +171,10 @@ PROGRAMS = ("argv", "script", "code", "sql")
 
 
 def program_in_words(args: Mapping[str, Any], most: int = 80) -> str:
-    """What a program is, by its command or its first line: `run pytest -q`; empty where the call runs none."""
+    """What a program is, by its command or its first line: `run pytest -q`; empty where the call runs none, or takes
+    several texts of which each may be it."""
+    if sum(bool(args.get(name)) for name in PROGRAMS) > 1:
+        return ""
     argv = args.get("argv")
     if isinstance(argv, list | tuple) and argv:
         return "run " + _cut(" ".join(shlex.quote(str(word)) for word in argv), most)
@@ -179,7 +182,7 @@ def program_in_words(args: Mapping[str, Any], most: int = 80) -> str:
     lines = [line for line in text.split("\n") if line.strip() and not line.startswith("#!")]
     if not lines:
         return ""
-    more = f" … ({text.rstrip().count(chr(10)) + 1:,} lines)" if len(lines) > 1 else ""
+    more = f" … ({text.rstrip().count(chr(10)) + 1:,} lines)" if text.strip() != lines[0].strip() else ""
     return "run " + _cut(lines[0].strip(), most) + more
 
 

@@ -8,10 +8,9 @@ against the hash in the sealed row whenever it is read.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import orjson
 
 from toolgate.core.apart import apart
 from toolgate.core.canonical import canonical, sha256
@@ -149,6 +148,8 @@ def _first_characters(text: str, room: int) -> _Begun:
 
 def _size(value: Any) -> int:
     """Bytes as JSON, or very nearly."""
+    import orjson  # for what is long only
+
     return len(orjson.dumps(value))
 
 
@@ -198,8 +199,9 @@ def weight(body: str) -> int:
 
 
 def _loads(text: str) -> dict[str, Any]:
+    fast = sys.modules.get("orjson", json)  # a short command does without it
     try:
-        found: dict[str, Any] = orjson.loads(text)
-    except orjson.JSONDecodeError:  # deeper than it goes
+        found: dict[str, Any] = fast.loads(text)
+    except ValueError:  # deeper than it goes
         found = json.loads(text)
     return found

@@ -6,13 +6,13 @@ no longer contains a checkpoint's event was cut, rewritten or replaced by an old
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core import wire
 from toolgate.core.canonical import canonical
 from toolgate.core.clock import iso
 from toolgate.core.errors import CallError, InvalidArgs, LedgerBroken
+from toolgate.core.records import dataclass, fields_of
 
 if TYPE_CHECKING:
     from toolgate.ledger.keys import Keys
@@ -35,13 +35,16 @@ class Checkpoint:
     def when(self) -> str:
         return iso(self.at)
 
+    def _claims(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in fields_of(Checkpoint)}
+
     def _signed(self) -> bytes:
-        claims = asdict(self)
+        claims = self._claims()
         del claims["signature"]
         return canonical(claims).encode()
 
     def as_json(self) -> str:
-        return canonical(asdict(self))
+        return canonical(self._claims())
 
 
 def sign(head: Head, project: str, keys: Keys) -> Checkpoint:
@@ -52,7 +55,7 @@ def sign(head: Head, project: str, keys: Keys) -> Checkpoint:
 
 def _check_types(checkpoint: Checkpoint, data: dict[str, Any]) -> None:
     """Exactly the fields, each of its type: what could be read in two ways proves nothing."""
-    for name, value in asdict(checkpoint).items():
+    for name, value in checkpoint._claims().items():
         if name not in data or type(value) is not (int if name in ("seq", "at") else str):
             raise ValueError(f"{name} is missing or of the wrong type")
     if checkpoint.format != FORMAT:

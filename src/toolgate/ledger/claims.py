@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from toolgate.core.records import dataclass
 from toolgate.ledger.ledger import Ledger, View, Work
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import Conflict, LedgerBroken, NotFound, TooLarge
+from toolgate.core.records import dataclass, replace
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.chain import fault_of
 from toolgate.storage.port import Filter, Row

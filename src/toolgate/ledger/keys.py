@@ -10,12 +10,12 @@ import hashlib
 import hmac
 import json
 import os
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolgate.core.errors import LedgerBroken
+from toolgate.core.records import dataclass, replace
 from toolgate.storage import durable
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import SECOND
 from toolgate.core.event import Event, Started
+from toolgate.core.records import dataclass, field, replace
 from toolgate.ledger.attachments import weight
 from toolgate.ledger.items import Grant, Live, Open, parsed, request_of
 from toolgate.ledger.standing import Standing

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import InvalidArgs
+from toolgate.core.records import dataclass, field
 from toolgate.storage.port import Backend, Filter, Row, Sum
 from toolgate.storage.schema import BLOCK
 

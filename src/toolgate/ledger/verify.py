@@ -7,11 +7,11 @@ checkpoint is what an outsider can do.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import LedgerBroken
 from toolgate.core.event import BY_KIND
+from toolgate.core.records import dataclass, field
 from toolgate.ledger.chain import check_head, fault_of, sound
 from toolgate.ledger.state import State, parsed
 from toolgate.storage.schema import EMPTY_HASH, PROJECTIONS

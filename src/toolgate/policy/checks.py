@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
+from toolgate.core.records import dataclass
 from toolgate.policy.globs import text_glob
 from toolgate.policy.limits import RateLimits
 from toolgate.policy.model import (

@@ -6,10 +6,10 @@ from the mount. The directories that lead to a listed path can be entered, and s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.policy.globs import Glob, PathGlob, fold, path_glob, text_glob
 from toolgate.policy.globtext import expand
 

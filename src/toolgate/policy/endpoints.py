@@ -9,14 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv6Network, ip_network
 
 from toolgate.core.errors import CallError, ConfigError
 from toolgate.core.reach import Reach
 from toolgate.core.target import target_of
 from toolgate.policy.globs import fold
 from toolgate.policy.globtext import CharSet, Token, alternatives, check_text, expand, run_regex, tokens
-from toolgate.policy.readings import MAX_HOST_LENGTH, HostReading, embedded, in_ascii, readings
+from toolgate.policy.readings import (
+    MAX_HOST_LENGTH,
+    HostReading,
+    Network,
+    address_range,
+    embedded,
+    in_ascii,
+    readings,
+)
 
 _WORDS = frozenset(
     {
@@ -37,8 +45,6 @@ _IPV6 = re.compile(r"\[([0-9a-f:.]*:[0-9a-f:.]*)(?:%[^\]]*)?\]", re.IGNORECASE)
 _PORT = re.compile(r"(.*):([0-9*?\[\]!-]*)", re.DOTALL)
 _PROBE = "\ue000" * 600
 """Longer than any glob: only a star can stand for it."""
-
-Network = IPv4Network | IPv6Network
 
 
 def takes_place(name: str) -> bool:
@@ -63,6 +69,7 @@ class EndpointPlace:
         self._nets: list[Network] = []
         self._host: re.Pattern[str] | None = None
         self._tokens: list[Token] = []
+        self._range: Network | None = None
         whole = _network(one)
         scheme = _SCHEME.match(one)
         rest = one[scheme.end() :] if scheme else one
@@ -83,6 +90,7 @@ class EndpointPlace:
         elif not literal and not any(char in "*?[" for char in host):
             self._read_host(host, literal=True)
             return
+        self._range = address_range(host)
         plain = in_ascii(fold(host)).strip(". ") if not host.startswith(".") else in_ascii(fold(host))
         if plain in ("", "*", "**"):
             self._tokens = ["*"]
@@ -102,9 +110,18 @@ class EndpointPlace:
             return False
         if any(address in net for net in self._nets for address in reading.addresses):
             return True
+        if reading.nets and self._meets(reading):
+            return True
         if self._host is None:
             return not self._nets
         return any(map(self._host.fullmatch, reading.names)) or any(map(self._overlaps, reading.tails))
+
+    def _meets(self, reading: HostReading) -> bool:
+        """Whether a range that is asked for has an address in common with this place."""
+        nets = [*self._nets, *([self._range] if self._range is not None else [])]
+        return any(
+            net.version == each.version and net.overlaps(each) for net in nets for each in reading.nets
+        )
 
     def covers(self, reading: HostReading) -> bool:
         """Whether the host that is read here is surely this place's; the text was compared before."""
@@ -114,7 +131,7 @@ class EndpointPlace:
             return not self._nets or any(
                 address in net for net in self._nets for address in reading.addresses
             )
-        if not all(map(self._host.fullmatch, reading.names)):
+        if reading.nets or not all(map(self._host.fullmatch, reading.names)):
             return False
         return all(self._host.fullmatch(_PROBE + tail) for tail in reading.tails)
 

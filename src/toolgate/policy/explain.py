@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts
+from toolgate.core.records import dataclass, replace
 from toolgate.policy.findings import judged
 from toolgate.policy.hard import FREE, HUMAN_ONLY, UNTRUSTED, paused, refuse_mounts
 from toolgate.policy.held import asked

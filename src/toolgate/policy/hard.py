@@ -10,7 +10,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -18,6 +17,7 @@ from toolgate.core.decision import Decision, Verdict
 from toolgate.core.effects import FILE_WORDS, Effects
 from toolgate.core.errors import ConfigError
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass, field, replace
 from toolgate.feature import KINDS, MountKind, kind_of
 from toolgate.policy.dotfiles import USUAL, Dotfiles
 from toolgate.policy.globs import PathGlob, fold, path_glob, text_glob

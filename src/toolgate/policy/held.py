@@ -7,11 +7,11 @@ compared with them by name alone: no file is looked at.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass, field, replace
 from toolgate.policy.globs import fold
 
 RULE = "hard:held"

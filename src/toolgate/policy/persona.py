@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.effects import Effects
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts
+from toolgate.core.records import dataclass, field
 from toolgate.core.tool import Phase, Tool
 from toolgate.policy.checks import lineage
 from toolgate.policy.globs import any_matches, tool_glob

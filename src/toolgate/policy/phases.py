@@ -6,13 +6,13 @@ cell is stricter than the one before it in its row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, get_args
 
 from pydantic_core import PydanticCustomError
 
 from toolgate.core.decision import Verdict
 from toolgate.core.effects import Effects
+from toolgate.core.records import dataclass
 from toolgate.core.tool import Phase, Tool
 
 PHASES: tuple[Phase, ...] = get_args(Phase)

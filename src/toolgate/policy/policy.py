@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from toolgate.core.canonical import digest, sha256
@@ -18,6 +17,7 @@ from toolgate.core.errors import ConfigError, NotAllowed
 from toolgate.core.names import HUMAN
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Facts, Window
+from toolgate.core.records import replace
 from toolgate.core.tool import Tool
 from toolgate.feature import KINDS, MountKind
 from toolgate.policy.checks import Parts, flaws, lineage, rule_names

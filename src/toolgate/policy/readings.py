@@ -11,14 +11,15 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import AddressValueError, IPv4Address, IPv6Address, IPv6Network
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from urllib.parse import unquote
 
+from toolgate.core.records import dataclass
 from toolgate.policy.globs import fold
 
 Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 
 _PLAIN = re.compile(
     r"((?:[a-z0-9_-]+\.)*[a-z_][a-z0-9_-]*)(?:/[\x21-\x2f\x3b-\x5b\x5d-\x7e0-9]*)?", re.IGNORECASE
@@ -27,7 +28,7 @@ _PLAIN = re.compile(
 _DROPPED = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):([/\\]*)", re.IGNORECASE)
 _INNER = re.compile(r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,30}):[/\\]{2,}|@[/\\]{2,}", re.IGNORECASE)
-_LISTED = re.compile(r"[\s,;|]+")
+_LISTED = re.compile(r"[\s,;|()]+")
 _NAMED = re.compile(r"-{0,2}[a-z][a-z0-9_. -]*=", re.IGNORECASE)
 """Before a value, as in `host=db.example` and `--proxy=db.example`."""
 _AROUND = " \t\r\n<>()\"'`"
@@ -48,7 +49,11 @@ _USUAL = frozenset({"80", "443"})
 _MOST = 64
 MAX_HOST_LENGTH = 253
 """Characters of a host's name; a longer one leads nowhere."""
-_COMPATIBLE, _NAT64, _ISATAP = IPv6Network("::/96"), IPv6Network("64:ff9b::/96"), 0x5EFE
+_COMPATIBLE, _ISATAP = IPv6Network("::/96"), 0x5EFE
+_CARRYING = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96")))
+"""Whose last four bytes are an IPv4 address: both kinds of NAT64, and SIIT."""
+_RANGE = re.compile(r"((?:[0-9]{1,3}\.){0,3})[0-9]{0,2}[*?][0-9.*?]*(?::|$)")
+"""Addresses by a pattern, such as `10.0.*`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,8 @@ class HostReading:
     ports: frozenset[str] = _USUAL
     """Empty: any."""
     path: str = "/"
+    nets: frozenset[Network] = frozenset()
+    """Of a range of addresses, or a pattern of some."""
 
     def paths(self) -> frozenset[str]:
         """As it is written, and as a server reads it: decoded, without `..`, with one slash for several."""
@@ -90,6 +97,8 @@ def readings(text: str, listed: bool = False) -> tuple[HostReading, ...]:
     if listed:
         pieces += [piece.strip(_AROUND) for piece in _LISTED.split(text) if "." in piece or ":" in piece]
     pieces += [piece[found.end() :] for piece in pieces if (found := _NAMED.match(piece))]
+    if "%" in text:  # some undo escapes before they look for the host's end
+        pieces += [unquote(piece) for piece in pieces] + [unquote(unquote(piece)) for piece in pieces]
     return tuple(dict.fromkeys(one for piece in dict.fromkeys(pieces) for one in _of_piece(piece)))
 
 
@@ -98,6 +107,8 @@ def _of_piece(piece: str) -> Iterator[HostReading]:
     if simple is not None:
         yield simple
         return
+    if (net := address_range(piece)) is not None:
+        yield HostReading("", frozenset(), nets=frozenset({net}), ports=frozenset())
     for scheme, rest in dict.fromkeys(_split_scheme(piece)):
         ends = [found.start() if found else len(rest) for found in (cut.search(rest) for cut in _CUTS)]
         for end in dict.fromkeys(ends):
@@ -119,6 +130,28 @@ def _split_scheme(piece: str) -> Iterator[tuple[str, str]]:
         if count >= _MOST:
             return
         yield (inner[1] or "").lower(), piece[inner.end() :]
+
+
+def address_range(text: str) -> Network | None:
+    """All that a range of addresses, or a pattern of some, may be."""
+    try:
+        if "/" in text and text[:1] in "[:0123456789abcdefABCDEF":
+            return _network(text)
+        if (wild := _RANGE.match(text)) is None:
+            return None
+        known = [part for part in wild[1].split(".") if part]
+        return IPv4Network((".".join([*known, *["0"] * (4 - len(known))]), 8 * len(known)))
+    except ValueError:
+        return None
+
+
+def _network(text: str) -> Network:
+    """`10.0.0.0/8`, `fd00::/8`; short forms such as `10/8` too."""
+    address, _, size = text.replace("[", "").replace("]", "").partition("/")
+    parts = address.strip(".").split(".")
+    if len(parts) < 4 and ":" not in address:
+        address = ".".join([*parts, *["0"] * (4 - len(parts))])
+    return ip_network(f"{address}/{size}", strict=False)
 
 
 def _place(scheme: str, text: str, path: str) -> Iterator[HostReading]:
@@ -251,7 +284,11 @@ def _number(part: str, zero: int) -> int:
 def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
     """The IPv4 addresses that an IPv6 address stands for, by any of the ways to carry one in the other."""
     low = IPv4Address(int(address) & 0xFFFF_FFFF)
-    carried = address.ipv4_mapped is not None or address in _NAT64 or int(address) >> 32 & 0xFFFF == _ISATAP
+    carried = (
+        address.ipv4_mapped is not None
+        or any(address in net for net in _CARRYING)
+        or int(address) >> 32 & 0xFFFF == _ISATAP
+    )
     if carried or (address in _COMPATIBLE and int(low) > 0xFFFF):
         yield low
     if address.sixtofour is not None:

@@ -149,12 +149,16 @@ class Config(Strict):
         """Features that the project itself brings."""
         return self._more
 
+    def says(self, one: Feature) -> bool:
+        """Whether a section of this feature is there and says anything. Of one that is not, nothing is loaded."""
+        return any(key in type(self).model_fields and self.__dict__[key] for key in one.sections)
+
     def section(self, key: str) -> Any:
         """A feature's section, or its default."""
         if key in type(self).model_fields:
             return self.__dict__[key]
         if key not in self._defaults:
-            self._defaults[key] = TypeAdapter(_section_type(key, self._more)).validate_python({})
+            self._defaults[key] = TypeAdapter(feature.load(_sections(self._more)[key])).validate_python({})
         return self._defaults[key]
 
     def __getattr__(self, name: str) -> Any:
@@ -169,7 +173,7 @@ class Config(Strict):
         own = tuple(
             tool
             for each in everything(self._more)
-            if not each.opens_early or any(map(self.section, each.sections))
+            if not each.opens_early or self.says(each)
             for tool in each.human_tools
         )
         human = PersonaSpec(phase="collaborate", allow=own, mounts=tuple(self.mounts))
@@ -260,8 +264,7 @@ def problems(root: Path) -> list[ConfigError]:
 
 def loads(text: str, file: str = FILE, more: tuple[Feature, ...] | None = None) -> Config:
     """`more` are features that the project itself brings."""
-    document = yamlfile.read(text, file)
-    return _validated(document.data, document, file, more)
+    return _validated((document := yamlfile.read(text, file)).data, document, file, more)
 
 
 def ledger_of(file: Path, problem: ConfigError) -> Config:
@@ -341,10 +344,6 @@ def _sections(more: Iterable[Feature] = ()) -> dict[str, str]:
         for key, place in each.sections.items():
             found.setdefault(key, place)
     return found
-
-
-def _section_type(key: str, more: Iterable[Feature] = ()) -> Any:
-    return feature.load(_sections(more)[key])
 
 
 @lru_cache(maxsize=16)

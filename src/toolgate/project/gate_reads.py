@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from toolgate.consent.desk import QuestionPage
@@ -22,13 +21,11 @@ from toolgate.gate.flow import Services
 from toolgate.gate.overdue import still_runs
 from toolgate.gate.redact import shown_diff
 from toolgate.ledger import checkpoint as checkpoints
-from toolgate.ledger import export, stats
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.chain import fault_of
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.ledger import no_question
 from toolgate.ledger.state import State
-from toolgate.project.record import Record
 from toolgate.storage.port import Filter, Row
 from toolgate.workspace.files import WorkspaceFiles
 
@@ -135,6 +132,8 @@ class GateReads:
 
     async def life(self, ident: str) -> list[Row]:
         """Every event about a call, a question or a grant, or about that of an event given by its number."""
+        from toolgate.project.record import Record
+
         return await Record(self.services.ledger.backend, None, None, "").life(ident)
 
     async def standing(self) -> set[int]:
@@ -179,6 +178,8 @@ class GateReads:
 
     async def stats(self, period: str = "1day", persona: str = "") -> dict[str, Any]:
         ledger = self.services.ledger
+        from toolgate.ledger import stats
+
         return await stats.usage(ledger.backend, period, persona, ledger.clock.now())
 
     async def earned(self, persona: str) -> dict[str, Any] | None:
@@ -205,6 +206,8 @@ class GateReads:
         return checkpoints.sign(await ledger.backend.head(), project, ledger.keys)
 
     def export(self) -> AsyncIterator[str]:
+        from toolgate.ledger import export
+
         return export.export(self.services.ledger.backend)
 
     async def running(self) -> tuple[set[str], list[Row]]:
@@ -240,6 +243,8 @@ class GateReads:
         files = self.services.files
         found: dict[str, Any] = {"ledger": await self.ledger_state()}
         if isinstance(files, WorkspaceFiles):
+            from dataclasses import asdict
+
             found["images"] = asdict(await files.run(files.images.usage))
         return found
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from toolgate.core.errors import ConfigError, LedgerBroken, SetupError
 from toolgate.core.loops import has_loop, need_loop
+from toolgate.core.records import dataclass
 from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
 from toolgate.project import checked, trust

@@ -10,13 +10,13 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from toolgate.core.errors import SetupError
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass, field
 from toolgate.feature import everything, load, places_of
 from toolgate.policy.held import HeldPlace
 from toolgate.project.config import Config
@@ -56,7 +56,7 @@ def own_code(
     kept: dict[str, Any] = {}
     held: list[HeldPlace] = []
     for each in everything(config.brought):
-        if each.holds and any(map(config.section, each.sections)):
+        if each.holds and config.says(each):
             kept[each.name], more = load(each.holds)(
                 *map(config.section, each.sections), root, environ, placing
             )

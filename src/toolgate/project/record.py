@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, NotFound
+from toolgate.core.records import dataclass, field
 from toolgate.ledger.attachments import whole_body
 from toolgate.storage.port import Filter
 

@@ -7,12 +7,12 @@ times a file is known already (`checked.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.display import key_shown
 from toolgate.core.errors import ConfigError
+from toolgate.core.records import dataclass, field
 
 if TYPE_CHECKING:
     import yaml

@@ -38,6 +38,7 @@ SCANNING = {
 """The graph is searched until enough rows have passed the filters."""
 _LEXEME = re.compile(r"'((?:[^']|'')*)':([\d,A-D]+)")
 _ALONE = "SELECT pg_advisory_xact_lock(7597137)"
+_WRITING = "SELECT pg_advisory_xact_lock(7597137, hashtext(?))"
 """Of several processes one makes what vectors need."""
 _EVERY = Statement("SELECT set_config('toolgate.every_scope', 'yes', true)")
 
@@ -75,7 +76,8 @@ class PostgresStore:
     async def write(self, items: Sequence[tuple[Item, Sequence[NewPassage]]], model: str) -> None:
         dimension = next((len(p.vector) for _, pieces in items for p in pieces if p.vector is not None), 0)
         vectors = bool(dimension) and await self._vectors_ready(dimension)
-        statements: list[Statement] = []
+        # of two that write the same item, neither would see the other's row when it deletes what was there
+        statements = [Statement(_WRITING, (scope,)) for scope in sorted({item.scope for item, _ in items})]
         for item, pieces in items:
             statements.append(Statement("SELECT set_config('toolgate.scope', ?, true)", (item.scope,)))
             statements.append(

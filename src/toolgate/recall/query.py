@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -76,6 +77,12 @@ def parse(text: str) -> Query:
         tuple(_periods(text)),
         bool(_WHEN.search(text)),
     )
+
+
+def naming(query: Query, speakers: Iterable[str]) -> Query:
+    """The query with the names of those who talk, also where they are written small."""
+    small = [name for name in speakers if name.lower() in query.terms]
+    return query._replace(names=tuple(dict.fromkeys((*query.names, *small)))) if small else query
 
 
 def says_time(text: str) -> bool:

@@ -156,7 +156,9 @@ class Engine:
         limit, begun = max(1, limit), time.perf_counter()
         asked = queries.parse(clean(query)[:QUERY_MOST])
         filters = Filters(tuple(kinds), tuple(tags), _utc(since), _utc(until), period)
-        vector, degraded = await self._query_vector(asked, scope, await self._speakers(scope))
+        talking = await self._speakers(scope)
+        asked = queries.naming(asked, talking)
+        vector, degraded = await self._query_vector(asked, scope, talking)
         counted = await self._store.frequencies(scope, asked.terms[: TERMS_MOST * 5])
         rarest = _rarest(asked.terms, counted)
         depth, once = max(DEPTH, limit * 3), False

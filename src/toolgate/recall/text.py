@@ -27,8 +27,15 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 _SPEAKER = re.compile(
-    r"\s*(?:\[[^\]\n]{1,40}\]\s*)?([^\W\d_][\w.'’-]{0,30}(?: [A-Z][\w.'’-]{0,30}){0,2}):\s+"
+    r"\s*(?:(?:\[[^\]\n]{1,40}\]|\([^)\n]{1,40}\)|\d{1,4}[-/.]\d\d?[-/.]\d{1,4}(?:[ T]\d\d?:\d\d[\d:.Z]*)?)[,:]?[ -]*)?"
+    r"([^\W\d_][\w.'’-]{0,30}(?: [A-Z][\w.'’-]{0,30}){0,2}):\s+"
 )
+_OPENING = """answer attention caution decision error example fact fix fyi goal hint important info issue link name note
+    notes plan preference problem question reason reminder result rule source status subject summary task tip title todo
+    topic update url warning"""
+_LABELS = frozenset(_OPENING.split())
+"""What texts begin with that nobody speaks."""
+_TALKING = re.compile(r"[!?]|\b(?:i|me|my|mine|we|us|our|you|your|yours|hey|hi|thanks)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
 
 
@@ -118,15 +125,26 @@ def _sentences(text: str, words: int) -> Iterable[str]:
             yield from (run[cut : cut + words * 12] for cut in range(0, len(run), words * 12))
 
 
-def speaker(text: str) -> str:
-    """Who says it, where a text begins with `Name: `."""
+def _opening(text: str) -> re.Match[str] | None:
     found = _SPEAKER.match(text)
+    return found if found and found.group(1).lower() not in _LABELS else None
+
+
+def speaker(text: str) -> str:
+    """Who says it, where a text begins with `Name: `, or with a date before that."""
+    found = _opening(text)
     return found.group(1) if found else ""
+
+
+def is_turn(text: str) -> bool:
+    """Whether somebody talks here to somebody: `Coffee: black` is a title and a fact, `Mina: I like it black` is not."""
+    found = _opening(text)
+    return found is not None and _TALKING.search(text, found.end()) is not None
 
 
 def without_names(text: str, names: Iterable[str]) -> str:
     """For embeddings only: names of speakers swamp a small model."""
-    found = _SPEAKER.match(text)
+    found = _opening(text)
     if found:
         text = text[found.end() :]
     known = [re.escape(name) for name in names]

@@ -221,7 +221,7 @@ class Host:
             **(programs or {}),
         }
         self._walls = walls
-        self._standing: probe.Standing | None = None
+        self._standing: probe.ProbedWalls | None = None
         self._pool: Pool | None = None
         self._closed = False
         self._opening = asyncio.Lock()

@@ -65,7 +65,7 @@ TRIAL_SECONDS = 20
 
 
 @dataclass(frozen=True)
-class Standing:
+class ProbedWalls:
     mode: Mode | None
     refused: dict[Mode, str] = field(default_factory=dict)
     """Why the stronger modes, or all of them, do not hold."""
@@ -88,18 +88,20 @@ def command(*args: str) -> list[str]:
     return [interpreter(), "-I", "-S", "-X", "utf8", str(ZYGOTE), *args]
 
 
-def look(wanted: Wanted = "auto") -> Standing:
+def look(wanted: Wanted = "auto") -> ProbedWalls:
     """The first mode that holds; with a mode named, that one or none."""
     if sys.platform != "linux":
-        return Standing(None, dict.fromkeys(MODES, f"programs are only run on Linux, not on {sys.platform}"))
+        return ProbedWalls(
+            None, dict.fromkeys(MODES, f"programs are only run on Linux, not on {sys.platform}")
+        )
     refused: dict[Mode, str] = {}
     version = 0
     for mode in MODES if wanted == "auto" else (wanted,):
         reason, version = _try(mode)
         if not reason:
-            return Standing(mode, refused, version)
+            return ProbedWalls(mode, refused, version)
         refused[mode] = reason
-    return Standing(None, refused, version)
+    return ProbedWalls(None, refused, version)
 
 
 def fix() -> str:

@@ -65,7 +65,12 @@ class SchemaMask:
         masked = args if walker is None else walker.replaced(args, lambda name, value: MASK, named=True)
         return self._unrecorded(tool, masked) if tool.unrecorded else masked
 
-    def show(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    def shown(self, value: Any) -> Any:
+        return value
+
+    def show(
+        self, tool: Tool, args: Mapping[str, Any], paths: frozenset[str] = frozenset()
+    ) -> Mapping[str, Any]:
         """The arguments for a human who decides: all of them, and of a declared secret its name and fingerprint."""
         walker = self._walker(tool)
         return args if walker is None else walker.replaced(args, self._told, named=False)

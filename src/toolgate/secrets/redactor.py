@@ -6,7 +6,7 @@ Where the vault is empty this costs one look at an attribute.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from toolgate.core.conceal import Span, marker, reach
@@ -21,6 +21,12 @@ _NAME = re.compile(r"\[secret:([A-Z][A-Z0-9_]{0,63})\]")
 TOO_DEEP = "[left out: nested too deeply to be searched for secrets]"
 _BIG = 10_000_000
 """A smaller number has too few digits to be a secret."""
+Told = Callable[[str, bytes], str]
+"""From the name of a secret and what stood there to what stands in its place."""
+
+
+def _marker(name: str, stood: bytes) -> str:
+    return marker(name)
 
 
 class VaultRedactor(SchemaMask):
@@ -52,15 +58,25 @@ class VaultRedactor(SchemaMask):
         finder = self.vault.finder if self.vault is not None else None
         return masked if finder is None else cleaned(finder, masked)
 
-    def show(self, tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    def show(
+        self, tool: Tool, args: Mapping[str, Any], paths: frozenset[str] = frozenset()
+    ) -> Mapping[str, Any]:
         shown = super().show(tool, args)
-        finder = self.vault.finder if self.vault is not None else None
-        if finder is None:
-            return shown
-        clean = cleaned(finder, shown)
+        clean = self.shown(shown)
         if clean == TOO_DEEP:
             raise too_deep()
-        return clean  # type: ignore[no-any-return]
+        return clean if clean is shown else _with_paths(shown, clean, paths)
+
+    def shown(self, value: Any) -> Any:
+        finder = self.vault.finder if self.vault is not None else None
+        return value if finder is None else cleaned(finder, value, self._form)
+
+    def _form(self, name: str, stood: bytes) -> str:
+        """A part of a value, or the value encoded, is not the value: nobody shall take one for the other."""
+        secret = self.vault.get(name) if self.vault is not None else None
+        if secret is not None and secret.value.strip().encode("utf-8", "surrogatepass") == stood.strip():
+            return marker(name)
+        return f"{marker(name)}⟨in another form, fingerprint {self.fingerprint(stood.hex())}⟩"
 
     def named(self, text: str) -> dict[str, str]:
         """The secrets of the vault whose markers stand in a text, each with the fingerprint of its value."""
@@ -82,10 +98,24 @@ class VaultRedactor(SchemaMask):
         return Stream(self)
 
 
-def cleaned(finder: Finder, value: Any) -> Any:
+def _with_paths(shown: Any, clean: Any, paths: frozenset[str]) -> Any:
+    """With the paths of the call as they are: whoever decides must know which file it is."""
+    if isinstance(shown, str):
+        return shown if shown in paths else clean
+    if isinstance(shown, Mapping):
+        return {
+            key: _with_paths(item, found, paths)
+            for item, (key, found) in zip(shown.values(), clean.items(), strict=True)
+        }
+    if isinstance(shown, list | tuple):
+        return [_with_paths(item, found, paths) for item, found in zip(shown, clean, strict=True)]
+    return clean
+
+
+def cleaned(finder: Finder, value: Any, told: Told = _marker) -> Any:
     """The value without what was found; the very same one where nothing was."""
     if isinstance(value, str):  # by far the most usual
-        found = _marked(finder, [value.encode("utf-8", "surrogatepass")])
+        found = _marked(finder, [value.encode("utf-8", "surrogatepass")], told)
         return value if found is None else found[0].decode("utf-8", "surrogatepass")
     try:
         texts: list[bytes] = []
@@ -93,10 +123,10 @@ def cleaned(finder: Finder, value: Any) -> Any:
         _gather(value, texts, keys)
         if not texts and not keys:
             return value
-        found = _marked(finder, texts)
+        found = _marked(finder, texts, told)
         if found is None and (not keys or not finder.spans(b"\x1f".join(keys))):
             return value
-        return _rebuilt(finder, value, iter(texts if found is None else found))
+        return _rebuilt(finder, value, iter(texts if found is None else found), told)
     except RecursionError:
         return TOO_DEEP
 
@@ -119,7 +149,7 @@ def _gather(value: Any, texts: list[bytes], keys: list[bytes]) -> None:
         texts.append(str(value).encode())
 
 
-def _marked(finder: Finder, texts: list[bytes]) -> list[bytes] | None:
+def _marked(finder: Finder, texts: list[bytes], told: Told) -> list[bytes] | None:
     """The texts with markers in them; None where nothing was found."""
     spans = finder.spans(b"\n".join(texts))
     if not spans:
@@ -134,37 +164,39 @@ def _marked(finder: Finder, texts: list[bytes]) -> list[bytes] | None:
             if span.end > end:
                 break  # it goes on in the next text
             span = next(waiting, None)
-        made.append(_replaced(text, inside))
+        made.append(_replaced(text, inside, told))
         start = end + 1
     return made
 
 
-def _replaced(text: bytes, spans: list[Span]) -> bytes:
+def _replaced(text: bytes, spans: list[Span], told: Told = _marker) -> bytes:
     made, at = [], 0
     for span in spans:
         if span.end > span.start:
-            made += [text[at : span.start], marker(span.name).encode()]
+            made += [text[at : span.start], told(span.name, text[span.start : span.end]).encode()]
             at = span.end
     return b"".join((*made, text[at:])) if made else text
 
 
-def _rebuilt(finder: Finder, value: Any, texts: Iterator[bytes]) -> Any:
+def _rebuilt(finder: Finder, value: Any, texts: Iterator[bytes], told: Told) -> Any:
     if isinstance(value, str):
         return next(texts).decode("utf-8", "surrogatepass")
     if isinstance(value, bytes):
         return next(texts)
     if isinstance(value, Mapping):
-        return distinct((_key(finder, key), _rebuilt(finder, item, texts)) for key, item in value.items())
+        return distinct(
+            (_key(finder, key, told), _rebuilt(finder, item, texts, told)) for key, item in value.items()
+        )
     if isinstance(value, list | tuple):
-        return [_rebuilt(finder, item, texts) for item in value]
+        return [_rebuilt(finder, item, texts, told) for item in value]
     if isinstance(value, int | float) and abs(value) >= _BIG:
         text = next(texts)
         return value if text == str(value).encode() else text.decode()
     return value
 
 
-def _key(finder: Finder, key: Any) -> Any:
-    return cleaned(finder, key) if isinstance(key, str | bytes) else key
+def _key(finder: Finder, key: Any, told: Told) -> Any:
+    return cleaned(finder, key, told) if isinstance(key, str | bytes) else key
 
 
 class Stream:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.hosts import authority_of, bracketed, joined
-from toolgate.secrets.forms import SHORTEST
+from toolgate.core.records import dataclass, field
+from toolgate.secrets.finder import SHORTEST
 
 NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 LONGEST = 64 * 1024

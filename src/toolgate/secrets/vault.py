@@ -1,4 +1,4 @@
-"""The vault: secrets by name, kept in the user's keyring or an encrypted file, known to every open gate at once.
+"""Vault: secrets by name, kept in the user's keyring or an encrypted file, known to every open gate at once.
 
 Which of the two keeps them is decided when the first secret is set, and stays so. The file of the project in the user's
 state directory says which; whoever changes anything replaces that file, so one look at it tells that something changed.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 
 from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
 from toolgate.secrets.finder import Finder
-from toolgate.secrets.secret import MANY, Secret, check_name, checked
+from toolgate.secrets.secret import MANY, NAME, Secret, check_name, checked
 from toolgate.storage import durable
 
 LARGEST = 32 << 20
@@ -160,11 +161,11 @@ class Vault:
 
     def store(self, kind: str) -> VaultStore:
         if kind == "file":
-            from toolgate.secrets.vault_file import FileStore
+            from toolgate.secrets.vault_stores import FileStore
 
             return FileStore(self.path, self._key, self._project)
         if kind == "keyring":
-            from toolgate.secrets.vault_keyring import KeyringStore, needed_keyring
+            from toolgate.secrets.vault_stores import KeyringStore, needed_keyring
 
             return KeyringStore(self.path, needed_keyring(), self._project)
         raise Unavailable(
@@ -173,6 +174,53 @@ class Vault:
 
 
 def _best_kind() -> str:
-    from toolgate.secrets.vault_keyring import usable_keyring
+    from toolgate.secrets.vault_stores import usable_keyring
 
     return "keyring" if usable_keyring() is not None else "file"
+
+
+# What a program in the sandbox gets when it asks for a secret: a placeholder, unless the owner said
+# `reveal`. The placeholder means something only to the egress proxy of the same job, which puts the value
+# in its place on the way to a host that the secret is for. Messages and answers are plain JSON objects.
+
+
+class SecretBroker:
+    """One per job. Knows the names that the call was allowed, and gives nothing else away."""
+
+    def __init__(self, vault: Vault | None, granted: Iterable[str]) -> None:
+        self._vault = vault
+        self._granted = tuple(dict.fromkeys(granted))
+        job = secrets.token_hex(8)
+        self._standing = {name: f"tgs_{job}_{name}" for name in self._granted}
+        self.placeholders: Mapping[str, str] = {word: name for name, word in self._standing.items()}
+        """The name that each placeholder stands for; for the egress proxy."""
+
+    def answer(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        match message:
+            case {"op": "list"}:
+                return {"names": list(self._granted)}
+            case {"op": "secret", "name": str(name)}:
+                return self._secret(name)
+        return {"error": "not a question that the broker answers", "fix": "ask for `secret` or `list`"}
+
+    def _secret(self, name: str) -> Mapping[str, Any]:
+        if name not in self._granted:
+            shown = name if NAME.fullmatch(name) else "this"
+            return {
+                "error": f"{shown} was not given to this program",
+                "fix": f"name it in `secrets` of the call; given: {', '.join(self._granted) or 'none'}",
+            }
+        secret = self._vault.get(name) if self._vault is not None else None
+        if secret is None:
+            return {
+                "error": f"there is no secret {name}",
+                "fix": f"a human sets it: toolgate secrets set {name}",
+            }
+        return {"value": secret.value} if secret.reveal else {"placeholder": self._standing[name]}
+
+    def resolve(self, name: str, host: str) -> str | None:
+        """The value, where the call was given it and it may be sent to this host; for the egress proxy."""
+        if name not in self._granted or self._vault is None:
+            return None
+        secret = self._vault.get(name)
+        return secret.value if secret is not None and secret.fits(host) else None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import LedgerBroken
+from toolgate.core.records import replace
 from toolgate.storage import attachments, schema
 from toolgate.storage.port import (
     CUT,

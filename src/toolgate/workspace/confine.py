@@ -19,10 +19,10 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from toolgate.core.errors import BlockedPath, CallError, NotFound, OutsideMount, Unavailable
+from toolgate.core.records import dataclass
 
 SYS_OPENAT2 = 437  # the same number on every architecture below
 _ARCHITECTURES = ("x86_64", "aarch64", "riscv64")

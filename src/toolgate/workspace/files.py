@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -24,6 +23,7 @@ from toolgate.core.errors import CallError, Failed, NotFound, UnknownOutcome
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files, Holder
+from toolgate.core.records import dataclass
 from toolgate.feature import load
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.holdings import SCRATCH
@@ -123,9 +123,11 @@ class WorkspaceFiles(Files):
             await self._make_room(self.needed, persona)
 
     def check(self, change: Change, holder: Holder = NOBODYS) -> str:
+        return self.images.check(change, holder)
+
+    def guard(self, change: Change, holder: Holder = NOBODYS) -> None:
         change.guarded.clear()  # whatever a plan says of itself
         self._guard(change, holder)
-        return self.images.check(change, holder)
 
     def deletes(self, mount: str) -> bool:
         return self.mounts.kind(mount).deletes

@@ -17,7 +17,6 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from toolgate.core.change import Change, content_hash
@@ -25,6 +24,7 @@ from toolgate.core.clock import SECOND
 from toolgate.core.errors import Failed, NotFound, TooLarge
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Holder
+from toolgate.core.records import dataclass
 from toolgate.workspace.confine import held
 from toolgate.workspace.holdings import ASKED, ENTRY, PLAIN, SCRATCH, UNKEPT, Accounts, Holdings, Place, Sizes
 from toolgate.workspace.staged import acquire

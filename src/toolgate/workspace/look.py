@@ -6,12 +6,12 @@ import hashlib
 import os
 import stat
 import time
-from dataclasses import dataclass
 from typing import Literal, Self
 
 from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import BlockedPath, Conflict, NotFound, TooLarge
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.mounts import Mounts
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Self
@@ -13,6 +12,7 @@ from typing import Self
 from toolgate.core.conceal import Secrets
 from toolgate.core.errors import BlockedPath, OutsideMount, SetupError, Unavailable
 from toolgate.core.paths import MOUNT, MountPath
+from toolgate.core.records import dataclass
 from toolgate.feature import KINDS, MountKind
 from toolgate.policy.hard import MountRules
 from toolgate.policy.model import MountSpec
@@ -93,7 +93,7 @@ class Mounts:
 
     def check_deletes(self, path: MountPath, where: str = "") -> None:
         if not self.kind(path.mount).deletes:
-            told = f"{where}nothing in the {path.mount} is deleted or moved: {path.shown}"
+            told = f"{where}nothing in the {path.mount} is deleted or moved: {path.shown} (rule hard:deletes)"
             raise BlockedPath(told, "edit it instead", data={"rule": "hard:deletes", "path": path.shown})
 
     @contextmanager

@@ -13,12 +13,12 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
 
 from toolgate.core.errors import BlockedPath, CallError, NotFound
 from toolgate.core.evidence import gathering
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.policy.hard import MountRules
 from toolgate.workspace.confine import Root, held, open_by_walking, open_directory, open_file
 from toolgate.workspace.look import identity, read_all, status_of

@@ -12,12 +12,12 @@ import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import CallError, Conflict, NotFound
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.storage import durable
 from toolgate.workspace.confine import held
 from toolgate.workspace.look import SeenFile, status_in

@@ -13,10 +13,10 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from toolgate.core.conceal import Secrets, conceal, reach
 from toolgate.core.errors import InvalidArgs, NotText, TooLarge
+from toolgate.core.records import dataclass
 
 _WESTERN = "cp1252"
 _WIDE = ("cp932", "euc_jp", "gb18030", "big5", "cp949")

@@ -12,12 +12,12 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from toolgate.core.change import FileChange
 from toolgate.core.errors import BlockedPath, Conflict, OutsideMount, TooLarge
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.policy.dotfiles import hidden
 from toolgate.policy.hard import MountRules
 from toolgate.workspace.look import status_of

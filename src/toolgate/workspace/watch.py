@@ -13,8 +13,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 
+from toolgate.core.records import dataclass, field
 from toolgate.workspace import inotify
 from toolgate.workspace.confine import held
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from toolgate.core.errors import InvalidArgs, NotAllowed
 from toolgate.core.hosts import host_of
 from toolgate.core.target import target_of, tunnel_of
-from toolgate.sandbox.egress.grant import Grant
+from toolgate.sandbox.egress.grant import HostGrant
 
 
-def allows(grant: Grant, url: str, method: str = "GET") -> bool:
+def allows(grant: HostGrant, url: str, method: str = "GET") -> bool:
     try:
         grant.check(method, target_of(url))
     except NotAllowed:
@@ -42,10 +42,10 @@ def allows(grant: Grant, url: str, method: str = "GET") -> bool:
     ],
 )
 def test_an_entry_reaches_what_it_names_and_nothing_beside_it(entry: str, reached: str, refused: str) -> None:
-    grant = Grant.parse([entry])
+    grant = HostGrant.parse([entry])
     assert allows(grant, reached)
     assert not allows(grant, refused)
-    assert Grant.parse([str(each) for each in grant.hosts]) == grant
+    assert HostGrant.parse([str(each) for each in grant.hosts]) == grant
 
 
 @pytest.mark.parametrize(
@@ -63,35 +63,35 @@ def test_an_entry_reaches_what_it_names_and_nothing_beside_it(entry: str, reache
 )  # fmt: skip
 def test_an_odd_entry_is_an_error_that_says_what_to_do(entry: str) -> None:
     if entry in ("127.0.0.1.", "example.com\n"):  # one dot or a line end at the edge is only untidy
-        assert Grant.parse([entry])
+        assert HostGrant.parse([entry])
         return
     with pytest.raises(InvalidArgs) as raised:
-        Grant.parse([entry])
+        HostGrant.parse([entry])
     assert raised.value.fix
 
 
 @pytest.mark.parametrize("methods", [["CONNECT"], ["TRACE"], ["GE T"], [""], ["GET\r\nX: y"]])
 def test_an_odd_method_is_an_error(methods: list[str]) -> None:
     with pytest.raises(InvalidArgs):
-        Grant.parse(["example.com"], methods)
+        HostGrant.parse(["example.com"], methods)
 
 
 def test_methods_limit_and_close_tunnels() -> None:
-    grant = Grant.parse(["example.com"], ["get", "HEAD"])
+    grant = HostGrant.parse(["example.com"], ["get", "HEAD"])
     assert allows(grant, "http://example.com/")
     assert not allows(grant, "http://example.com/", "POST")
     with pytest.raises(NotAllowed, match="hide the method"):
         grant.check("CONNECT", tunnel_of("example.com:443"))
-    Grant.parse(["example.com"]).check("CONNECT", tunnel_of("example.com:443"))
+    HostGrant.parse(["example.com"]).check("CONNECT", tunnel_of("example.com:443"))
     with pytest.raises(NotAllowed):
-        Grant.parse(["http://example.com"]).check("CONNECT", tunnel_of("example.com:80"))
-    assert not allows(Grant.parse(["example.com"], []), "http://example.com/")
-    assert not allows(Grant.parse([]), "http://example.com/")
+        HostGrant.parse(["http://example.com"]).check("CONNECT", tunnel_of("example.com:80"))
+    assert not allows(HostGrant.parse(["example.com"], []), "http://example.com/")
+    assert not allows(HostGrant.parse([]), "http://example.com/")
 
 
 def test_a_grant_has_an_end() -> None:
     with pytest.raises(InvalidArgs, match="100 are the most"):
-        Grant.parse(f"h{number}.example.com" for number in range(101))
+        HostGrant.parse(f"h{number}.example.com" for number in range(101))
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from("dohxs"))

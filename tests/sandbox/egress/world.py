@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from toolgate.sandbox.egress.grant import Grant
+from toolgate.sandbox.egress.grant import HostGrant
 from toolgate.sandbox.egress.proxy import Proxy
 
 API = "api.example.test"
@@ -194,7 +194,7 @@ async def proxied(
     before = asyncio.all_tasks()
     more.setdefault("resolver", local_names)
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
-        proxy = Proxy(Grant.parse(hosts, methods), **more)
+        proxy = Proxy(HostGrant.parse(hosts, methods), **more)
         serving = asyncio.create_task(proxy.serve(listener))
         try:
             yield Way(listener.getsockname()[1], proxy, serving)

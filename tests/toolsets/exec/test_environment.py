@@ -346,3 +346,40 @@ def test_nothing_of_an_environment_is_run_to_find_it(project: Path, monkeypatch:
     for module, name in ((subprocess, "Popen"), (os, "posix_spawn"), (os, "execve"), (os, "fork")):
         monkeypatch.setattr(module, name, never)
     assert found_in(project).environment is not None
+
+
+@NAMESPACES
+async def test_the_tests_of_a_node_project_run_with_its_modules(project: Path, mode: str) -> None:
+    if shutil.which("npm", path="/usr/local/bin:/usr/bin:/bin") is None:
+        pytest.skip("Node is not installed here")
+    for name, text in {
+        "package.json": '{"name": "web", "version": "1.0.0", "scripts": {"test": "node --test test/"}}',
+        "node_modules/left/package.json": '{"name": "left", "version": "1.0.0"}',
+        "node_modules/left/index.js": "module.exports = (text) => text.padStart(5)\n",
+        "test/pad.test.js": "const test = require('node:test'), assert = require('node:assert')\n"
+        "test('pads', () => assert.equal(require('left')('ab'), '   ab'))\n",
+    }.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    async with opened(project, policy=FREE) as (gate, _):
+        for call in ({"argv": ["npm", "test"]}, {"script": "node --test test/ 2>&1"}):
+            ran = await shell(gate, **call)
+            assert "# pass 1" in ran["stdout"], ran
+
+
+async def test_what_a_shell_starts_has_no_more_memory_than_it_may(project: Path) -> None:
+    async with opened(project, policy=FREE) as (gate, _):
+        script = f"{sys.executable} -c 'x = bytearray(900 << 20); print(len(x))'"
+        ran = await gate.call("exec.shell", {"script": script, "project": "read"}, wait=False)
+        assert str(900 << 20) not in ran.data["stdout"]
+
+
+@NAMESPACES
+async def test_a_python_program_runs_the_projects_tests_without_writing_there(
+    project: Path, mode: str
+) -> None:
+    code = "import os\nprint(os.environ['PYTEST_ADDOPTS'], os.environ['VIRTUAL_ENV'])"
+    async with opened(project, policy=FREE) as (gate, _):
+        ran = good(await gate.call("exec.python", {"project": "read", "code": code}))
+        assert ran["stdout"].startswith("-o cache_dir="), ran
+        assert ran["stdout"].endswith("/project/.venv\n")

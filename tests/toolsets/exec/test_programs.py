@@ -45,6 +45,43 @@ async def test_a_program_that_fails_has_run_and_its_exit_code_says_so(root: Path
         assert "ValueError: no" in found["stderr"]
 
 
+async def test_of_much_output_the_start_and_the_end_are_given(root: Path) -> None:
+    async with opened(root) as (gate, _):
+        program = "import sys\nprint('begun')\nfor n in range(60000): print('row', n)\nprint('3 failed')\nprint('oh', file=sys.stderr)"
+        result = await gate.call("exec.python", {"code": program})
+        found = good(result)
+        lines = found["stdout"].split("\n")
+        assert (lines[0], lines[-2:], found["stderr"]) == ("begun", ["3 failed", ""], "oh\n")
+        (cut,) = (at for at, line in enumerate(lines) if line.startswith("…"))
+        assert all(line.startswith("row ") for line in (*lines[1:cut], *lines[cut + 1 : -2]))
+        assert cut < len(lines) / 2, "more of the end than of the start"
+        whole = len("begun\n3 failed\n") + sum(len(f"row {n}\n") for n in range(60000))
+        missing = whole - (len(found["stdout"]) - len(lines[cut]) - 1)
+        assert lines[cut] == f"… [{missing:,} characters left out] …"
+        assert result.meta.truncated
+
+
+async def test_caches_that_a_program_leaves_are_neither_saved_nor_told(root: Path) -> None:
+    async with opened(root) as (gate, _):
+        program = "import os\nfor at in ('.pytest_cache/v', 'a/__pycache__'):\n    os.makedirs(at)\n    open(at + '/x', 'w').write('1')\nopen('a/out.txt', 'w').write('1')"
+        found = good(await gate.call("exec.python", {"code": program}))
+        assert [each["name"] for each in found["files"]] == ["a/out.txt"]
+        assert found["warnings"] == []
+
+
+async def test_a_program_that_may_start_no_other_is_told_which_tool_does(root: Path) -> None:
+    async with opened(root) as (gate, _):
+        refused = await gate.call("exec.python", {"code": "import subprocess\nsubprocess.run(['true'])"})
+        assert refused.error is not None
+        assert "exec.shell" in refused.error.fix
+
+
+async def test_a_script_may_be_called_a_command(root: Path) -> None:
+    async with opened(root) as (gate, _):
+        found = good(await gate.call("exec.shell", {"command": "echo $((6 * 7))"}))
+        assert found["stdout"] == "42\n"
+
+
 async def test_a_program_that_takes_too_long_is_stopped_and_what_it_said_is_kept(root: Path) -> None:
     async with opened(root) as (gate, _):
         program = "print('begun')\nwhile True: pass"

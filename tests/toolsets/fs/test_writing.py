@@ -111,7 +111,17 @@ MISSES = {
         "a = 1\r\n\tb = 2\r\n", "    b = 2",
         "nearest is line 2: only white space differs: line 2 begins with 1 tab, not with 4 blanks", "2\t\tb = 2",
     ),
+    "lines in Windows' way, looked for where there are none": (
+        "a = 1\nb = 2\n", "a = 1\r\nb = 2", "nearest is lines 1-2: only white space differs: the ends of lines",
+        "1\ta = 1\n2\tb = 2",
+    ),
 }  # fmt: skip
+
+
+async def test_an_edit_that_would_change_nothing_is_refused_before_anybody_is_asked(root: Path) -> None:
+    (root / "f").write_text("a\n")
+    async with world(root) as at:
+        assert await at.code("edit", path="f", find="a", replace="a") == "invalid_args"
 
 
 @pytest.mark.parametrize("name", MISSES)

@@ -9,20 +9,28 @@ many values of one at a time, for the same reason.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from contextlib import suppress
+from functools import cache
 from itertools import compress
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
-import orjson
-
 from toolgate.core.canonical import canonical
 from toolgate.core.decision import Verdict
+from toolgate.core.errors import InvalidArgs
+from toolgate.core.records import MISSING, dataclass, field, fields_of
 
 Json = Mapping[str, Any]
-_OURS = frozenset({str, int, bool, Verdict, orjson.Fragment})
-"""Spelled as they are; a Fragment is JSON that is canonical already."""
+
+
+@cache
+def _ours() -> frozenset[type]:
+    """Spelled as they are; a Fragment is JSON that is canonical already."""
+    import orjson
+
+    return frozenset({str, int, bool, Verdict, orjson.Fragment})
 
 
 E = TypeVar("E")
@@ -30,9 +38,7 @@ E = TypeVar("E")
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def event(kind: type[E]) -> type[E]:
-    """A dataclass that takes its comparison from Event: writing one for each of thirty kinds takes longer than opening
-    a ledger."""
-    return dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)(kind)
+    return dataclass(slots=True, kw_only=True)(kind)
 
 
 @event
@@ -50,15 +56,6 @@ class Event:
     claim: str = ""
     """The idempotency scope it claims."""
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and all(
-            getattr(self, one.name) == getattr(other, one.name) for one in fields(self)
-        )
-
-    def __repr__(self) -> str:
-        said = ", ".join(f"{one.name}={getattr(self, one.name)!r}" for one in fields(self))
-        return f"{type(self).__name__}({said})"
-
     def body(self) -> dict[str, Any]:
         """What is not in the envelope and not the default."""
         shape = shape_of(type(self))
@@ -73,10 +70,16 @@ class Event:
     def text(self) -> str:
         """The body as canonical JSON. Words and small numbers are ours; only values from outside need care."""
         spelled = self.body()
-        if not _OURS.issuperset(map(type, spelled.values())):
+        if "orjson" not in sys.modules:  # a short command does without it
+            with suppress(InvalidArgs):
+                return canonical(spelled)
+        import orjson
+
+        ours = _ours()
+        if not ours.issuperset(map(type, spelled.values())):
             for name in shape_of(type(self)).foreign:
                 value = spelled.get(name)
-                if value is not None and type(value) not in _OURS:
+                if value is not None and type(value) not in ours:
                     spelled[name] = orjson.Fragment(canonical(value))
         try:
             return orjson.dumps(spelled, option=orjson.OPT_SORT_KEYS).decode()
@@ -97,15 +100,16 @@ _PLAIN = frozenset({"str", "int", "bool"})
 
 class BodyShape:
     def __init__(self, event: type[Any]) -> None:
-        envelope = {item.name for item in fields(event.__mro__[-2])}  # what every event has
-        body = [(item, _default(item)) for item in fields(event) if item.name not in envelope]
-        self.needed = tuple(item.name for item, default in body if default is MISSING)
-        self.optional = tuple(item.name for item, default in body if _empty(default))
+        envelope = fields_of(event.__mro__[-2])  # what every event has
+        body = {name: said for name, said in fields_of(event).items() if name not in envelope}
+        defaults = [(name, said.value()) for name, said in body.items()]
+        self.needed = tuple(name for name, default in defaults if default is MISSING)
+        self.optional = tuple(name for name, default in defaults if _empty(default))
         """Left out where they are empty, which is their default."""
         self.other = tuple(
-            (item.name, default) for item, default in body if default is not MISSING and not _empty(default)
+            (name, default) for name, default in defaults if default is not MISSING and not _empty(default)
         )
-        self.foreign = frozenset(item.name for item, _ in body if item.type not in _PLAIN)
+        self.foreign = frozenset(name for name, said in body.items() if said.hint not in _PLAIN)
         """Values from outside, whose spelling needs care."""
         self.needed_of, self.optional_of = _getter(self.needed), _getter(self.optional)
 
@@ -118,12 +122,6 @@ def shape_of(event: type[Any]) -> BodyShape:
     if found is None:
         found = _shapes[event] = BodyShape(event)
     return found
-
-
-def _default(item: Field[Any]) -> Any:
-    if item.default is not MISSING:
-        return item.default
-    return item.default_factory() if item.default_factory is not MISSING else MISSING
 
 
 def _empty(default: Any) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any, ClassVar
 
 from toolgate.core.events.base import Event, Json, event
+from toolgate.core.records import field
 
 
 @event

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Any, ClassVar
 
 from toolgate.core.events.base import Event, Json, event
+from toolgate.core.records import field
 
 
 @event

@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound
+from toolgate.core.records import replace
 from toolgate.kits import words
 from toolgate.kits.terminal import arguments, complete, idents, options, project, speech
-from toolgate.kits.terminal import question as questions
 from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.project import opening
 
@@ -140,6 +139,7 @@ async def _answer(
         speech.say(f"{ident} is {outcome}" + ("; `toolgate grants` shows the grant" if scope else ""))
         if scope is not None and asked is not None and outcome == "approved":
             from toolgate.consent.works import covered
+            from toolgate.kits.terminal import question as questions
 
             until = questions.now() + round(scope.seconds * SECOND)
             speech.say(
@@ -206,6 +206,8 @@ async def _show(ident: str, root: Path | None, whole: bool, only: str) -> None:
         )
     if speech.finish(_plain(question)):
         return
+    from toolgate.kits.terminal import question as questions  # loaded where there is one
+
     if only:
         if only not in question.args:
             named = ", ".join(question.args) or "none"
@@ -268,6 +270,8 @@ def _print(found: list[Question]) -> None:
     if not found:
         speech.say("no open questions")
         return
+    from toolgate.kits.terminal import question as questions
+
     now = questions.now()
     rows = [
         [
@@ -285,6 +289,8 @@ def _print(found: list[Question]) -> None:
 
 
 def _plain(question: Question) -> dict[str, Any]:
+    from dataclasses import asdict  # for --json only
+
     data = asdict(question)
     data |= {"asked_at": iso(question.asked_at), "expires_at": iso(question.expires_at)}
     return data | {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 from toolgate.core.call import new_id
 from toolgate.core.errors import CallError, Code, InvalidArgs
+from toolgate.core.records import dataclass, field
 from toolgate.core.result import Meta, Result
 from toolgate.facade import Gate
 from toolgate.kits.terminal import arguments, failures, options, project, speech

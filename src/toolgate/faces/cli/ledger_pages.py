@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.event import BY_KIND
+from toolgate.core.records import replace
 from toolgate.kits.terminal import idents, project, speech
 from toolgate.kits.terminal.speech import StyledText
 from toolgate.kits.words import by_whom, cut_in_words, program_in_words

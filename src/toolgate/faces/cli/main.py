@@ -14,6 +14,8 @@ def main(args: Sequence[str] | None = None) -> int:
     if given == ["--version"]:
         sys.stdout.write(f"toolgate {VERSION}\n")
         return 0
+    # what is installed beside toolgate under pydantic's entry point would be loaded into the gate and see every argument
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
     try:
         code = _run(given)
         sys.stdout.flush()

@@ -5,6 +5,7 @@ A command is loaded when it runs. The overview reads the tables alone, so it loa
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Any
 
@@ -124,7 +125,13 @@ def run(words: list[str]) -> None:
     from toolgate.kits.terminal import speech
 
     speech.mode.reset(verbose=verbose, debug=debug)
-    load(rest[0]).run(rest[1:], f"{PROGRAM} {rest[0]}")
+    gc.disable()  # modules make no garbage; looking for it takes a twentieth of a short command
+    try:
+        found = load(rest[0])
+    finally:
+        gc.enable()
+    gc.freeze()
+    found.run(rest[1:], f"{PROGRAM} {rest[0]}")
 
 
 def overview() -> None:

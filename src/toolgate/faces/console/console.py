@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,6 +15,7 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from jinja2 import BaseLoader, DictLoader, FileSystemLoader
+from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from toolgate.core.apart import apart
@@ -25,15 +27,68 @@ from toolgate.facade import Gate
 from toolgate.faces.console.diff_view import Painter, drawn
 from toolgate.faces.console.markup import draw
 from toolgate.faces.console.question import deed
-from toolgate.faces.console.reading import ReadingProgress
 from toolgate.faces.console.templates import environment, theme
 from toolgate.feature import Feature, Page
-from toolgate.kits import diffs
+from toolgate.kits import diffs, pieces
 from toolgate.kits.web.answers import STATUS
 from toolgate.kits.web.auth import Identity, shown_by
 from toolgate.kits.web.pages import Diff, is_part
 from toolgate.kits.web.site import Site
 from toolgate.ledger.verify import Report
+
+# What no page can show, page by page: and how far each session has come, as nobody approves what they have
+# not been shown.
+
+LEAF_PIECES = 2000
+LEAF_ROOM = 200_000
+"""Characters of HTML on one page, and pieces of lines."""
+_REMEMBERED = 256
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One page of it."""
+
+    parts: list[tuple[str, list[tuple[int, Markup]]]]
+    """By argument; a line's number, or 0 for the rest of one that is folded."""
+    start: int
+    end: int
+    total: int
+
+
+class ReadingProgress:
+    """How far each session has read each question, from its beginning on without a gap."""
+
+    def __init__(self) -> None:
+        self._reach: OrderedDict[tuple[str, str], int] = OrderedDict()
+
+    def took(self, session: str, digest: str, start: int, end: int) -> None:
+        key = session, digest
+        if start <= self._reach.get(key, 0):
+            self._reach[key] = max(end, self._reach.get(key, 0))
+            self._reach.move_to_end(key)
+        while len(self._reach) > _REMEMBERED:
+            self._reach.popitem(last=False)
+
+    def read(self, session: str, question: Question) -> bool:
+        reach = self._reach.get((session, question.digest), 0)
+        return reach > 0 and reach >= pieces.total(question)
+
+
+def leaf(question: Question, start: int) -> Leaf:
+    parts: list[tuple[str, list[tuple[int, Markup]]]] = []
+    room, end = LEAF_ROOM, start
+    for piece in pieces.some_of(pieces.all_of(question), start, LEAF_PIECES):
+        line = draw(piece.text, ())
+        room -= len(line) + 60
+        if room < 0 and end > start:
+            break
+        if not parts or parts[-1][0] != piece.part:
+            parts.append((piece.part, []))
+        parts[-1][1].append((piece.number, line))
+        end += 1
+    return Leaf(parts, start, end, pieces.total(question))
+
 
 AUTOMATIC = 50_000
 """Up to so many events a page may have the chain verified by itself."""

@@ -13,9 +13,8 @@ from toolgate.core.ports import Question
 from toolgate.faces.console import granting
 from toolgate.faces.console.call_timeline import life
 from toolgate.faces.console.calls import calls
-from toolgate.faces.console.console import Console
+from toolgate.faces.console.console import Console, leaf
 from toolgate.faces.console.question import MOST_CHARS, MOST_LINES, too_large, view
-from toolgate.faces.console.reading import leaf
 from toolgate.kits import pieces
 from toolgate.kits.web.auth import Human, Identity
 from toolgate.kits.web.pages import is_part

@@ -50,7 +50,7 @@ _PROGRAMS = {"exec.python": "x.py", "exec.javascript": "x.js", "exec.shell": "x.
 
 
 @dataclass
-class Argument:
+class ShownArgument:
     name: str
     value: str = ""
     """On one line, as JSON."""
@@ -79,7 +79,7 @@ class QuestionView:
     files: list[FileView]
     plain: list[Markup]
     """A preview that is no diff, line by line."""
-    arguments: list[Argument]
+    arguments: list[ShownArgument]
     touches: list[str]
     mounts: list[str]
     findings: list[Mapping[str, Any]]
@@ -207,7 +207,7 @@ class ArgumentRoom:
 
 async def _arguments(
     question: Question, painter: Painter, has_diff: bool, room: ArgumentRoom
-) -> list[Argument]:
+) -> list[ShownArgument]:
     """The short ones first get their room: a long one must not hide them."""
     given = question.args
     order = sorted(given, key=lambda name: pieces.extent(given[name]).chars)
@@ -217,27 +217,27 @@ async def _arguments(
 
 async def _argument(
     question: Question, name: str, value: Any, painter: Painter, has_diff: bool, room: ArgumentRoom
-) -> Argument:
+) -> ShownArgument:
     if isinstance(value, str) and has_diff and name in question.repeats and pieces.is_long(value):
-        return Argument(name, told=f"{len(value):,} characters, shown as the change")
+        return ShownArgument(name, told=f"{len(value):,} characters, shown as the change")
     lines = value.split("\n") if isinstance(value, str) and len(value) <= CODE else []
     if len(lines) > 1 and "\n" in value.rstrip("\n") and max(map(len, lines)) <= pieces.WIDE:
         drawn = await code(_PROGRAMS.get(question.tool, ""), value, painter)
         kept = list(takewhile(room.takes, drawn))
-        return Argument(name, lines=kept, cut=len(drawn) - len(kept))
+        return ShownArgument(name, lines=kept, cut=len(drawn) - len(kept))
     return await apart(_plain_argument, name, value, room)
 
 
-def _plain_argument(name: str, value: Any, room: ArgumentRoom) -> Argument:
+def _plain_argument(name: str, value: Any, room: ArgumentRoom) -> ShownArgument:
     """Cut by lines and by characters: a line of a megabyte counts for what it is."""
     if pieces.extent(value).chars <= SHORT and not isinstance(value, Mapping):
         if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
             words = list(takewhile(room.takes, map(_json, value)))
-            return Argument(name, words=words, cut=len(value) - len(words))
+            return ShownArgument(name, words=words, cut=len(value) - len(words))
         if not isinstance(value, str) or "\n" not in value.rstrip("\n"):
             shown = _json(value)
-            return Argument(name, shown) if room.takes(shown) else Argument(name, cut=1)
-    made = Argument(name)
+            return ShownArgument(name, shown) if room.takes(shown) else ShownArgument(name, cut=1)
+    made = ShownArgument(name)
     for piece in pieces.folded(name, value):
         line = draw(piece.text, ())
         if not room.takes(line):

@@ -84,7 +84,7 @@ def text(question: Question, offered: Iterable[SessionGrant] = ()) -> str:
     if question.findings:
         parts.append("in which was found\n" + _quoted("\n".join(map(finding_in_words, question.findings))))
     if alike := lookalikes(question):
-        parts.append("in which characters may be taken for others\n" + _quoted("\n".join(alike)))
+        parts.append("in which characters may be taken for others\n" + _lines("\n".join(alike)))
     parts.append("\n".join(f"{name}: {visible(value)}" for name, value in _facts(question)))
     parts.append("Approving runs exactly this call, once. It is recorded either way.")
     told = [f"{each.word}\n{_quoted(each.told)}" for each in offered]
@@ -100,8 +100,12 @@ def fits(question: Question) -> bool:
 
 
 def _quoted(value: str) -> str:
+    return _lines(decidable(value, keep_lines=True))
+
+
+def _lines(value: str) -> str:
     """Every line marked, so that a text cannot pose as the words around it."""
-    return "\n".join(f"  │ {line}" for line in decidable(value, keep_lines=True).split("\n"))
+    return "\n".join(f"  │ {line}" for line in visible(value, keep_lines=True).split("\n"))
 
 
 def _facts(question: Question) -> list[tuple[str, str]]:

@@ -107,6 +107,9 @@ def _symbols(symbols: Any, depth: int) -> Iterator[DrawnLine]:
 def draw_diff(data: Any, person: bool) -> Iterator[DrawnLine]:
     for diff in data["diffs"]:
         yield from _file(diff, _half(person))
+    if not data["diffs"]:
+        for file in data["files"]:
+            yield paint(f"{file['path']} {file['changes']}")
     if person:
         if data["diffs"]:
             yield DrawnLine()

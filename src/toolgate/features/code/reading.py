@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NotRequired
 
@@ -13,6 +12,7 @@ from typing_extensions import TypedDict  # typing's own, before 3.12, is not eno
 from toolgate.core.conceal import conceal_text
 from toolgate.core.errors import InvalidArgs, TooLarge, Unavailable
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.core.tool import Tool, tool
 from toolgate.features.code.arguments import (
     AsList,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolgate.core.display import harmless
-from toolgate.core.rendering import Rendering, counted, more, name, numbered, text, word
+from toolgate.core.rendering import Rendering, counted, listed, more, name, numbered, text, word
 
 FEW_FILES = 3
 """Of a commit in a list of many."""
@@ -28,31 +28,36 @@ def read(data: Any, args: Mapping[str, Any]) -> str:
 def search(data: Any, args: Mapping[str, Any]) -> str:
     """By file, `line: text`. What surrounds a match only where it was asked for."""
     around = bool(args.get("context_lines"))
-    made: list[str] = []
-    file, last = None, 0
+    by_file: dict[str, list[Any]] = {}
     for match in data["matches"]:
-        if match["file"] != file:
-            made += ([""] if made else []) + [name(match["file"])]
-            file, last = match["file"], 0
-        if "line" not in match:
-            made.append(text(match["line_text"]))
-            continue
-        lines, last = _match(match, last, around)
-        made += lines
+        by_file.setdefault(match["file"], []).append(match)
+    made: list[str] = []
+    for file, matches in by_file.items():
+        made += [*([""] if made else []), name(file), *_lines(matches, around)]
     return "\n".join([*made, *_search_end(data)])
 
 
-def _match(match: Any, last: int, around: bool) -> tuple[list[str], int]:
-    """Its lines, without those that an earlier match of the file has shown, and the last that is shown now."""
-    number: int = match["line"]
-    before = match["context_before"] if around else []
-    after = match["context_after"] if around else []
-    start = number - len(before)
-    made = ["--"] if around and last and start > last + 1 else []
-    made += [f"{at}- {text(line)}" for at, line in enumerate(before, start) if at > last]
-    made.append(f"{number}: {text(match['line_text'])}")
-    made += [f"{at}- {text(line)}" for at, line in enumerate(after, number + 1)]
-    return made, max(last, number + len(after))
+def _lines(matches: list[Any], around: bool) -> Iterator[str]:
+    """Of one file, each line once: `12: ` where it matches, `12- ` where it surrounds a match, as `rg` marks them."""
+    shown: dict[int, str] = {}
+    for match in matches:
+        if "line" not in match:
+            yield text(match["line_text"])
+            continue
+        number: int = match["line"]
+        if around:
+            before = match["context_before"]
+            for at, line in enumerate(before, number - len(before)):
+                shown.setdefault(at, f"{at}- {text(line)}")
+            for at, line in enumerate(match["context_after"], number + 1):
+                shown.setdefault(at, f"{at}- {text(line)}")
+        shown[number] = f"{number}: {text(match['line_text'])}"
+    last = 0
+    for number in sorted(shown):
+        if around and last and number > last + 1:
+            yield "--"
+        yield shown[number]
+        last = number
 
 
 def _search_end(data: Any) -> list[str]:
@@ -65,12 +70,10 @@ def _search_end(data: Any) -> list[str]:
 
 def listing(data: Any, args: Mapping[str, Any]) -> str:
     column = {"size": "size", "modified": "last_modified"}.get(args.get("sort_by", ""))
-    made = [
-        name(entry["path"]) + "/" * entry["is_directory"] + (f"\t{entry[column]}" if column else "")
-        for entry in data["files"]
-    ]
+    paths = [name(entry["path"]) + "/" * entry["is_directory"] for entry in data["files"]]
+    made = listed(paths, [f"\t{entry[column]}" if column else "" for entry in data["files"]])
     if data["truncated"]:
-        made.append(f"… {len(made):,} of {data['total_files']:,}; {data.get('next', '')}")
+        made.append(f"… {len(paths):,} of {data['total_files']:,}; {data.get('next', '')}")
     return "\n".join(made) or "no such file"
 
 
@@ -87,6 +90,14 @@ def _symbols(symbols: Any, depth: int) -> Iterator[str]:
 
 
 def diff(data: Any, args: Mapping[str, Any]) -> str:
+    if args.get("view") == "stat":
+        return "\n".join(
+            [
+                *(f"{name(each['path'])} {each['changes']}" for each in data["files"]),
+                data["summary"],
+                *more(data),
+            ]
+        )
     made = [line for each in data["diffs"] for line in _file(each)]
     there = {each["path"] for each in data["diffs"]}
     missing = [each for each in data["files"] if each["path"] not in there]
@@ -97,6 +108,11 @@ def diff(data: Any, args: Mapping[str, Any]) -> str:
 
 
 def log(data: Any, args: Mapping[str, Any]) -> str:
+    if args.get("oneline") and data["commits"]:
+        told = (
+            f"{each['short_hash']} {each['date'][:10]} {text(each['message'])}" for each in data["commits"]
+        )
+        return "\n".join([*told, *more(data)])
     made = [_commit(each) for each in data["commits"]]
     return "\n\n".join([*(made or [data["summary"]]), *more(data)])
 

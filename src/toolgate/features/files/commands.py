@@ -6,12 +6,12 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from toolgate.core.errors import Code
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.core.result import Problem, Result
 from toolgate.kits.terminal import failures, idents, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command

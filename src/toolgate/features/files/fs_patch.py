@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Any, NamedTuple
 
@@ -17,6 +16,7 @@ from toolgate.core.change import Change, content_hash
 from toolgate.core.effects import Effects
 from toolgate.core.errors import InvalidArgs, TooLarge
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.core.tool import Tool, tool
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.patch import Applied, FilePatch, Patched, apply, parse, parse_one

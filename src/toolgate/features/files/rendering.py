@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolgate.core.rendering import Rendering, counted, findings, lines_of, more, name, numbered, short
+from toolgate.core.rendering import (
+    Rendering,
+    counted,
+    findings,
+    lines_of,
+    listed,
+    more,
+    name,
+    numbered,
+    short,
+)
 
 
 def read(data: Any, args: Mapping[str, Any]) -> str:
@@ -28,14 +38,12 @@ def read(data: Any, args: Mapping[str, Any]) -> str:
 
 
 def entries(data: Any, args: Mapping[str, Any]) -> str:
-    """Whole paths, one a line, as the next call takes them."""
+    """One path a line, as the next call takes it."""
     base = "" if data["path"] in (".", "project:.") else data["path"].removesuffix(":.").rstrip("/")
     joint = ":" if data["path"].endswith(":.") else "/"
     details = data.get("details") or [None] * len(data["entries"])
-    made = [
-        name(f"{base}{joint}{entry}" if base else _below_root(entry)) + _details(detail)
-        for entry, detail in zip(data["entries"], details, strict=True)
-    ]
+    paths = [name(f"{base}{joint}{entry}" if base else _below_root(entry)) for entry in data["entries"]]
+    made = listed(paths, list(map(_details, details)))
     return "\n".join([*made, *more(data)]) or f"{name(data['path'])}: nothing there"
 
 
@@ -52,7 +60,7 @@ def _details(detail: Any) -> str:
 
 
 def found(data: Any, args: Mapping[str, Any]) -> str:
-    return "\n".join([*map(name, data["files"]), *more(data)]) or "nothing has such a name"
+    return "\n".join([*listed(list(map(name, data["files"]))), *more(data)]) or "nothing has such a name"
 
 
 def changed(data: Any, args: Mapping[str, Any]) -> str:
@@ -95,6 +103,8 @@ def patched(data: Any, args: Mapping[str, Any]) -> str:
         made.append(f"{file['op']} {origin}{name(file['path'])} {counts}{after}")
     if data["moved"]:
         made.append(f"{counted(data['moved'], 'hunk')} found elsewhere than the header says")
+    if data["recounted"]:
+        made.append(f"{counted(data['recounted'], 'hunk header')} recounted: the counts were wrong")
     return "\n".join(made) + findings(data)
 
 

@@ -135,8 +135,8 @@ class Planner:
             (one for one in back.files if one.after is None and not self._files.deletes(one.path.mount)), None
         )
         if gone is not None:
-            where = f"{gone.path.shown} was created in the {gone.path.mount}, where nothing is deleted"
-            raise Conflict(where, "edit it instead")
+            where = f"{gone.path.shown} was created in the {gone.path.mount}, where nothing is deleted (rule hard:deletes)"
+            raise Conflict(where, "edit it instead", data={"rule": "hard:deletes", "path": gone.path.shown})
 
     async def _changers(self, path: str, after: int, before: int = 0) -> list[Effect]:
         """Other calls through the gate that changed this file since."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from toolgate.core.clock import SECOND, iso, span_of
 from toolgate.core.errors import CallError, Conflict, InvalidArgs, Unavailable
 from toolgate.core.names import HUMAN
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass, field
 from toolgate.core.result import Meta, Result
 from toolgate.features.files.undo import Planner, undone_already
 from toolgate.ledger.effects import UNDO, Effect

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ class Citations:
         what this persona may not read."""
         found = []
         for number, line in enumerate(document.lines[document.front :], document.front + 1):
+            if number % 1000 == 0:
+                await asyncio.sleep(0)
             for cited in _CITED.finditer(line) if ":" in line else ():
                 problem = await self._cited(cited, persona)
                 if problem:

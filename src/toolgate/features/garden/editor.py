@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,14 +11,14 @@ from typing import Any
 from toolgate.core.change import Change, FileChange, content_hash
 from toolgate.core.clock import iso
 from toolgate.core.context import Context
-from toolgate.core.errors import BlockedPath, Conflict, InvalidArgs, NotFound
+from toolgate.core.errors import BlockedPath, Conflict, InvalidArgs, NotFound, NotText, TooLarge
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Holder
 from toolgate.core.rendering import HASH_CHARACTERS
 from toolgate.core.text import canonical_text
 from toolgate.feature import FeatureContext
 from toolgate.features.garden import edits, guard, lint
-from toolgate.features.garden.grammar import MarkdownFile, read
+from toolgate.features.garden.grammar import MarkdownFile, off_loop, read
 from toolgate.features.garden.layout import CHANGE_LOG, Place, history_of, path_for, place_of, template
 from toolgate.workspace.files import FoundFile, WorkspaceFiles
 from toolgate.workspace.look import status_of
@@ -85,50 +86,63 @@ class Editor:
 
     async def plan(self, context: Context, request: EditRequest, op: str, edit: edits.Edit) -> Change:
         place, found = await self._found(request.path)
-        before = read(found.content, request.path.shown)
+        raw = found.content
+        before, edited, passes = await off_loop(raw, lambda: self._edited(request, edit, place, raw))
+        shown = before.section(request.anchor).anchor
+        if edited == raw:
+            report = await off_loop(raw, lambda: self._report(request, op, shown, before, before, ()))
+            return Change((), "nothing to change", report=report)
+        entry = self._entry(context, request, op, shown, passes)
+        files = await self._copy(request.path, place, found)
+        history = next((file.path.shown for file in files if file.kind == "file"), "")
+
+        def finish() -> tuple[bytes, dict[str, Any]]:
+            whole = edits.with_log(edited, entry)
+            after = read(whole)
+            linted = tuple(lint.check(after, place))
+            return whole, self._report(request, op, shown, before, after, linted, history)
+
+        whole, report = await off_loop(edited, finish)
+        files.append(FileChange(request.path, raw, whole))
+        return Change(tuple(files), f"{op} {shown} of {request.path.shown}", report=report)
+
+    def _edited(
+        self, request: EditRequest, edit: edits.Edit, place: Place, raw: bytes
+    ) -> tuple[MarkdownFile, bytes, bool]:
+        """The file as it was, its new content, and whether that passes a cap."""
+        before = read(raw, request.path.shown)
         section = before.section(request.anchor)
         if section.anchor == CHANGE_LOG:
             told = f"{request.path.shown}, line {section.start + 1}: the Change Log is written by the garden alone (rule garden:change-log)"
             raise BlockedPath(
                 told, "say why in `rationale` of the edit it is about", data={"rule": "garden:change-log"}
             )
-        edited = edit(found.content)
-        if request.if_match and not _matches(request.if_match, before, found.content, request.anchor):
+        edited = edit(raw)
+        if request.if_match and not _matches(request.if_match, before, raw, request.anchor):
             now = before.text(section.body, section.end)
             told = f"the section `{section.anchor}` of {request.path.shown} is {before.hash(section)}, not {request.if_match!r}"
             after = read(edited, request.path.shown)
             yours = after.text(after.section(request.anchor).body, after.section(request.anchor).end)
             data = {"path": request.path.shown, "hash": before.hash(section), "now": now, "yours": yours}
             raise Conflict(told, "read the section again, and put both together", data=data)
-        shown = section.anchor
-        if edited == found.content:
-            return Change(
-                (), "nothing to change", report=self._report(request, op, shown, before, before, ())
-            )
-        after = read(edited, request.path.shown)
-        caps = lint.passed(before, after, place.kind)
+        if edited == raw:
+            return before, edited, False
+        caps = lint.passed(before, read(edited, request.path.shown), place.kind)
         if caps and not request.override:
             raise InvalidArgs(
-                f"{request.path.shown}, line {caps[0].line}: {caps[0].message}",
+                f"{request.path.shown}, line {caps[0].line}: {caps[0].message} (rule garden:cap)",
                 'shorten it, or say why in one line: `override_rationale: "…"`; it is kept in the Change Log',
                 data={"rule": "garden:cap", "line": caps[0].line},
             )
-        whole = edits.with_log(edited, self._entry(context, request, op, shown, bool(caps)))
-        files = [
-            *await self._copy(request.path, place, found),
-            FileChange(request.path, found.content, whole),
-        ]
-        history = next((file.path.shown for file in files[:-1] if file.kind == "file"), "")
-        report = self._report(
-            request, op, shown, before, read(whole), tuple(lint.check(read(whole), place)), history
-        )
-        return Change(tuple(files), f"{op} {shown} of {request.path.shown}", report=report)
+        return before, edited, bool(caps)
 
     async def whole(self, request: EditRequest, content: str) -> Change:
         """A file as it would be, for a proposal."""
         place, found = await self._found(request.path)
         raw = content.encode()
-        told = [one.shown() for one in lint.check(read(raw, request.path.shown), place)]
+        told = await off_loop(
+            raw, lambda: [one.shown() for one in lint.check(read(raw, request.path.shown), place)]
+        )
         return Change(
             (FileChange(request.path, found.content, raw),),
             f"write {request.path.shown}",
@@ -168,14 +182,15 @@ class Editor:
 
     async def fix(self, path: MountPath) -> Change:
         place, found = await self._found(path)
-        after = edits.fixed(found.content, place)
-        left = [one.shown() for one in lint.check(read(after), place)]
+        after = await off_loop(found.content, lambda: edits.fixed(found.content, place))
+        left = await off_loop(after, lambda: [one.shown() for one in lint.check(read(after), place)])
         return await self._whole_edit(path, place, found, after, "fix", {"left": left})
 
     async def restore(self, path: MountPath, version: str, content: bytes, reason: str) -> Change:
         """Also of a file that somebody deleted by hand."""
         place, found = self.place(path), await self.files.take(path)
         if found is None or content != found.content:
+            content = brought_back(content, found.content) if found is not None else content
             content = edits.with_log(
                 content, f"{self._today()} restore of version {version}" + (f": {reason}" if reason else "")
             )
@@ -256,3 +271,10 @@ def _matches(if_match: str, before: MarkdownFile, raw: bytes, anchor: str) -> bo
     digits = if_match.removeprefix("sha256:").lower()
     known = (before.hash(before.section(anchor)), before.hash(), content_hash(raw) or "")
     return len(digits) >= HASH_CHARACTERS and any(one.startswith(f"sha256:{digits}") for one in known)
+
+
+def brought_back(content: bytes, now: bytes) -> bytes:
+    """An earlier version as a restore writes it, but for the line that it adds to the Change Log."""
+    with suppress(NotText, TooLarge):  # of what is there now
+        return edits.with_log_of(content, now)
+    return content

@@ -71,6 +71,23 @@ def with_log(raw: bytes, entry: str) -> bytes:
     return document.spliced(last, last, between + line)
 
 
+def with_log_of(raw: bytes, now: bytes) -> bytes:
+    """An earlier version with the Change Log of the present one, where that goes on from it: no restore takes lines back."""
+    old, new = read(raw), read(now)
+    if CHANGE_LOG not in old.anchored or CHANGE_LOG not in new.anchored:
+        return raw
+    first, last = _core(old, old.anchored[CHANGE_LOG])
+    start, end = _core(new, new.anchored[CHANGE_LOG])
+    had = [line.rstrip() for line in old.lines[first:last]]
+    lines = [line.rstrip("\r\n") for line in new.lines[start:end]]
+    if [line.rstrip() for line in lines[: len(had)]] != had or not lines:
+        return raw
+    put = "".join(line + old.eol for line in lines)
+    if first == last:
+        return _into_empty(old, old.anchored[CHANGE_LOG], put)
+    return old.spliced(first, last, put)
+
+
 def fixed(raw: bytes, place: Place) -> bytes:
     """What lint can mend: headings, anchors that were lost or doubled, identity, white space."""
     document = read(raw)
@@ -143,9 +160,11 @@ def _checked(document: MarkdownFile, raw: bytes, after: bytes, section: Section)
             (one.anchor, one.heading) for one in document.sections
         ]
         if not same or now.text(now.section(section.anchor).end) != document.text(section.end):
+            told = f"line {section.body}: the text would reach beyond the section `{section.anchor}` (rule garden:anchors)"
             raise InvalidArgs(
-                f"the text would reach beyond the section `{section.anchor}`",
+                told,
                 "use headings of level 3 and below in it, and close every fence and comment",
+                data={"rule": "garden:anchors", "line": section.body},
             )
     return after
 

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from toolgate.core import lookalikes
+from toolgate.core.apart import apart
 from toolgate.core.change import content_hash
 from toolgate.core.errors import InvalidArgs, NotFound, NotText, TooLarge
 from toolgate.core.text import canonical_text
 
 MAX_BYTES = 1 << 20
+SMALL = 16 << 10
+"""Bytes of a file that are worked on at once."""
+T = TypeVar("T")
 """Of a garden file: more is no longer something that a person reads."""
 ANCHOR = re.compile(r"<!-- @anchor: ([a-z][a-z0-9_-]{0,63} v(?:0|[1-9][0-9]{0,3})) -->[ \t]*")
 LOOKS_LIKE_ANCHOR = re.compile(r"<!--[\s\W]*anchor\b|(?<!\w)@\s*anchor\s*:", re.IGNORECASE)
@@ -193,6 +198,11 @@ def read(raw: bytes, shown: str = "the file") -> MarkdownFile:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise NotText(f"{shown!r} is not UTF-8 at line {line}", "save it as UTF-8") from None
+
+
+async def off_loop(raw: bytes, work: Callable[[], T]) -> T:
+    """Work on a file: of a large one in a thread, so that nobody else waits for it."""
+    return work() if len(raw) <= SMALL else await apart(work)
 
 
 def section_text(raw: bytes, anchor: str) -> tuple[int, str]:

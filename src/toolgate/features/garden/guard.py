@@ -13,7 +13,7 @@ from html import unescape
 
 from toolgate.core import lookalikes
 from toolgate.core.change import Change, FileChange
-from toolgate.core.errors import BlockedPath
+from toolgate.core.errors import BlockedPath, CallError
 from toolgate.core.ports import Holder
 from toolgate.features.garden import grammar, lint
 from toolgate.features.garden.grammar import MarkdownFile
@@ -62,6 +62,7 @@ def _check_file(file: FileChange, tool: str) -> None:
     if tool in REPAIRS:
         _check_identity(file, place, after)
         _check_single(file, after, {})
+        _check_kept(file, place, after)
         return
     if file.before is None:
         _check_identity(file, place, after)
@@ -80,6 +81,18 @@ def _check_file(file: FileChange, tool: str) -> None:
     if tool != UNDO:
         _check_log(file, before, after, tool)
         _check_caps(file, before, after, place, tool)
+
+
+def _check_kept(file: FileChange, place: Place, after: MarkdownFile) -> None:
+    """Of a repair: a version that somebody had broken does not take away the anchors that are there again."""
+    try:
+        before = grammar.read(file.before or b"")
+    except CallError:
+        return  # what cannot be read has none
+    for anchor in CANONICAL[place.kind]:
+        if anchor in before.anchored and anchor not in after.anchored:
+            told = f"this version has no anchor `{anchor}`"
+            raise _refused(file, "anchors", before.anchored[anchor].body, told, "restore another version")
 
 
 def _check_copy(file: FileChange, tool: str) -> None:
@@ -223,13 +236,13 @@ def _check_anchors(file: FileChange, before: MarkdownFile, after: MarkdownFile, 
         if section.anchor != anchor:
             told = f"the anchor `{section.anchor}` would stand where `{anchor}` does"
             raise _refused(file, "anchors", section.body, told, "leave sections where they are")
-    _check_line_ends(file, before, after)
+    _check_anchor_lines(file, before, after)
     _check_headings(file, before, after, kind)
     _check_strays(file, {before.lines[number].strip() for number in before.strays}, after)
 
 
-def _check_line_ends(file: FileChange, before: MarkdownFile, after: MarkdownFile) -> None:
-    """Of anchors and the line above: a program that knows no CR alone would find the anchor on its heading's line."""
+def _check_anchor_lines(file: FileChange, before: MarkdownFile, after: MarkdownFile) -> None:
+    """To the byte, and the end of the line above: a program that knows no CR alone would find the anchor on its heading's line."""
     for anchor, old in before.anchored.items():
         new = after.anchored[anchor]
         was, now = before.lines[old.body - 2 : old.body], after.lines[new.body - 2 : new.body]
@@ -240,6 +253,9 @@ def _check_line_ends(file: FileChange, before: MarkdownFile, after: MarkdownFile
         if any(one != two and one and two for one, two in ends):  # the last line of a file may have had none
             told = f"the line of the anchor `{anchor}` would end in another way"
             raise _refused(file, "anchors", new.body, told, "leave its line end as it is")
+        if was[-1].rstrip("\r\n") != now[-1].rstrip("\r\n"):
+            told = f"the line of the anchor `{anchor}` would be altered"
+            raise _refused(file, "anchors", new.body, told, "leave it as it is, blanks included")
 
 
 def _check_headings(file: FileChange, before: MarkdownFile, after: MarkdownFile, kind: str) -> None:

@@ -221,8 +221,10 @@ def _twice(document: MarkdownFile) -> Iterator[LintFinding]:
 def _evidence(document: MarkdownFile) -> Iterator[LintFinding]:
     section = document.anchored.get(EVIDENCE)
     known = set(_EV.findall(document.text(section.body, section.end))) if section is not None else set()
+    log = document.anchored.get(CHANGE_LOG)  # says what an edit rested on then, and stays as it is
+    apart = [range(one.start, one.end) for one in (section, log) if one is not None]
     for number, line in enumerate(document.lines):
-        if "ev:" not in line or (section is not None and section.start <= number < section.end):
+        if "ev:" not in line or any(number in lines for lines in apart):
             continue
         for token in _EV.findall(line):
             if token not in known:

@@ -22,6 +22,7 @@ from toolgate.core.errors import CallError, Code, NotFound
 from toolgate.core.names import HUMAN
 from toolgate.core.paths import MountPath
 from toolgate.core.result import Result
+from toolgate.features.garden.editor import brought_back
 from toolgate.features.garden.grammar import MarkdownFile, Section
 from toolgate.features.garden.lint import LintFinding
 from toolgate.features.garden.page_html import HtmlBlock, html_blocks
@@ -236,7 +237,7 @@ async def _compared(garden: Garden, console: Pages, where: MountPath, ident: str
     return {
         "ident": ident, "version": chosen, "at": _micros(chosen) if chosen else 0, "before": before,
         "changed": await _diff(console, where, earlier, content) if chosen is not None else (),
-        "back": await _diff(console, where, now, content), "same": now == content,
+        "back": await _diff(console, where, now, brought_back(content, now)), "same": now == content,
     }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolgate.core.change import DIRECTORY, Change, FileChange, content_hash
+from toolgate.core.clock import SECOND
 from toolgate.core.errors import CallError, LedgerBroken
 from toolgate.core.event import Noted
 from toolgate.core.names import HUMAN
@@ -29,7 +30,7 @@ from toolgate.features.garden.ledger_course import PERSON_EDIT, LedgerCourse, pe
 from toolgate.features.garden.rows import INSERT, PLACES, GardenEdit, Origins, believed, common_start
 from toolgate.ledger.effects import Effect
 from toolgate.ledger.ledger import View, Work
-from toolgate.storage.port import Row
+from toolgate.storage.port import Filter, Row
 from toolgate.workspace.staged import acquire
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 TRUST = ("outside", "agent", "person")
 """From the least to the most."""
+REPEATS = 48 * 3600 * SECOND
+"""How long an edit with the same words and the same hash before it is taken for the same edit."""
 _AT_ONCE = 100
 
 
@@ -97,6 +100,23 @@ class GardenRecord:
             return kept
         with suppress(CallError):
             return self._editor.files.images.get(digest)
+        return None
+
+    async def repeated(self, path: MountPath, tool: str, said: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What the same edit of this file gave, if one was made in the last 48 hours and not undone since."""
+        await self.sync()
+        since = self.ledger.clock.now() - REPEATS
+        for edit in reversed(await self.edits(path)):
+            if edit.at < since or edit.tool == guard.UNDO:
+                return None
+            if edit.tool != tool:
+                continue
+            rows = await self.ledger.backend.rows(Filter(call=edit.call))
+            bodies = {row.kind: json.loads(row.body) for row in rows}
+            args = bodies.get("started", {}).get("args") or {}
+            result = bodies.get("committed", {}).get("result")
+            if isinstance(result, dict) and all(args.get(name) == value for name, value in said.items()):
+                return result
         return None
 
     async def sync(self) -> frozenset[str]:

@@ -19,7 +19,7 @@ from toolgate.feature import FeatureContext
 from toolgate.features.garden import lint as linting
 from toolgate.features.garden.citations import Citations
 from toolgate.features.garden.editor import Editor
-from toolgate.features.garden.grammar import MarkdownFile, read
+from toolgate.features.garden.grammar import MarkdownFile, off_loop, read
 from toolgate.features.garden.layout import is_copy_of, place_of
 from toolgate.features.garden.lint import LintFinding
 from toolgate.features.garden.lint_cache import LintBatch, LintCache, ScannedFile, known_by
@@ -140,12 +140,12 @@ class Garden:
         content = await self._files.read(where)
         if content is None:
             raise NotFound(f"there is no {where.shown!r}", "`toolgate garden list` shows what is there")
-        return where, content, read(content, where.shown)
+        return where, content, await off_loop(content, lambda: read(content, where.shown))
 
     async def sections(self, path: MountPath | str) -> GardenView:
         where, content, document = await self.read(path)
         found = await self.lint(where)
-        views = [
+        views = await off_loop(content, lambda: [
             SectionView(
                 one.anchor, one.heading, one.level, one.start + 1, one.end, document.hash(one), linting.words(document, one),
                 len(document.items(one)), document.text(one.body, one.end),
@@ -153,16 +153,17 @@ class Garden:
             )
             for one in document.sections
             if one.anchor
-        ]  # fmt: skip
+        ])  # fmt: skip
         text = document.text(document.front)
         return GardenView(where.shown, text, content_hash(content) or "", document.fields, views, found)
 
     async def lint(self, path: MountPath | str) -> list[LintFinding]:
-        where, _, document = await self.read(path)
+        where, content, document = await self.read(path)
         place = self.editor.place(where)
         if place.kind == "history":
             return []
-        return linting.check(document, place, self.editor.exists(where, place))
+        there = self.editor.exists(where, place)
+        return await off_loop(content, lambda: linting.check(document, place, there))
 
     async def linted(
         self, user: str = "", mount: str = "garden", after: str = "", most: int = 0

@@ -3,7 +3,7 @@ Change Log, and for profiles a copy of what was there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from pydantic import BeforeValidator, Field
@@ -12,12 +12,13 @@ from typing_extensions import TypedDict  # pydantic reads those of `typing` only
 from toolgate.core import diff
 from toolgate.core.change import Change
 from toolgate.core.context import Context
-from toolgate.core.errors import CallError, InvalidArgs
+from toolgate.core.errors import CallError, Conflict, InvalidArgs
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.feature import FeatureContext
 from toolgate.features.garden import edits
 from toolgate.features.garden.editor import Editor, EditRequest
+from toolgate.features.garden.layout import path_for
 from toolgate.features.garden.service import Garden
 
 
@@ -56,6 +57,10 @@ Evidence = Annotated[
 ]
 Replaced = Annotated[_Text | None, Field(description="What the section says from now on.")]
 Appended = Annotated[_Text | None, Field(description="What is added at its end.")]
+Changed = Annotated[
+    dict[Literal["replace", "append"], _Text] | None,
+    Field(description="The same, as `{replace}` or `{append}`."),
+]
 Op = Literal["append", "prune", "merge"]
 Ops = Annotated[
     list[Op],
@@ -70,9 +75,12 @@ Items = Annotated[
 
 
 class SectionShape(TypedDict):
+    """As all results here, with the fields that the garden's own document names in its spelling too."""
+
     anchor: str
     heading: str
     start_line: int
+    startLine: int
     end_line: int
     hash: str
     words: int
@@ -98,6 +106,8 @@ class EditResult(TypedDict):
     op: str
     line_hash: str
     integrity_salt_version: int
+    beforeHash: str
+    afterHash: str
     history_path: NotRequired[str]
     rationale: NotRequired[str]
     override_rationale: NotRequired[str]
@@ -111,23 +121,30 @@ class LintResult(TypedDict):
     warnings: list[str]
     blocked: bool
     blocked_reasons: list[str]
+    blockedReasons: NotRequired[list[str]]
     fixable: int
 
 
 class HistoryCopy(TypedDict):
     path: str
     history_path: str
+    historyPath: str
 
 
 class Proposal(TypedDict):
     diff: str
     safety_report: str
+    safetyReport: str
     requires_approval: bool
+    requiresApproval: bool
+
+
+_REPEATED = "this was done already"
 
 
 def tools(context: FeatureContext) -> list[Tool]:
     garden: Garden = context.gate.feature("garden")
-    return [*_reading(garden), *_editing(garden.editor), *_keeping(garden)]
+    return [*_reading(garden), *_editing(garden), *_keeping(garden)]
 
 
 def _reading(garden: Garden) -> list[Tool]:
@@ -135,7 +152,7 @@ def _reading(garden: Garden) -> list[Tool]:
     async def list_sections(context: Context, path: GardenPath) -> Sections:
         """The sections of a garden file by their anchors, with hashes. Lines that cite what is gone or changed are listed."""
         found = await garden.sections(path)
-        shapes: list[Any] = [one.shape() for one in found.sections]
+        shapes: list[Any] = [one.shape() | {"startLine": one.start_line} for one in found.sections]
         told = Sections(path=path.shown, hash=found.hash, sections=shapes)
         stale = await garden.stale(path, context.persona)
         if stale:
@@ -147,25 +164,32 @@ def _reading(garden: Garden) -> list[Tool]:
         """What is not as it should be in a garden file: caps, headings, white space, duplicates, dangling ids, broken rules."""
         found = await garden.lint(path)
         blocked = [one.shown() for one in found if one.severity == "blocked"]
-        return LintResult(
+        told = LintResult(
             path=path.shown, warnings=[one.shown() for one in found if one.severity != "blocked"],
             blocked=bool(blocked), blocked_reasons=blocked, fixable=sum(one.fixable for one in found),
         )  # fmt: skip
+        if blocked:
+            told["blockedReasons"] = blocked
+        return told
 
     return [list_sections, lint_file]
 
 
-def _editing(editor: Editor) -> list[Tool]:
+def _editing(garden: Garden) -> list[Tool]:
+    editor = garden.editor
+
     async def plan_patch(
         context: Context, path: GardenPath, section_anchor: Anchor, replace: Replaced = None, append: Appended = None,
-        change: Annotated[dict[Literal["replace", "append"], _Text] | None, Field(description="The same, as `{replace}` or `{append}`.")] = None,
+        change: Changed = None,
         if_match: IfMatch = "", rationale: Rationale = "", override_rationale: Override = "", evidence_refs: Evidence = [],  # noqa: B006 - pydantic copies it
     ) -> Change:  # fmt: skip
         """Replace what a section says, or add to its end. Anchors, identity and all other sections stay as they are."""
         request = EditRequest(
             path, section_anchor, if_match, rationale, override_rationale, tuple(evidence_refs)
         )
-        return await editor.plan(context, request, *_patch_of(section_anchor, replace, append, change or {}))
+        op, edit = _patch_of(section_anchor, replace, append, change or {})
+        said = {"section_anchor": section_anchor, "replace": replace, "append": append, "change": change}
+        return await _once(garden, context, request, said, editor.plan(context, request, op, edit))
 
     async def plan_curate(
         context: Context, path: GardenPath, section_anchor: Anchor, ops: Ops, items: Items, reason: Rationale,
@@ -178,16 +202,19 @@ def _editing(editor: Editor) -> list[Tool]:
         )
         op = f"{steps[0][0]}_item" if len({step for step, _ in steps}) == 1 else "curate_list"
         skipped: list[str] = []
-        made = await editor.plan(
+        plan = editor.plan(
             context, request, op, lambda raw: edits.curate(raw, section_anchor, steps, skipped)
         )
-        if skipped:
+        said = {"section_anchor": section_anchor, "ops": list(ops), "items": list(items)}
+        made = await _once(garden, context, request, said, plan)
+        if skipped and "skipped" not in made.report and made.summary != _REPEATED:
             made.report["skipped"] = list(dict.fromkeys(skipped))  # type: ignore[index]
         return made
 
     async def carry_out(change: Change) -> EditResult:
         await editor.apply(change)
         made: Any = dict(change.report)
+        made |= {"beforeHash": made["before_hash"], "afterHash": made["after_hash"]}
         return cast(EditResult, made)
 
     async def plan_snapshot(context: Context, path: GardenPath) -> Change:
@@ -196,7 +223,8 @@ def _editing(editor: Editor) -> list[Tool]:
 
     async def snapshot(change: Change) -> HistoryCopy:
         await editor.apply(change)
-        return HistoryCopy(path=change.report["path"], history_path=change.report["history_path"])
+        kept = change.report["history_path"]
+        return HistoryCopy(path=change.report["path"], history_path=kept, historyPath=kept)
 
     both: dict[str, Any] = {"reads": ["garden"], "writes": ["garden"], "keeps_result": True}
     return [
@@ -208,33 +236,39 @@ def _editing(editor: Editor) -> list[Tool]:
 
 
 def _proposing(editor: Editor) -> Tool:
-    @tool("md.propose_change", reads=["garden"], aliases=("propose_change",))
+    def proposal(shown: str, report: str, asks: bool) -> Proposal:
+        return Proposal(
+            diff=shown,
+            safety_report=report,
+            safetyReport=report,
+            requires_approval=asks,
+            requiresApproval=asks,
+        )
+
+    @tool("md.propose_change", reads=["garden"], aliases=("propose_change",), around="input")
     async def propose(
         context: Context, path: GardenPath, section_anchor: Annotated[str, Field(max_length=80, description="Absent: `content` is the whole file.")] = "",
         replace: Replaced = None, append: Appended = None, content: Annotated[_Text | None, Field(description="The whole file as it would be.")] = None,
-        rationale: Rationale = "", override_rationale: Override = "",
+        change: Changed = None, rationale: Rationale = "", override_rationale: Override = "",
     ) -> Proposal:  # fmt: skip
         """What an edit would do: its diff, and what the garden's rules and lint say. Changes nothing."""
         request = EditRequest(path, section_anchor, "", rationale, override_rationale, ())
         asks = editor.asks(context.persona)
         try:
             if content is not None:
-                change = await editor.whole(request, content)
+                made = await editor.whole(request, content)
             else:
-                change = await editor.plan(context, request, *_patch_of(section_anchor, replace, append, {}))
-            editor.guard(change, "md.patch_section" if content is None else "fs.write")
+                patch = _patch_of(section_anchor, replace, append, change or {})
+                made = await editor.plan(context, request, *patch)
+            editor.guard(made, "md.patch_section" if content is None else "fs.write")
         except CallError as error:
             rule = str((error.data or {}).get("rule", ""))
             if not rule.startswith("garden:") or rule == "garden:roots":
                 raise  # no such file to propose anything about, or none that may be seen
-            return Proposal(
-                diff="",
-                safety_report=f"refused by {rule}: {error.message}; {error.fix}",
-                requires_approval=asks,
-            )
-        found = change.report.get("lint", [])
+            return proposal("", f"refused by {rule}: {error.message}; {error.fix}", asks)
+        found = made.report.get("lint", [])
         report = "no rule is broken" + (f"; lint: {'; '.join(found)}" if found else "; lint is clean")
-        return Proposal(diff=diff.render(change), safety_report=report, requires_approval=asks)
+        return proposal(diff.render(made), report, asks)
 
     return propose
 
@@ -272,10 +306,31 @@ def _keeping(garden: Garden) -> list[Tool]:
 
     both: dict[str, Any] = {"reads": ["garden"], "writes": ["garden"], "keeps_result": True}
     return [
-        tool("garden.add", plan=plan_add, lasting=True, **both)(carry_out),
+        tool("garden.add", plan=plan_add, lasting=True, paths_of=_to_add, **both)(carry_out),
         tool("garden.fix", plan=plan_fix, human=True, **both)(carry_out),
         tool("garden.restore", plan=plan_restore, human=True, **both)(carry_out),
     ]
+
+
+def _to_add(args: Any) -> list[MountPath]:
+    """Of another user's garden: policy refuses it before anything is looked at, so that nobody learns what is there."""
+    wanted = args.kind if args.kind != "user" else "overview"
+    return [MountPath.parse(f"{args.mount}:{path_for(wanted, args.user, args.id)}")] if args.user else []
+
+
+async def _once(
+    garden: Garden, context: Context, request: EditRequest, said: dict[str, Any], plan: Coroutine[Any, Any, Change]
+) -> Change:  # fmt: skip
+    """A call that is made again, with the hash that it had before, is given what the first gave: that hash has gone by it."""
+    try:
+        return await plan
+    except Conflict:
+        first = await garden.record.repeated(
+            request.path, context.tool, said | {"if_match": request.if_match}
+        )
+        if first is None:
+            raise
+        return Change((), _REPEATED, report=first)
 
 
 def _patch_of(

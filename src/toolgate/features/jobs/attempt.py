@@ -14,7 +14,7 @@ from typing import Any
 from toolgate.core.display import encodable
 from toolgate.core.errors import CallError, Code
 from toolgate.core.result import Result
-from toolgate.features.jobs.gate_port import GatePort
+from toolgate.features.jobs.gate_port import JobsPort
 from toolgate.features.jobs.job import Spec
 from toolgate.ledger.claims import Claimed
 
@@ -67,7 +67,7 @@ class Slots:
 
 
 class CallAttempt:
-    def __init__(self, gate: GatePort, step: JobStep, tell: Tell, slots: Slots) -> None:
+    def __init__(self, gate: JobsPort, step: JobStep, tell: Tell, slots: Slots) -> None:
         self._gate, self._step, self._tell, self._slots = gate, step, tell, slots
         self._news: tuple[float, str] | None = None
 

@@ -1,4 +1,4 @@
-"""GatePort: what jobs can do with a gate, which is what their persona may do. They have no other way to do anything."""
+"""JobsPort: what jobs can do with a gate, which is what their persona may do. They have no other way to do anything."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Progress = Callable[[float, str], None]
 
 
-class GatePort:
+class JobsPort:
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
 

@@ -14,7 +14,7 @@ from toolgate.core.call import new_id
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound, Unavailable
 from toolgate.feature import FeatureContext
 from toolgate.features.jobs.config import JobsSpec
-from toolgate.features.jobs.gate_port import GatePort
+from toolgate.features.jobs.gate_port import JobsPort
 from toolgate.features.jobs.job import BUILT_IN, Job, JobKind, Retry, Schedule, Spec
 from toolgate.features.jobs.place import JobsPlace, from_engine, lock_of, need_engine, taken
 from toolgate.features.jobs.store import JobStore
@@ -30,7 +30,7 @@ log = logging.getLogger("toolgate.jobs")
 class Jobs:
     """Costs nothing until it is used: the engine is imported with the first job."""
 
-    def __init__(self, place: JobsPlace | None, gate: GatePort, spec: JobsSpec | None = None) -> None:
+    def __init__(self, place: JobsPlace | None, gate: JobsPort, spec: JobsSpec | None = None) -> None:
         self._place, self._gate, self._spec = place, gate, spec or JobsSpec()
         self._made: JobStore | None = None
         self.kinds: dict[str, JobKind] = dict(BUILT_IN)
@@ -210,7 +210,7 @@ def open_jobs(context: FeatureContext) -> Jobs:
     place = JobsPlace(dsn=dsn) if dsn else None
     if isinstance(backend, SqliteBackend):
         place = JobsPlace(backend.path.parent)
-    jobs = Jobs(place, GatePort(gate), spec)
+    jobs = Jobs(place, JobsPort(gate), spec)
     context.stack.push_async_callback(jobs.close)
     return jobs
 

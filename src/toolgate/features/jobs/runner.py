@@ -14,7 +14,7 @@ from typing import Any
 from toolgate.core.errors import SetupError
 from toolgate.features.jobs.attempt import Outcome, Slots
 from toolgate.features.jobs.config import JobsSpec
-from toolgate.features.jobs.gate_port import GatePort
+from toolgate.features.jobs.gate_port import JobsPort
 from toolgate.features.jobs.job import JobKind, Spec
 from toolgate.features.jobs.place import SCHEMA
 from toolgate.features.jobs.store import APP, VERSION, JobStore
@@ -35,7 +35,7 @@ log = logging.getLogger("toolgate.jobs")
 
 
 class Runner:
-    def __init__(self, store: JobStore, gate: GatePort, kinds: Mapping[str, JobKind], spec: JobsSpec) -> None:
+    def __init__(self, store: JobStore, gate: JobsPort, kinds: Mapping[str, JobKind], spec: JobsSpec) -> None:
         self._store, self._gate, self._kinds = store, gate, kinds
         self._keep_days = spec.keep_days
         self._slots = Slots(spec.concurrency)

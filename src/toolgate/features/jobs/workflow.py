@@ -16,7 +16,7 @@ from dbos import DBOS
 
 from toolgate.core.errors import CallError
 from toolgate.features.jobs.attempt import CallAttempt, JobStep, Outcome, Slots, Tell, problem
-from toolgate.features.jobs.gate_port import GatePort
+from toolgate.features.jobs.gate_port import JobsPort
 from toolgate.features.jobs.job import RETRIED, JobKind, Spec
 from toolgate.features.jobs.store import JOB, TICK
 
@@ -35,7 +35,7 @@ Bridge = Callable[[Callable[[], Awaitable[Outcome]]], Awaitable[Outcome]]
 
 class JobRun:
     def __init__(
-        self, ident: str, spec: Spec, gate: GatePort, tell: Tell, slots: Slots, bridge: Bridge
+        self, ident: str, spec: Spec, gate: JobsPort, tell: Tell, slots: Slots, bridge: Bridge
     ) -> None:
         self._ident, self._spec = ident, spec
         self._gate, self._tell, self._slots, self._bridge = gate, tell, slots, bridge

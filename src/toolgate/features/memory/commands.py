@@ -47,6 +47,7 @@ def store(
     content: Annotated[str, Argument(metavar="TEXT", help="What to remember; - reads stdin.")],
     category: Annotated[str, Option("--category", "-c", help="fact, preference, work, …")] = "fact",
     tag: Many = None,
+    chat: Annotated[str, Option("--chat", help="The conversation that it is from.")] = "",
     subject: Annotated[str, Option("--subject", help="What it is about: employer, home.")] = "",
     supersedes: Annotated[list[str] | None, Option("--supersedes", help="A memory that it replaces.")] = None,
     contradicts: Annotated[
@@ -62,7 +63,7 @@ def store(
     """Remember something. As a human, unless a persona is named: then for its user, by its rules."""
     args = {
         "content": sys.stdin.read() if content == "-" else content, "category": category, "tags": tag or [],
-        "subject": subject, "supersedes": supersedes or [], "contradicts": contradicts or [],
+        "chat_id": chat, "subject": subject, "supersedes": supersedes or [], "contradicts": contradicts or [],
         "evidence": evidence or [], "valid_to": valid_to,
     }  # fmt: skip
     project.run(_call("memory.store", args, persona, reason, root))
@@ -155,7 +156,7 @@ def export(
 
 @app.command("import", epilog="Example: toolgate memory import ~/basic-memory --user alice")
 def import_(
-    source: Annotated[Path, Argument(metavar="PATH", help="JSON lines, a mem0 export, or a basic-memory folder.", path="existing")],
+    source: Annotated[Path, Argument(metavar="PATH", help="JSON lines, a mem0 export, or a basic-memory folder.", path="anything")],
     user: User = "",
     trust: Annotated[str, Option("--trust", help="Of what other programs wrote: low, medium or high.")] = "low",
     root: options.Root = None,
@@ -393,7 +394,6 @@ async def _import(source: Path, user: str, trust: str, root: Path | None) -> int
                 new, old = new + done.data["imported"], old + done.data["there_already"]
                 events.append(done.meta.event_id)
     if not speech.finish({"imported": new, "there_already": old, "events": events}):
-        speech.say(
-            f"{new:,} are new, {old:,} were there already; toolgate undo {' '.join(map(str, events))} takes them back"
-        )
+        back = f"; toolgate undo {' '.join(map(str, events))} takes them back" if new else ""
+        speech.say(f"{new:,} are new, {old:,} were there already{back}")
     return failures.OK

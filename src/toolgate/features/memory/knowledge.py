@@ -148,6 +148,7 @@ class Knowledge:
     async def search(self, query: str, kinds: Sequence[str], limit: int) -> dict[str, Any]:
         if not query.strip():
             raise InvalidArgs("there is nothing to look for", "give a `query`")
+        await self._conceal()
         found = await (await self._memory.index()).search(query, scope=SCOPE, limit=limit, kinds=kinds)
         rows = await self._by_id([hit.id for hit in found.hits])
         told = [
@@ -156,6 +157,25 @@ class Knowledge:
             for hit in found.hits if (row := rows.get(hit.id)) is not None
         ]  # fmt: skip
         return {"success": True, "results": told} | ({"degraded": found.degraded} if found.degraded else {})
+
+    async def _conceal(self) -> None:
+        clean, index = self._memory.context.gate.redact, await self._memory.index()
+        async for rows in self._memory.holding_secrets("knowledge_pieces", ("heading", "content")):
+            texts = [(str(clean(row["heading"])), str(clean(row["content"]))) for row in rows]
+            items = [
+                Item(row["id"], SCOPE, f"{heading}\n{content}", row["kind"])
+                for row, (heading, content) in zip(rows, texts, strict=True)
+            ]
+            await index.put(items)
+            await (await self._memory.records()).tables.transaction(
+                [
+                    Statement(
+                        "UPDATE knowledge_pieces SET heading = ?, content = ? WHERE id = ?",
+                        (*text, row["id"]),
+                    )
+                    for row, text in zip(rows, texts, strict=True)
+                ]
+            )
 
     async def _by_id(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         if not ids:

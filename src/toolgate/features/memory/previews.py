@@ -3,6 +3,7 @@ changes, or comes in addition, before the call runs is asked about anew."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,8 +20,8 @@ def scope_for(memory: Memory, ctx: Context) -> str:
 
 async def of_store(memory: Memory, ctx: Context, content: str, given: Mapping[str, Any]) -> str:
     own = memory.scope_of(ctx.persona)
-    told = [f"Remember for the user {own.partition(':')[2]}:", "", content, ""]
-    told += [f"{name}: {value}" for name, value in given.items() if value not in (None, "", [], ())]
+    told = [f"Remember for the user {own.partition(':')[2]}:", "", _set_in(content), ""]
+    told += [f"{name}: {_value(value)}" for name, value in given.items() if value not in (None, "", [], ())]
     store, links = await memory.records(), dict[str, list[str]]()
     for name in ("supersedes", "contradicts"):
         links[name] = list(given.get(name) or ())
@@ -41,8 +42,8 @@ async def of_update(memory: Memory, ctx: Context, ident: str, given: Mapping[str
     what = f"Change {ident} (version {old.version}), which now reads:"
     if ctx.persona != HUMAN and given.get("content") is not None and await memory.is_humans(old):
         what = f"Put another text beside {ident}, which a human said and which stays; it reads:"
-    changes = [f"{name}: {value}" for name, value in given.items() if value is not None]
-    return "\n".join([what, "", old.content, "", "to:", "", *changes])
+    changes = [f"{name}: {_value(value)}" for name, value in given.items() if value is not None]
+    return "\n".join([what, "", _set_in(old.content), "", "to:", "", *changes])
 
 
 async def of_forget(memory: Memory, ctx: Context, ids: Sequence[str]) -> str:
@@ -53,4 +54,16 @@ async def of_forget(memory: Memory, ctx: Context, ids: Sequence[str]) -> str:
 
 def _lines(items: Iterable[MemoryItem]) -> list[str]:
     """Further lines of a text are indented: they cannot pass for another memory."""
-    return [f"{one.id}: " + "\n    ".join(one.content.splitlines()) for one in items]
+    return [f"{one.id}: {_set_in(one.content)[4:]}" for one in items]
+
+
+def _set_in(text: str) -> str:
+    """Every line of it, so that none can pass for the words around it."""
+    return "\n".join(f"    {line}" for line in text.split("\n"))
+
+
+def _value(value: Any) -> str:
+    """A text of several lines below its name; nothing as what it is, since it takes something away."""
+    if isinstance(value, str) and "\n" in value:
+        return "\n" + _set_in(value)
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)

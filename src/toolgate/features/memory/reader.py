@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
@@ -29,14 +29,18 @@ from toolgate.features.memory.store import ItemFilter, MemoryStore
 from toolgate.features.memory.verdicts import ItemVerdict
 from toolgate.project.trust import state_dir
 from toolgate.recall.engine import Embedder, Hit, Item, Recall, open_recall
+from toolgate.recall.text import is_turn
 
 log = logging.getLogger("toolgate.memory")
 
 FILE = "file:"
+SOMEWHERE = "(not told)"
 MOST_COPIES = 100
 """Equal texts that are looked at for one that holds, where the first does not."""
 MOST_LOOKED_AT = 4000
 """Hits that are looked at to fill an answer when most of them are superseded."""
+SCANNED = 1000
+"""Rows that are searched for secrets at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +84,8 @@ class MemoryReader:
         self._opening = asyncio.Lock()
         self.looked_after: tuple[str, int] | None = None
         """The day and the newest change that the last look for roll-ups saw: where both are the same, nothing is due."""
+        self._concealed: dict[str, int] = {}
+        """By table, the vault's version whose values are not in the index."""
         self.tokenizer: Any = None
         """A function that gives the model's own, where one is loaded from this machine."""
 
@@ -161,6 +167,7 @@ class MemoryReader:
         opened = await self._open()
         if not wanted.query.strip():
             raise InvalidArgs("there is nothing to look for", "give a `query`; memory.list shows the newest")
+        await self.conceal(opened)
         await self._sync(opened)
         since, until, within = self._window(wanted)
         now, fetch = self.now, wanted.limit * 2 + 10
@@ -274,6 +281,35 @@ class MemoryReader:
     def moment(self, text: str) -> int | None:
         return periods.moment(text, self.zone) if text else None
 
+    async def conceal(self, opened: Opened) -> None:
+        async for found in self.holding_secrets("memory_items", ("content", "tags")):
+            await opened.store.to_index([row["id"] for row in found])
+
+    async def holding_secrets(
+        self, table: str, columns: tuple[str, ...]
+    ) -> AsyncIterator[list[dict[str, Any]]]:
+        """Rows kept before a part of their text became a secret: they are to be looked for by what may be shown of them, as
+        whether a guess is found would tell the value bit by bit. Gone through once for each change of the vault."""
+        redactor, vault = self.context.services.redactor, self.context.vault
+        redactor.refresh()
+        if vault is None or not redactor.searches or self._concealed.get(table) == redactor.version:
+            return
+        version, note = redactor.version, self.context.directory / f"{table}.concealed"
+        stamp = redactor.fingerprint({name: vault.need(name).value for name in vault.names()})
+        if not note.is_file() or note.read_text() != stamp:
+            tables, last = (await self._open()).store.tables, ""
+            while rows := await tables.fetch(
+                f"SELECT * FROM {table} WHERE id > ? ORDER BY id LIMIT {SCANNED}", last
+            ):
+                last = rows[-1]["id"]
+                texts = [[str(row[column]) for column in columns] for row in rows]
+                clean = await asyncio.to_thread(lambda given: [redactor.redact(one) for one in given], texts)
+                if found := [row for row, old, new in zip(rows, texts, clean, strict=True) if old != new]:
+                    yield found
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.write_text(stamp)
+        self._concealed[table] = version
+
     async def _sync(self, opened: Opened) -> None:
         async with opened.turn:
             while items := await opened.store.unindexed():
@@ -282,7 +318,8 @@ class MemoryReader:
     async def _put(self, opened: Opened, items: Sequence[MemoryItem]) -> None:
         kept = [one for one in items if one.state == "kept"]
         if kept:
-            await opened.recall.put([_indexed(one) for one in kept])
+            clean = self.context.gate.redact
+            await opened.recall.put([_indexed(one, clean) for one in kept])
         for scope in {one.scope for one in items if one.state != "kept"}:
             await opened.recall.remove(
                 scope, [one.id for one in items if one.scope == scope and one.state != "kept"]
@@ -314,9 +351,11 @@ def types_of(store: str, categories: Sequence[str] = (), summaries: Sequence[str
     return chosen
 
 
-def _indexed(item: MemoryItem) -> Item:
+def _indexed(item: MemoryItem, clean: Callable[[Any], Any]) -> Item:
+    """What somebody says to somebody (`Name: …`) is a turn, also where nobody told of which conversation."""
+    conversation = item.conversation or (SOMEWHERE if is_turn(item.content) else "")
     return Item(
-        item.id, item.scope, item.content, item.type, item.tags, _datetime(item.at), item.period, item.conversation,
+        item.id, item.scope, clean(item.content), item.type, tuple(clean(list(item.tags))), _datetime(item.at), item.period, conversation,
         item.place,
     )  # fmt: skip
 

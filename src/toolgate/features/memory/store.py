@@ -316,6 +316,10 @@ class MemoryStore:
         )
         return [MemoryItem.of(row) for row in rows]
 
+    async def to_index(self, ids: Sequence[str]) -> None:
+        """They are to be put into the index once more."""
+        await self.tables.execute(f"UPDATE memory_items SET indexed = 0 WHERE id IN ({_marks(ids)})", *ids)
+
     async def indexed(self, items: Sequence[MemoryItem]) -> None:
         """The index has these versions. One that was changed meanwhile is to be put there once more."""
         for version in sorted({item.version for item in items}):

@@ -169,7 +169,9 @@ def _reach_of(args: Mapping[str, Any]) -> tuple[str, ...]:
 
 def check_hosts(network: Any) -> None:
     if network:
-        from toolgate.sandbox.egress.grant import Grant as Hosts  # the proxy is loaded by those who use it
+        from toolgate.sandbox.egress.grant import (
+            HostGrant as Hosts,
+        )  # the proxy is loaded by those who use it
 
         Hosts.parse(*_reach(network))
 

@@ -12,9 +12,8 @@ from toolgate.core.event import Requested
 from toolgate.core.reach import Reach
 from toolgate.ledger.ledger import Ledger
 from toolgate.sandbox.job import Broker, Egress, Request
-from toolgate.secrets.broker import SecretBroker
 from toolgate.secrets.redactor import Stream, VaultRedactor
-from toolgate.secrets.vault import Vault
+from toolgate.secrets.vault import SecretBroker, Vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def open_network(
     journal = RequestJournal(ledger, context)
     if not grant.hosts:
         return NetworkAccess(None, broker, lambda: False, journal.recorded)
-    from toolgate.sandbox.egress.grant import Grant as Hosts  # the proxy is loaded by those who use it
+    from toolgate.sandbox.egress.grant import HostGrant as Hosts  # the proxy is loaded by those who use it
     from toolgate.sandbox.egress.proxy import Proxy
 
     egress = Proxy(

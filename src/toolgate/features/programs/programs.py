@@ -31,7 +31,7 @@ from toolgate.features.programs.arguments import (
     preview,
     shell_effects_of,
 )
-from toolgate.features.programs.results import ProgramResult, in_words
+from toolgate.features.programs.results import ProgramResult, fit_ran, in_words
 from toolgate.features.programs.running import run_program
 from toolgate.features.programs.services import ProgramServices
 from toolgate.sandbox.job import Language
@@ -83,8 +83,8 @@ def shared(services: ProgramServices, language: Language) -> dict[str, Any]:
 
     return {
         "writes": ["process"], "effects_of": effects_of, "preview": show, "reconcile": reconcile,
-        "phase": "experiment", "timeout": MOST_SECONDS + MARGIN, "summarize": in_words, "follow": FOLLOW,
-        "plain": ("secrets",), "repeats": ("code", "script"), "listed": sys.platform == "linux",
+        "phase": "experiment", "timeout": MOST_SECONDS + MARGIN, "summarize": in_words, "fit": fit_ran,
+        "follow": FOLLOW, "plain": ("secrets",), "repeats": ("code", "script"), "listed": sys.platform == "linux",
     }  # fmt: skip
 
 
@@ -163,7 +163,11 @@ def _made(services: ProgramServices, language: Language, risk: Risk, run: Handle
     if language == "shell":
         options["effects_of"] = shell_effects_of
     aliases = (f"code/execute/{language}",)
-    return tool(f"exec.{language}", description=_SAYS[language], risk=risk, aliases=aliases, **options)(run)
+    # what other shells of coding assistants call it, which models are used to
+    also = {"script": "command"} if language == "shell" else {}
+    return tool(
+        f"exec.{language}", description=_SAYS[language], risk=risk, aliases=aliases, also=also, **options
+    )(run)
 
 
 async def _submit(jobs: Jobs, context: Context, given: Mapping[str, Any]) -> ProgramResult:

@@ -18,6 +18,7 @@ from typing_extensions import TypedDict  # pydantic reads those of `typing` only
 
 from toolgate.core.change import Change, FileChange, content_hash
 from toolgate.core.errors import CallError, Failed, TimedOut, TooLarge
+from toolgate.core.fitting import RESERVE, ends, size
 from toolgate.core.paths import MountPath
 from toolgate.sandbox.job import Language, Left, Limit, Outcome
 from toolgate.workspace.confine import held
@@ -122,12 +123,26 @@ def stopped(outcome: Outcome, language: Language, seconds: float, found: Program
     if outcome.limit is not None and outcome.exit_code != 0:
         kind, words, fix = _WORDS[outcome.limit]
         message = f"the {language} program {words.format(seconds=seconds)} (limit: {outcome.limit})"
+        if outcome.limit == "processes" and language != "shell":
+            fix = "it may start none: `exec.shell` runs programs that start others"
         return kind(message, fix, dict(found), certain=True)
     if killed is not None:
         meaning, fix = _SIGNALS.get(killed, ("something ended it", "see what it printed until then"))
         message = f"the {language} program was killed by {killed.name}: {meaning}"
         return Failed(message, fix, dict(found), certain=True)
     return None
+
+
+def fit_ran(data: dict[str, Any], room: int) -> dict[str, Any]:
+    """What does not fit is taken out of the middle of what it printed. The smaller stream stays whole, if it can."""
+    printed = {name: data[name] for name in ("stdout", "stderr")}
+    left = room - RESERVE - size({**data, "stdout": "", "stderr": ""})
+    if left < RESERVE:
+        return data
+    smaller, larger = sorted(printed, key=lambda name: size(printed[name]))
+    printed[smaller] = ends(printed[smaller], left // 2)
+    printed[larger] = ends(printed[larger], left - size(printed[smaller]))
+    return {**data, **printed}
 
 
 def in_words(found: Any) -> str:

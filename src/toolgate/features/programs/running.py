@@ -13,7 +13,7 @@ from toolgate.core.change import Change
 from toolgate.core.context import Context
 from toolgate.core.errors import BlockedContent, CallError, Code
 from toolgate.features.programs.arguments import MARGIN, ProgramRequest
-from toolgate.features.programs.proposing import proposed
+from toolgate.features.programs.proposing import CACHES, proposed
 from toolgate.features.programs.results import ProgramResult, ran, save, signal_of, stopped
 from toolgate.features.programs.services import ProgramServices
 from toolgate.features.programs.viewing import ProjectSeen, look_over, view_of
@@ -73,7 +73,11 @@ async def _found(
 ) -> ProgramResult:
     warnings, killed = advise(wanted.language, wanted.code), signal_of(outcome, wanted.language)
     given = {name: text.encode() for name, text in (wanted.files or {}).items()}
-    left = [each for each in outcome.left if given.get(each.path) != each.content]
+    left = [
+        each
+        for each in outcome.left
+        if given.get(each.path) != each.content and CACHES.isdisjoint(each.path.split("/"))
+    ]
     if not left:
         return ran(outcome, killed, [], warnings)
     if not services.may_save(context.persona):

@@ -23,7 +23,7 @@ Record = Callable[[Event], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class GatePort:
+class ServersPort:
     call: Call
     record: Record
 

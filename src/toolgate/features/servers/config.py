@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from toolgate.core.canonical import digest
 from toolgate.core.errors import Unavailable
+from toolgate.core.records import dataclass, field
 from toolgate.policy.model import WHOLE, Flaw, PhaseName, Strict, Word, all_flawed, flawed
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")

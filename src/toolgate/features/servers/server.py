@@ -15,7 +15,7 @@ from toolgate.core.apart import apart, large
 from toolgate.core.caller import Caller
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Failed, NotAllowed, Unavailable, UnknownOutcome
-from toolgate.features.servers.active_calls import ActiveCall, GatePort
+from toolgate.features.servers.active_calls import ActiveCall, ServersPort
 from toolgate.features.servers.config import ServerSpec, Sources
 from toolgate.features.servers.definitions import Definition, sort_out
 from toolgate.features.servers.results import (
@@ -61,7 +61,7 @@ class Health:
 class UpstreamServer:
     def __init__(
         self, name: str, spec: ServerSpec, root: Path, sources: Sources, store: ServerStore,
-        listed: Callable[[str], None], port: GatePort,
+        listed: Callable[[str], None], port: ServersPort,
     ) -> None:  # fmt: skip
         self.name = name
         self.spec = spec

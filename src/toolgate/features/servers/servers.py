@@ -17,7 +17,7 @@ from toolgate.core.errors import CallError, Conflict, NotFound, SetupError, Unkn
 from toolgate.core.names import Registry
 from toolgate.core.tool import Tool, tool
 from toolgate.feature import FeatureContext
-from toolgate.features.servers.active_calls import GatePort
+from toolgate.features.servers.active_calls import ServersPort
 from toolgate.features.servers.config import ServerSpec, Sources
 from toolgate.features.servers.definitions import difference, summary
 from toolgate.features.servers.filepins import ABSENT, FilePins
@@ -50,7 +50,7 @@ class Servers:
 
     def __init__(
         self, specs: Mapping[str, ServerSpec], root: Path, sources: Sources, store: ServerStore,
-        registry: Registry, port: GatePort, files: Mapping[str, FilePins] | None = None,
+        registry: Registry, port: ServersPort, files: Mapping[str, FilePins] | None = None,
     ) -> None:  # fmt: skip
         self._store = store
         self._registry = registry
@@ -381,7 +381,7 @@ def open_servers(context: FeatureContext) -> Servers:
 
     store = ServerStore(config.state_dir() / "servers" / trust.make_project_id(context.root))
     sources = Sources(config.environment(), secret, services.redactor.redact)
-    port = GatePort(context.gate.call, services.ledger.tell)
+    port = ServersPort(context.gate.call, services.ledger.tell)
     servers = Servers(
         context.config, context.root, sources, store, services.registry, port, context.held or {}
     )

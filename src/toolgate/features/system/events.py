@@ -57,6 +57,7 @@ Evidence = Annotated[
 Lint = Annotated[_Anything, Field(description="What a linter said, in any shape.")]
 Transaction = Annotated[str, Field(max_length=256, description="Your id for the work it belongs to.")]
 Action = Annotated[str, Field(max_length=256, description="Your id for the action it belongs to.")]
+OfNoted = Annotated[str, Field(max_length=256, description="The id of the call that it is about.")]
 Data = Annotated[_Anything, Field(description="Whatever else is worth keeping.")]
 
 # --- what is looked for: each that is given must be met
@@ -107,7 +108,7 @@ Foreign = Callable[[str], Callable[[str, str], bool] | None]
 def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Tool]:
     """`foreign` says what a persona may not see, because it is another user's."""
 
-    @tool("events.log", writes=["ledger"], scoped=True)
+    @tool("events.log", writes=["ledger"], scoped=True, around="input")
     async def log_event(
         ctx: Context,
         type: Type,  # noqa: A002
@@ -121,6 +122,7 @@ def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Too
         lint: Lint = {},  # noqa: B006
         transaction_id: Transaction = "",
         agent_action_id: Action = "",
+        tool_call_id: OfNoted = "",
         data: Data = {},  # noqa: B006
     ) -> dict[str, int]:
         """Note something in the ledger: what was observed or decided, why, and on what evidence."""
@@ -129,7 +131,7 @@ def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Too
                 f"{type!r} is what the gate itself records",
                 "choose a type of your own, such as `observation`",
             )
-        ids = {"transaction": transaction_id, "action": agent_action_id}
+        ids = {"transaction": transaction_id, "action": agent_action_id, "tool_call": tool_call_id}
         event = Noted(
             call=ctx.call_id, persona=ctx.persona, tool="events.log", conversation=ctx.conversation, type=type,
             op=op, file_path=file_path, section_anchor=section_anchor, before_hash=before_hash,
@@ -142,9 +144,9 @@ def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Too
 
         work = Work(decide)
         await ledger.do(work)
-        return {"event_id": work.rows[0].seq}
+        return {"event_id": work.rows[0].seq, "eventId": work.rows[0].seq}
 
-    @tool("events.query", reads=["ledger"])
+    @tool("events.query", reads=["ledger"], around="filters")
     async def query(
         ctx: Context,
         kind: Kinds = "",

@@ -6,6 +6,7 @@ A call through `tools.call` is a call of that tool: the gate sees its name, its 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ from toolgate.core.names import Registry
 from toolgate.core.paths import MountPath
 from toolgate.core.schemas import lean
 from toolgate.core.tool import Tool, tool
-from toolgate.core.words import alike, stems
+from toolgate.core.words import alike, joined, nearest, stems
 from toolgate.feature import FeatureContext
 
 Query = Annotated[
@@ -31,10 +32,25 @@ Given = Annotated[dict[str, Any], Field(description="Its arguments, by its own s
 _NAME, _FIRST, _REST, _ARGUMENT = 4.0, 2.0, 1.0, 0.7
 """What a word is worth in a tool's name, first sentence, other sentences, and arguments' names."""
 _ALIKE = 0.5
-"""What a word for the same thing is worth, unless no tool has the word itself."""
+"""What a word for the same thing is worth."""
+_INSTEAD = 0.9
+"""The same, where no tool has the word itself."""
+_NAMED = 1.5
+"""What a tool of a server that the query names is worth more."""
 _OWN = 1.15
 """What is worth a little more: a tool of the gate's own, which needs no server."""
 _K, _B = 1.2, 0.4
+_SOME = 0.6
+"""What is left to a tool that has only a little of what was asked for."""
+_ASKED = 0.75
+"""What is left to a tool that changes something, where a query asks a question."""
+_ASKS = re.compile(
+    r"(what|which|who|whose|when|where|how|is|are|was|were|does|did|has|have|show|see)\b", re.IGNORECASE
+)
+_CHANGES = re.compile(
+    r"(?<![a-z])(create|add|delete|remove|update|set|send|post|move|write|edit|insert|upload|cancel|assign|drop|stop)(?![a-z])"
+)
+_MOST_MISSPELT = 50
 _SAID = frozenset({MountPath.told})
 """What a path is, is said once, elsewhere."""
 _SPELLED = {"tool": "tool", "name": "tool", "args": "args", "arguments": "args"}
@@ -107,30 +123,46 @@ def ranked(query: str, able: Iterable[Tool], weights: Callable[[Tool], Weights])
     weighed = [weights(each) for each in tools]
     usual = sum(sum(one.values()) for one in weighed) / max(len(weighed), 1) or 1.0
     spread = Counter(word for one in weighed for word in one)
-    wanted = [
-        dict.fromkeys(alike(word), _ALIKE if word in spread else 1.0) | {word: 1.0} for word in stems(query)
-    ]
+    worth = {word: math.log(1 + len(tools) / count) for word, count in spread.items()}
+    wanted = _wanted(query, spread)
+    # what no tool has is missed by all of them alike
+    whole = sum(
+        max((share * worth[word] for word, share in choices.items()), default=0.0) for choices in wanted
+    )
+    named = set(stems(query))
+    asks = bool(_ASKS.match(query.strip()))
     scores = []
     for each, one in zip(tools, weighed, strict=True):
         length = _K * (1 - _B + _B * sum(one.values()) / usual)
-        score = 0.0
+        score = covered = 0.0
         for choices in wanted:  # of words for the same thing the best one counts
-            score += max(
-                (
-                    share
-                    * math.log(1 + len(tools) / spread[word])
-                    * one[word]
-                    * (_K + 1)
-                    / (one[word] + length)
-                    for word, share in choices.items()
-                    if word in one
-                ),
-                default=0.0,
-            )
-        score *= _OWN if each.origin == "native" else 1.0
+            found = [(share * worth[word], one[word]) for word, share in choices.items() if word in one]
+            score += max((value * there * (_K + 1) / (there + length) for value, there in found), default=0.0)
+            covered += max((value for value, _ in found), default=0.0)
+        score *= (_OWN if each.origin == "native" else 1.0) * (_SOME + (1 - _SOME) * covered / (whole or 1.0))
+        if each.origin != "native" and named.intersection(stems(each.name.partition(".")[0])):
+            score *= _NAMED
+        if asks and _CHANGES.search(each.name):
+            score *= _ASKED
         exact = said in (each.name.lower(), each.name.lower().replace(".", "_"), *each.aliases)
         scores.append((-score - 1000 * exact, each.name, each))
     return [each for score, _, each in sorted(scores, key=lambda found: found[:2]) if score < 0]
+
+
+def _wanted(query: str, spread: Mapping[str, int]) -> list[dict[str, float]]:
+    """For each word of a query the words of tools that may be meant, and how much each is worth."""
+    found: list[dict[str, float]] = []
+    for word in dict.fromkeys(stems(query)):
+        same = {one: _ALIKE if word in spread else _INSTEAD for one in alike(word) if one in spread}
+        if word in spread:
+            same[word] = 1.0
+        elif not same and len(found) < _MOST_MISSPELT:
+            same = dict.fromkeys(nearest(word, spread), 1.0)
+            same |= {
+                one: _ALIKE for each in list(same) for one in alike(each) if one in spread and one not in same
+            }
+        found.append(same)
+    return found + [{word: 1.0} for word in dict.fromkeys(joined(query)) if word in spread]
 
 
 def weights_of(each: Tool) -> Weights:

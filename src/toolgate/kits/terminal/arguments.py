@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core import wire
 from toolgate.core.errors import CallError, InvalidArgs
+from toolgate.core.records import dataclass, field
 
 if TYPE_CHECKING:
     from toolgate.core.tool import Tool

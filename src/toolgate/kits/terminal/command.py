@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Function = Callable[..., None]
     Candidates = Callable[[str, Sequence[str]], Sequence[str]]
     """What TAB offers for a beginning, given the words before it."""
-    PathKind = Literal["", "file", "directory", "existing"]
+    PathKind = Literal["", "file", "directory", "existing", "anything"]
     """What a path must be, if it is there; `existing`: a file that is."""
 
 HELP = ("-h", "--help")
@@ -290,9 +290,9 @@ def _converted(one: Parameter, text: str, path: str) -> Any:
 
 
 def _check_path(one: Parameter, found: Path, path: str) -> None:
-    if one.told.path == "existing" and not found.exists():
+    if one.told.path in ("existing", "anything") and not found.exists():
         raise _wrong(f"{one.spelled}: there is no {str(found)!r}", path)
     if one.told.path == "directory" and found.is_file():
         raise _wrong(f"{one.spelled} is a directory, and {str(found)!r} is a file", path)
-    if one.told.path != "directory" and found.is_dir():
+    if one.told.path not in ("directory", "anything") and found.is_dir():
         raise _wrong(f"{one.spelled} is a file, and {str(found)!r} is a directory", path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolgate.consent import offers
@@ -13,6 +12,7 @@ from toolgate.consent.works import Scope, covered
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import CallError
 from toolgate.core.ports import Question
+from toolgate.core.records import dataclass, field
 from toolgate.kits import words
 from toolgate.kits.terminal import project, speech
 from toolgate.kits.terminal import question as questions

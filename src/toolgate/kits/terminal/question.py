@@ -6,13 +6,13 @@ import json
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import iso
 from toolgate.core.display import visible
 from toolgate.core.lookalikes import decidable
+from toolgate.core.records import dataclass
 from toolgate.kits import diffs, pieces
 from toolgate.kits.terminal.columns import ENDLESS
 from toolgate.kits.terminal.speech import pairs, safe

@@ -19,13 +19,13 @@ _NEVER = frozenset({"CONNECT", "TRACE"})
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class HostGrant:
     hosts: tuple[Reach, ...] = ()
     methods: frozenset[str] | None = None
     """None for all, and only then for tunnels, in which nobody sees the method."""
 
     @classmethod
-    def parse(cls, hosts: Iterable[str], methods: Iterable[str] | None = None) -> Grant:
+    def parse(cls, hosts: Iterable[str], methods: Iterable[str] | None = None) -> HostGrant:
         """From what the caller wrote. `InvalidArgs` for anything odd."""
         reaches = tuple(dict.fromkeys(map(Reach.parse, hosts)))
         if len(reaches) > MAX_HOSTS:

@@ -24,7 +24,7 @@ from toolgate.core.errors import (
     Unavailable,
 )
 from toolgate.sandbox.egress.addresses import AddressPins, Resolver, dial, system_resolver
-from toolgate.sandbox.egress.grant import EgressLimits, Grant, RequestAttempt, RequestRecord, Spent
+from toolgate.sandbox.egress.grant import EgressLimits, HostGrant, RequestAttempt, RequestRecord, Spent
 from toolgate.sandbox.egress.http1 import READ, Ask, Wire, ask_of, onward, url_of
 from toolgate.sandbox.egress.injection import Filled, Injector, SecretSource
 from toolgate.sandbox.job import Request
@@ -37,7 +37,7 @@ from toolgate.sandbox.job import Request
 class ForwardContext:
     """What every request of one program has to pass."""
 
-    grant: Grant
+    grant: HostGrant
     pins: AddressPins
     injector: Injector
     limits: EgressLimits
@@ -206,7 +206,7 @@ class Proxy:
 
     def __init__(
         self,
-        grant: Grant,
+        grant: HostGrant,
         *,
         private: Iterable[str] = (),
         secrets: SecretSource | None = None,

@@ -75,6 +75,8 @@ THREADS = 64
 """For a program that may start no process: threads count as processes."""
 _CODE_RANGE = 640 << 20
 """What V8 sets aside for code before it runs any: counted, though hardly any of it is ever used."""
+_RESERVED = 1536 << 20
+"""What programs that a shell starts may map beyond the private data they may have: npm needs 1.3 GB in all."""
 _ARENA_MAX = -8
 _SIGNALS = 1024
 """Queued signals and timers: the kernel keeps them, and counts them for the user."""
@@ -84,10 +86,12 @@ _SPARE = 256
 
 def apply(go: Go, kind: Kind, *, size: int, others: int) -> None:
     """`size` is what the interpreter itself maps; `others` are the user's processes that are not ours."""
-    memory = resource.RLIMIT_DATA if kind == "javascript" else resource.RLIMIT_AS
+    if kind != "python":  # what starts Node, as `npm test` does, maps far more than it uses
+        _lower(resource.RLIMIT_DATA, go.memory + (_CODE_RANGE if kind == "javascript" else 0))
+    if kind != "javascript":
+        _lower(resource.RLIMIT_AS, go.memory + (size if kind == "python" else _RESERVED))
     started = 1 if kind == "shell" else 0  # the first process only waits for the others
     processes = THREADS if go.processes == 1 else go.processes + started
-    _lower(memory, go.memory + {"python": size, "javascript": _CODE_RANGE, "shell": 0}[kind])
     _lower(resource.RLIMIT_NPROC, processes + (others + _SPARE if others else 0))
     _lower(resource.RLIMIT_CPU, go.cpu)
     _lower(resource.RLIMIT_NOFILE, go.files)

@@ -348,6 +348,7 @@ def environment(order: Order, mode: Mode) -> dict[str, str]:
         found |= dict.fromkeys(("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"), "1")
         if order.packages:
             found["PYTHONPATH"] = os.pathsep.join(packages_directory(order, mode))
+    if order.kind != "javascript":
         found |= _project_environment(order, mode, found)
     if order.view:
         found["PROJECT"] = project_directory(order, mode)

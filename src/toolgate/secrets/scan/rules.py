@@ -11,11 +11,11 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from toolgate.core.display import visible
 from toolgate.core.finding import FindingKind
+from toolgate.core.records import dataclass, field
 
 _NEAR = 2000
 _GUESSES = 300

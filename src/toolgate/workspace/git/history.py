@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from toolgate.core.conceal import Secrets
 from toolgate.core.errors import InvalidArgs, NotFound
+from toolgate.core.records import dataclass
 from toolgate.workspace.git.commits import COMMIT_KEPT, Commit, conceal_hunks, known_commit, said_by
 from toolgate.workspace.git.patch import Changed, Visible, parse
 from toolgate.workspace.git.program import Batch, Output, maybe_in_thread

@@ -16,11 +16,11 @@ import struct
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from toolgate.core.errors import TooLarge, Unavailable
+from toolgate.core.records import dataclass
 from toolgate.workspace.confine import held, open_directory
 from toolgate.workspace.git.locate import RepositoryPlace
 

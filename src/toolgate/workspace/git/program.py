@@ -14,12 +14,12 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from toolgate.core.errors import Failed, TimedOut, TooLarge, Unavailable
+from toolgate.core.records import dataclass, field
 
 if TYPE_CHECKING:
     from toolgate.workspace.git.view import GitView

@@ -13,12 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolgate.core.errors import BlockedPath, CallError
 from toolgate.core.evidence import gathering
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass, field
 from toolgate.policy.hard import MountRules
 from toolgate.workspace.git.locate import Linked, Links, RepositoryPlace, locate
 from toolgate.workspace.git.program import ENVIRONMENT, Batch, limit_memory

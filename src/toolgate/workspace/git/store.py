@@ -15,10 +15,10 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolgate.core.errors import CallError, NotFound, Unavailable
+from toolgate.core.records import dataclass, field
 from toolgate.workspace.confine import held
 from toolgate.workspace.git.locate import RepositoryPlace
 

@@ -15,10 +15,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolgate.core.conceal import Secrets
+from toolgate.core.records import dataclass, field
 from toolgate.workspace.git.index import Tracked
 from toolgate.workspace.git.locate import RepositoryPlace
 from toolgate.workspace.git.program import Output, find_git, run

@@ -14,10 +14,10 @@ import stat
 import tempfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from toolgate.core.errors import CallError, TooLarge
+from toolgate.core.records import dataclass
 from toolgate.workspace.confine import held, open_directory
 from toolgate.workspace.git.history import DIFF_SECONDS, OUTPUT_CAP, compare
 from toolgate.workspace.git.locate import read_beneath

@@ -9,7 +9,6 @@ import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import PurePosixPath
@@ -17,6 +16,7 @@ from threading import Lock
 from typing import Any
 
 from toolgate.core.errors import Unavailable
+from toolgate.core.records import dataclass, field
 from toolgate.workspace.outline.parser import MAX_DEPTH, MAX_NAME, MAX_SYMBOLS
 from toolgate.workspace.outline.worker import CPU_SECONDS, Unanswered, Why, Worker
 

@@ -6,13 +6,13 @@ Diffs spell names quoted with octal escapes, prefixed with `a/` and `b/`, follow
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
 from toolgate.core.display import visible
 from toolgate.core.errors import InvalidArgs, OutsideMount
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass, field
 
 # A diff, taken apart: files, and the hunks of each.
 

@@ -14,7 +14,6 @@ import re
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -23,6 +22,7 @@ import orjson
 
 from toolgate.core.conceal import Concealed, Secrets, conceal
 from toolgate.core.errors import CallError
+from toolgate.core.records import dataclass, field
 from toolgate.workspace.confine import open_with_status
 from toolgate.workspace.search.content import Matcher, TooMuch, search_concealed
 from toolgate.workspace.search.local import MAX_WORK, may_search, read_up_to

@@ -11,12 +11,12 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from toolgate.core.conceal import Secrets, conceal
 from toolgate.core.errors import CallError
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass, field
 from toolgate.workspace import inotify
 from toolgate.workspace.confine import open_with_status
 from toolgate.workspace.mounts import Mounts

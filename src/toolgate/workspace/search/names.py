@@ -10,8 +10,8 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 
+from toolgate.core.records import dataclass, field
 from toolgate.policy.hard import MountRules
 from toolgate.workspace import inotify
 from toolgate.workspace.confine import held

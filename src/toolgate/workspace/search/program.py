@@ -19,12 +19,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 from toolgate.core.errors import InvalidArgs, Unavailable
+from toolgate.core.records import dataclass
 from toolgate.workspace.confine import held
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same numbers on every architecture

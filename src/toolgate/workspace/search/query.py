@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from toolgate.core.records import dataclass
 
 EXCLUDED = (
     "node_modules", ".git", ".hg", ".svn", ".toolgate", "dist", "build", "target", ".venv", "venv", "__pycache__",

@@ -11,12 +11,12 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 from toolgate.core.conceal import Secrets
 from toolgate.core.errors import CallError, InvalidArgs, TimedOut
+from toolgate.core.records import dataclass, field
 from toolgate.workspace.confine import open_with_status
 from toolgate.workspace.search.concealed import Judge, MatchCounts, RgReport, unasserted
 from toolgate.workspace.search.content import Matcher, TooMuch, Unequal, search_content

@@ -7,13 +7,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 from weakref import WeakKeyDictionary
 
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass, field
 from toolgate.workspace.confine import held
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.content import TooMuch, Unequal, matcher

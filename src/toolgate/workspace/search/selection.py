@@ -10,13 +10,13 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
 from toolgate.core.errors import BlockedPath, ConfigError, InvalidArgs, NotFound
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.policy.dotfiles import hidden
 from toolgate.policy.globs import Glob, PathGlob, path_glob, text_glob
 from toolgate.policy.hard import MountRules

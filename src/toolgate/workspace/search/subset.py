@@ -8,7 +8,8 @@ groups, sets of sets, Unicode classes, large repeats, repeats of what can be emp
 from __future__ import annotations
 
 import string
-from dataclasses import dataclass, field
+
+from toolgate.core.records import dataclass, field
 
 MAX_LENGTH = 300
 MAX_REPEAT = 50

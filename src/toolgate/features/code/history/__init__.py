@@ -80,8 +80,10 @@ Around = Annotated[int, Field(ge=0, le=100, description="Unchanged lines to show
 IgnoreSpace = Annotated[bool, Field(description="Take lines that differ only in white space for equal.")]
 MaxDiff = Annotated[int, Field(ge=1, le=MAX_DIFF, description="Bytes of hunks to give at most.")]
 View = Annotated[
-    Literal["unified", "split"],
-    Field(description="Hunks as `lines`, or as `rows` with old and new lines side by side."),
+    Literal["unified", "split", "stat"],
+    Field(
+        description="Hunks as `lines`, or as `rows` with old and new lines side by side; `stat`: the files alone."
+    ),
 ]
 Touching = Annotated[MountPath, Field(description="Only commits that touch this file or directory.")]
 MaxCommits = Annotated[int, Field(ge=1, le=100, description="Commits to give at most.")]
@@ -96,6 +98,7 @@ Grep = Annotated[
     str, _TEXT, Field(description="Only commits with this text in the message, in any case; no pattern.")
 ]
 WithDiff = Annotated[bool, Field(description="Whether to give the hunks of each file, too.")]
+OneLine = Annotated[bool, Field(description="Tell each commit in one line, without its files.")]
 Skip = Annotated[
     int, Field(ge=0, le=1_000_000, description="Of those that match, leave out so many of the newest.")
 ]
@@ -173,6 +176,7 @@ def _log(repositories: Repositories) -> Tool:
         grep: Grep = "",
         include_diff: WithDiff = False,
         skip: Skip = 0,
+        oneline: OneLine = False,
     ) -> dict[str, Any]:
         """The git log: the history of what is checked out, newest commit first; of one file or directory by `path`."""
         repository = await repositories.at(path)
@@ -190,6 +194,8 @@ def _log(repositories: Repositories) -> Tool:
         entries, more = await log(repository.view, repository.batch, tip.decode(), wanted, repository.visible)
         room = DiffBudget(MAX_DIFF)
         commits = [commit_shape(entry.commit, entry.changed, room, include_diff) for entry in entries]
+        if oneline:
+            commits = [{**commit, "message": commit["message"].partition("\n")[0]} for commit in commits]
         result: dict[str, Any] = {
             "summary": _log_summary(commits, more, skip) if commits else _no_commits(path, wanted),
             "commits": commits,

@@ -21,7 +21,7 @@ MAX_FILES = 200
 """Names of one commit in a list of many."""
 MAX_MESSAGE = 4000
 MAX_TITLE = 500
-View = Literal["unified", "split"]
+View = Literal["unified", "split", "stat"]
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ def diff_shape(changed: Changed, room: DiffBudget, view: View) -> dict[str, Any]
     files = changed.files
     added, removed = sum(file.insertions for file in files), sum(file.deletions for file in files)
     listed = files[: MAX_FILES * 5]
-    diffs = [file_shape(file, room, view) for file in listed]
+    diffs = [file_shape(file, room, view) for file in listed] if view != "stat" else []
     truncated = room.full or not changed.whole or len(listed) < len(files)
     result: dict[str, Any] = {
         "summary": f"{counted(len(files), 'file')}: +{added}/-{removed}",
@@ -74,7 +74,7 @@ def diff_shape(changed: Changed, room: DiffBudget, view: View) -> dict[str, Any]
     if truncated:
         missing = [
             shown(file.path)
-            for file, diff in zip(listed, diffs, strict=True)
+            for file, diff in zip(listed, diffs, strict=False)
             if diff is None or "cut" in diff
         ] + [shown(file.path) for file in files[len(listed) :]]
         result["next"] = f"{counted(len(missing), 'file')} cut: give `paths`, such as {missing[:3]}"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NotRequired  # pydantic reads those of `typing` only from 3.12 on
+from typing import Any, NamedTuple, NotRequired  # pydantic reads those of `typing` only from 3.12 on
 
 from typing_extensions import TypedDict
 
@@ -17,6 +16,7 @@ from toolgate.core.errors import ConfigError, InvalidArgs
 from toolgate.core.evidence import spoil
 from toolgate.core.fitting import RESERVE, leading, shorten, size
 from toolgate.core.paths import MountPath
+from toolgate.core.records import dataclass
 from toolgate.core.tool import Tool, tool
 from toolgate.features.files.fs.arguments import Detailed, Glob, Limit, Pattern, by_mount
 from toolgate.policy.globs import path_glob, text_glob
@@ -117,8 +117,7 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
     return [list_directory, find]
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     name: str
     details: Details
 

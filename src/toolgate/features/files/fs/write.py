@@ -6,7 +6,6 @@ import asyncio
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
@@ -15,6 +14,7 @@ from toolgate.core.change import Change, FileChange, content_hash
 from toolgate.core.conceal import blank, conceal_text, encodes
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound, TooLarge
 from toolgate.core.paths import MountPath, ScratchPath
+from toolgate.core.records import dataclass
 from toolgate.core.text import line_end, with_line_end
 from toolgate.core.tool import Tool, tool
 from toolgate.features.files.fs.arguments import Added, Content, Every, Find, IfMatch, Replace, by_mount
@@ -76,7 +76,9 @@ def _near(lines: Sequence[str], wanted: Sequence[str], start: int, how: str) -> 
         for at, (there, given) in enumerate(zip(found, wanted, strict=False))
         if not _fits(there, given, at == 0, at == len(wanted) - 1)
     )
-    difference = next((_differs(there, given, start + at + 1) for there, given, at in ill), "")
+    difference = next(
+        (_differs(there, given, start + at + 1) for there, given, at in ill), "the ends of lines"
+    )
     return Near(start + 1, end, how + difference, tuple(found[:MAX_SHOWN]))
 
 
@@ -214,6 +216,8 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
             near = await asyncio.to_thread(nearest, shown, find)
             raise _missed(path, near, known is not now.text)
         put = with_line_end(replace, ending)
+        if put == wanted:  # nobody is asked about what changes nothing
+            raise InvalidArgs("what to find and what to put in its place are the same", "change `replace`")
         _check_size(files, path, len(now.text) + count * (len(put) - len(wanted)))  # before it is made
         after = now.encode(_replaced(now.text, known, wanted, put), path.shown)
         return await _planned(files, path, before, after, "edit", {"match_count": count})

@@ -1,0 +1,51 @@
+"""A large garden file is read, edited and judged beside the event loop: nobody else waits for it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolgate.features.garden import grammar, lint
+
+from .plot import PROFILE, plot
+
+ANCHOR = "<!-- @anchor: concerns v1 -->\n"
+AT = {"path": PROFILE, "section_anchor": "concerns v1"}
+CALLS: dict[str, dict[str, Any]] = {
+    "md.list_sections": {"path": PROFILE},
+    "md.lint": {"path": PROFILE},
+    "md.patch_section": AT | {"append": "- one more", "override_rationale": "a test"},
+    "md.curate_list": AT | {"ops": ["append"], "items": ["one more"], "reason": "x", "override_rationale": "a test"},
+    "md.propose_change": AT | {"replace": "all of it", "override_rationale": "a test"},
+    "fs.write": {"path": PROFILE, "content": ""},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", CALLS)
+@pytest.mark.parametrize("lines", ["```\n", "- dup word\n", "## x\n", "> > q\n"], ids=repr)
+async def test_a_large_file_is_worked_on_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, lines: str
+) -> None:
+    loop, on_loop = threading.get_ident(), []
+
+    def watched(name: str, work: Any, size: Any) -> Any:
+        def watching(*given: Any, **more: Any) -> Any:
+            if threading.get_ident() == loop and size(given[0]) > 40_000:
+                on_loop.append(name)
+            return work(*given, **more)
+
+        return watching
+
+    async with plot(tmp_path) as garden:
+        text = garden.text().replace(ANCHOR, ANCHOR + lines * (50_000 // len(lines)), 1)
+        garden.file().write_text(text)
+        args = CALLS[tool] | ({"content": text + "- more\n"} if tool == "fs.write" else {})
+        grammar._read.cache_clear()
+        monkeypatch.setattr(grammar, "_read", watched("read", grammar._read.__wrapped__, len))
+        of_text = watched("lint", lint.check, lambda document: sum(map(len, document.lines)))
+        monkeypatch.setattr(lint, "check", of_text)
+        await garden.call(tool, **args)
+    assert on_loop == []
