@@ -12,7 +12,7 @@ from gates import FixedClock
 from toolgate import app
 from toolgate.agents.models.scripted import ScriptedModel
 from toolgate.features.agents.effectiveness import MadeCall, led
-from toolgate.features.agents.metrics_page import plot
+from toolgate.features.agents.pages import plot
 from toolgate.gate.earned import earned
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Filter

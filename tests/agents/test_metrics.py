@@ -13,7 +13,7 @@ from gates import FixedClock
 from toolgate import app
 from toolgate.agents.suggest import suggest
 from toolgate.features.agents.metrics import TARGETS
-from toolgate.features.agents.metrics_page import HIGH, plot
+from toolgate.features.agents.pages import HIGH, plot
 from toolgate.storage.memory import MemoryBackend
 
 

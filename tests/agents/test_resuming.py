@@ -15,12 +15,14 @@ import pytest
 from agents.world import Witness, call, calls, config, world
 from faces.cli.driving import environment
 from faces.http.serving import PATIENCE, house
+from gates import FixedClock
 from sampling import SEED, fewer
 from toolgate import app
 from toolgate.agents.models.scripted import ScriptedModel
 from toolgate.core.errors import Conflict
 from toolgate.feature import load
 from toolgate.features.agents.runs import Runs
+from toolgate.storage.memory import MemoryBackend
 
 HERE = Path(__file__).parents[1]
 
@@ -178,3 +180,20 @@ async def test_an_interrupted_ask_with_a_key_goes_on_with_its_helper(tmp_path: P
         assert len(await agents.store.newest()) == 1
         other = await gate.call("ai.ask", {"question": "pay once"}, persona="ada", key="K2")
         assert other.data["run"] != runs[0].id
+
+
+async def test_runs_that_ended_long_ago_are_forgotten_when_the_server_begins(tmp_path: Path) -> None:
+    clock = FixedClock()
+    async with app.open(tmp_path, config(), MemoryBackend(), clock=clock) as gate:
+        agents: Runs = gate.feature("agents")
+        agents.models.given["model"] = ScriptedModel(["one"], "model")
+        old = await agents.drive(await agents.start("long ago"))
+        clock.advance(91 * 86_400)
+        new = await agents.drive(await agents.start("now"))
+        going = asyncio.create_task(agents.go_on())
+        async with asyncio.timeout(PATIENCE):
+            while await agents.store.find(old.id) is not None:
+                await asyncio.sleep(0.02)
+        going.cancel()
+        await asyncio.gather(going, return_exceptions=True)
+        assert await agents.store.find(new.id) is not None

@@ -6,7 +6,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError, told
+from toolgate.agents.wires.base import Parsed, WireCall, WireError, WireFormat, told
 from toolgate.agents.wires.collecting import Collector
 from toolgate.agents.wires.strict import NotStrict, decode
 from toolgate.core.functions import wire_names
@@ -121,10 +121,9 @@ def listed(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
-class ApiWire:
+class ApiWire(WireFormat):
     """What all wires of APIs have in common."""
 
-    name = ""
     native = True
 
     def stream(self, tools: Iterable[Any] | None = None) -> ApiStream:
@@ -132,19 +131,6 @@ class ApiWire:
 
     def parse(self, message: Any, tools: Iterable[Any] | None = None) -> Parsed:
         return self.stream(tools).whole(message)
-
-    def results(
-        self, answers: Iterable[tuple[WireCall, str, bool]], errors: Iterable[WireError] = ()
-    ) -> list[Message]:
-        raise NotImplementedError
-
-    def result(self, call: WireCall, text: str, ok: bool) -> list[Message]:
-        return self.results([(call, text, ok)])
-
-    def prompt(self, tools: Iterable[Any], budget: int = 4000) -> str:
-        from toolgate.agents.prompt import tool_section
-
-        return tool_section(self, tools, budget)  # type: ignore[arg-type]
 
 
 def asked(parsed: Parsed) -> list[tuple[str, str, dict[str, Any]]]:

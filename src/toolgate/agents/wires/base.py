@@ -70,34 +70,41 @@ class WireStream(Protocol):
     def close(self) -> Parsed: ...
 
 
-class WireFormat(Protocol):
+class WireFormat:
     """One format: text or API messages to calls, and results back to messages."""
 
-    name: str
-    native: bool
+    name = ""
+    native = False
     """Whether the API is given the tools, so that the prompt need not describe how to write a call."""
 
-    def parse(self, message: Any, tools: Iterable[Any] | None = None) -> Parsed: ...
-    def stream(self, tools: Iterable[Any] | None = None) -> WireStream: ...
-    def result(self, call: WireCall, text: str, ok: bool) -> list[Message]:
-        """The message that tells the model how a call ended."""
-        ...
+    def stream(self, tools: Iterable[Any] | None = None) -> WireStream:
+        raise NotImplementedError
+
+    def parse(self, message: Any, tools: Iterable[Any] | None = None) -> Parsed:
+        raise NotImplementedError
 
     def results(
         self, answers: Iterable[tuple[WireCall, str, bool]], errors: Iterable[WireError] = ()
     ) -> list[Message]:
         """How all calls of one message ended and what was wrong in it, as the protocol wants them together."""
-        ...
+        raise NotImplementedError
+
+    def result(self, call: WireCall, text: str, ok: bool) -> list[Message]:
+        """The message that tells the model how a call ended."""
+        return self.results([(call, text, ok)])
 
     def assistant(self, parsed: Parsed) -> Message:
         """The model's own message, as the history keeps it."""
-        ...
+        raise NotImplementedError
 
     def example(self, name: str, args: Mapping[str, Any]) -> str:
         """One correct call."""
-        ...
+        raise NotImplementedError
 
-    def prompt(self, tools: Iterable[Any], budget: int = ...) -> str: ...
+    def prompt(self, tools: Iterable[Any], budget: int = 4000) -> str:
+        from toolgate.agents.prompt import tool_section
+
+        return tool_section(self, tools, budget)
 
 
 def numbered(ident: str, taken: Iterable[str], count: int) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError, told
+from toolgate.agents.wires.base import Message, Parsed, WireCall, WireError, WireFormat, told
 from toolgate.agents.wires.collecting import Collector
 from toolgate.agents.wires.lexing import until_tag
 from toolgate.agents.wires.prose import ProseReader
@@ -56,16 +56,10 @@ class XmlGrammar:
         return False
 
 
-class TextWire:
+class TextWire(WireFormat):
     """What all wires that speak in text have in common."""
 
-    name = ""
-    native = False
-
     def grammar(self) -> Any:
-        raise NotImplementedError
-
-    def example(self, name: str, args: Mapping[str, Any]) -> str:
         raise NotImplementedError
 
     def stream(self, tools: Iterable[Any] | None = None) -> ProseReader:
@@ -76,21 +70,8 @@ class TextWire:
         reader.feed(content_of(message))
         return reader.close()
 
-    def result(self, call: WireCall, text: str, ok: bool) -> list[Message]:
-        return self.results([(call, text, ok)])
-
-    def results(
-        self, answers: Iterable[tuple[WireCall, str, bool]], errors: Iterable[WireError] = ()
-    ) -> list[Message]:
-        raise NotImplementedError
-
     def assistant(self, parsed: Parsed) -> Message:
         return {"role": "assistant", "content": parsed.raw if isinstance(parsed.raw, str) else parsed.text}
-
-    def prompt(self, tools: Iterable[Any], budget: int = 4000) -> str:
-        from toolgate.agents.prompt import tool_section
-
-        return tool_section(self, tools, budget)
 
 
 class XmlWire(TextWire):

@@ -16,11 +16,11 @@ FEATURE = Feature(
         ),
         Family(f"{_HERE}.metrics:tools", ("ai.metrics",)),
         Family(f"{_HERE}.suggesting:tools", ("ai.suggest",)),
-        Family(f"{_HERE}.room_tools:tools", ("room.post", "room.read")),
+        Family(f"{_HERE}.tools:room_tools", ("room.post", "room.read")),
     ),
     human_tools=("room.post", "room.read"),
-    opens=f"{_HERE}.wiring:open_agents",
-    background=f"{_HERE}.wiring:go_on",
+    opens=f"{_HERE}.runs:open_agents",
+    background=f"{_HERE}.runs:go_on",
     tables=f"{_HERE}.store:MIGRATIONS",
     commands=(
         Command("run", f"{_HERE}.commands:run", "Ask a persona something; it works with tools through the gate.", "Agents"),
@@ -32,7 +32,7 @@ FEATURE = Feature(
     ),
     pages=(
         Page("/runs", "Agents", f"{_HERE}.pages:add_runs", "M10 3a3 3 0 1 1 0 6 3 3 0 0 1 0-6M4 17c0-4 3-6 6-6s6 2 6 6"),
-        Page("/metrics", "", f"{_HERE}.metrics_page:add"),
+        Page("/metrics", "", f"{_HERE}.pages:add_metrics"),
         Page("/rooms", "Rooms", f"{_HERE}.pages:add_rooms", "M3 4h9v6H6l-3 3zM14 8h3v8l-3-2H8v-2"),
     ),
     renderings=f"{_HERE}.rendering:RENDERINGS",

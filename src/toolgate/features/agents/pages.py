@@ -1,19 +1,26 @@
-"""Console pages of agents: runs with what they said, called and cost, plans, and rooms with board and timeline."""
+"""Console pages of agents: runs with what they said, called and cost, plans, rooms with board and timeline, metrics."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from toolgate.agents import room as rules
+from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import CallError
 from toolgate.core.names import HUMAN
+from toolgate.features.agents.metrics import AgentMetrics
 from toolgate.features.agents.runs import Runs
 from toolgate.features.agents.view import cost, money, spelled
 from toolgate.kits.web.auth import Human, form
 from toolgate.kits.web.pages import Pages
+from toolgate.ledger.stats import PERIODS, Tallies, tallies
+from toolgate.storage.port import Filter
+
+if TYPE_CHECKING:
+    from toolgate.facade import Gate
 
 MEANINGS = {
     "done": "allowed", "verified": "allowed", "running": "plain", "open": "plain", "waiting": "asks", "limit": "unknown",
@@ -106,3 +113,111 @@ def add_rooms(router: APIRouter, console: Pages) -> None:
         except CallError as error:
             return await shown(request, who, ident, error, 409)
         return console.to(f"/rooms/{ident}")
+
+
+# --- the success metrics --------------------------------------------------------------------------------------
+
+BARS = 12
+WIDE, HIGH, GAP = 720, 160, 8
+PERIOD_NAMES = {
+    "1hour": "an hour",
+    "1day": "a day",
+    "1week": "a week",
+    "1month": "a month",
+    "all": "everything",
+}
+_SHARES = frozenset({"adoption", "accuracy", "success_rate", "limit_hits"})
+
+
+class Bar(NamedTuple):
+    """What happened in a stretch of time, and where it is drawn."""
+
+    since: str
+    worked: int
+    failed: int
+    refused: int
+
+    @property
+    def total(self) -> int:
+        return self.worked + self.failed + self.refused
+
+
+class Rect(NamedTuple):
+    kind: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Plot(NamedTuple):
+    bars: list[Bar]
+    rects: list[Rect]
+    most: int
+
+    @property
+    def told(self) -> str:
+        """For whoever does not see it."""
+        worked, failed = sum(bar.worked for bar in self.bars), sum(bar.failed for bar in self.bars)
+        refused = sum(bar.refused for bar in self.bars)
+        return f"{worked + failed + refused} calls: {worked} worked, {failed} failed, {refused} refused; at most {self.most} in one bar"
+
+
+def add_metrics(router: APIRouter, console: Pages) -> None:
+    gate = console.gate
+
+    @router.get("/metrics")
+    async def metrics(request: Request, who: Human, period: str = "1week", persona: str = "") -> Response:
+        period = period if period in PERIODS else "1week"
+        persona = persona if persona in gate.policy.personas and persona != HUMAN else ""
+        found = await AgentMetrics(gate.features["agents"]).measure(period, persona)
+        raised = {name: await gate.earned(name) for name in gate.policy.earns}
+        return await console.page(
+            request, who, "agents/metrics.html", under="/runs", found=found, periods=PERIOD_NAMES, period=period,
+            persona=persona, personas=[name for name in gate.policy.personas if name != HUMAN], shown=_shown,
+            plot=await plot(gate, period, persona), wide=WIDE, high=HIGH, raised=raised,
+        )  # fmt: skip
+
+
+def _shown(name: str, value: float | None) -> str:
+    if value is None:
+        return "not measured yet"
+    return f"{value:.1%}" if name in _SHARES else f"{value:g}"
+
+
+async def plot(gate: Gate, period: str, persona: str) -> Plot:
+    """The calls of a period in bars of equal time, the oldest first."""
+    backend = gate.services.ledger.backend
+    since = gate.now - PERIODS[period] * SECOND
+    if not PERIODS[period]:
+        first = await backend.rows(Filter(limit=1))
+        since = first[0].at if first else gate.now
+    each = max((gate.now - since) // BARS, 1)
+    sums = [_counted(await tallies(backend, since + index * each), persona) for index in range(BARS)]
+    sums.append((0, 0, 0))
+    bars = [
+        Bar(iso(since + index * each), *(max(now - later, 0) for now, later in zip(*sums[index : index + 2], strict=True)))
+        for index in range(BARS)
+    ]  # fmt: skip
+    return drawn(bars)
+
+
+def _counted(found: Tallies, persona: str) -> tuple[int, int, int]:
+    """Worked, failed, refused."""
+    mine = [tally for name, tools in found.items() if persona in ("", name) for tally in tools.values()]
+    worked, calls = sum(one.ok for one in mine), sum(one.calls for one in mine)
+    return worked, calls - worked, sum(one.refused for one in mine)
+
+
+def drawn(bars: list[Bar]) -> Plot:
+    most = max((bar.total for bar in bars), default=0)
+    rects: list[Rect] = []
+    width = WIDE / max(len(bars), 1)
+    for index, bar in enumerate(bars):
+        below = float(HIGH)
+        for kind, count in (("worked", bar.worked), ("failed", bar.failed), ("refused", bar.refused)):
+            height: Any = round(count / most * HIGH, 2) if most else 0.0
+            if height:
+                below -= height
+                rects.append(Rect(kind, round(index * width + GAP / 2, 2), round(below, 2), round(width - GAP, 2), height))  # fmt: skip
+    return Plot(bars, rects, most)

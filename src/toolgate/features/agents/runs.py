@@ -268,6 +268,7 @@ class Runs:
         def hear(rows: Sequence[Any]) -> None:
             here.call_soon_threadsafe(news.set)
 
+        await self.forget_old()
         end = self.gate.on_commit(hear)
         tasks: set[asyncio.Task[Any]] = set()
 
@@ -301,6 +302,7 @@ class Runs:
         return bool(run.holder) and await self.gate.services.owners.dead(run.holder)
 
     async def forget_old(self) -> int:
+        """Ended runs are kept as long as `keep_days` says; the ledger keeps what they did."""
         return await self.store.forget(self.gate.now - self.spec.keep_days * DAY)
 
 
@@ -323,3 +325,13 @@ def _own(run: AgentRun, now: RunSpending, before: RunSpending) -> dict[str, Any]
     used = RunSpending(**{name: value - getattr(before, name) for name, value in asdict(now).items()})
     used.add(RunSpending(**{name: run.spent.get(name, 0) for name in asdict(used)}))
     return used.as_dict()
+
+
+def open_agents(context: FeatureContext) -> Runs:
+    return Runs(context)
+
+
+def go_on(context: FeatureContext) -> Coroutine[Any, Any, None] | None:
+    """Beside the server, where toolgate.yaml names a model: runs that a human answered go on."""
+    runs: Runs | None = context.gate.feature("agents") if context.section("models") else None
+    return runs.go_on() if runs is not None else None
