@@ -31,6 +31,46 @@ async def test_what_is_stored_is_found_with_reasons_verdict_and_trust(kept: Gate
     assert found["why"]["lexical"] > 0
 
 
+async def test_a_scope_is_a_part_of_the_users_memory_that_is_kept_apart(kept: Gate) -> None:
+    home = await stored(kept, "The spare key is under the blue pot.")
+    hers = await stored(kept, "The spare key is under the blue pot.", scope="trip")
+    assert home != hers
+    assert [one["id"] for one in await recalled(kept, "spare key", scope="trip")] == [hers]
+    assert [one["id"] for one in await recalled(kept, "spare key")] == [home]
+    assert [one["id"] for one in await recalled(kept, "spare key", scope="user:alice")] == [home]
+    assert [one["id"] for one in (await done(kept, "memory.list", {"scope": "trip"}))["memories"]] == [hers]
+    assert await recalled(kept, "spare key", scope="tri") == []
+    assert await recalled(kept, "spare key", "carl", scope="trip") == []
+    assert (await done(kept, "memory", {"action": "recall", "query": "key", "scope": "trip"}))["memories"]
+    await done(kept, "memory.update", {"memory_id": hers, "tags": ["travel"]})
+    refused = await failed(kept, "memory.forget", {"memory_id": hers}, "carl")
+    assert refused.error is not None
+    assert refused.error.code == "not_found"
+    await done(kept, "memory.forget", {"memory_id": hers})
+    assert [one["id"] for one in await recalled(kept, "spare key")] == [home]
+
+
+async def test_the_scope_of_another_user_is_refused(kept: Gate) -> None:
+    await stored(kept, "Alice keeps the key under the blue pot.")
+    for scope in ("alice", "user:alice", "alice/trip", " alice "):
+        for tool, args in (
+            ("memory.recall", {"query": "key"}),
+            ("memory.list", {}),
+            ("memory.store", {"content": "Alice has moved."}),
+            ("memory", {"action": "recall", "query": "key"}),
+        ):
+            refused = await failed(kept, tool, args | {"scope": scope}, "carl")
+            assert refused.error is not None
+            assert refused.error.code == "not_allowed"
+
+
+async def test_what_was_said_earlier_is_found_by_when_it_was_said(kept: Gate) -> None:
+    old = await stored(kept, "Alice planted an apple tree.", said_at="2023-05-01T10:00:00Z")
+    await stored(kept, "Alice planted a pear tree.")
+    found = await recalled(kept, "planted a tree", **{"from": "2023-04-01", "to": "2023-06-01"})
+    assert [one["id"] for one in found] == [old]
+
+
 async def test_another_users_memory_is_neither_found_nor_listed_nor_touched(kept: Gate) -> None:
     ident = await stored(kept, "Alice keeps the key under the blue pot.")
     assert await recalled(kept, "key under the blue pot", "bea") != []

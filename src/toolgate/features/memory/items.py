@@ -121,6 +121,7 @@ class NewMemory:
     contradicts: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     method: str = ""
+    said_at: str = ""
 
 
 class StoredMemory(NamedTuple):

@@ -120,7 +120,7 @@ class Memory(MemoryReader):
                 raise InvalidArgs(
                     "only summaries have a period_key", "leave it out, or store into `summaries`"
                 )
-            return "", now
+            return "", self.moment(given.said_at) or now
         if not given.period and given.type != periods.CONVERSATION:
             key = periods.period_of(given.type, periods.day_of(now, self.zone)).key
             raise InvalidArgs(f"a {given.type} needs its period_key", f"give it, such as `{key}`")

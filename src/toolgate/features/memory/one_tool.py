@@ -21,6 +21,7 @@ from toolgate.features.memory.tools import (
     Categories,
     Chat,
     Content,
+    InScope,
     Key,
     Limit,
     OfCategory,
@@ -51,7 +52,7 @@ def effects_of(args: Mapping[str, Any]) -> Effects:
 def one_tool(memory: Memory) -> Tool:
     async def preview(ctx: Context, action: str, content: str = "", memory_id: str = "", **given: Any) -> str:
         if action == "forget":
-            return await previews.of_forget(memory, ctx, [memory_id])
+            return await previews.of_forget(memory, ctx, [memory_id], given.get("scope") or "")
         return await previews.of_store(memory, ctx, content, given) if action == "store" else ""
 
     @tool(
@@ -64,7 +65,7 @@ def one_tool(memory: Memory) -> Tool:
         content: Content = "", tags: Tags = (), category: OfCategory = None, pursuing_priority: Priority = None,
         summary_type: OfSummary = None, period_key: Key = "", chat_id: Chat = "", query: Query = "",
         store_filter: OnlyStore = None, categories: Categories = (), summary_types: SummaryTypes = (), since: Since = "",
-        until: Until = "", period_key_prefix: Prefix = "", limit: Limit = 10, memory_id: OneId = "",
+        until: Until = "", period_key_prefix: Prefix = "", limit: Limit = 10, memory_id: OneId = "", scope: InScope = "",
     ) -> dict[str, Any]:  # fmt: skip
         """Store and recall information at different time scales. `store`: `user_memory` (facts, goals, open loops) or
         `summaries` (by day `YYYY-MM-DD`, ISO week `YYYY-Www`, month, quarter `YYYY-Qn`, year). `from` and `to` are ISO times."""
@@ -77,14 +78,15 @@ def one_tool(memory: Memory) -> Tool:
                     conversation=chat_id or ctx.conversation,
                 )  # fmt: skip
                 return answers.stored(
-                    await memory.store(given, memory.scope_of(ctx.persona), writer(memory, ctx))
+                    await memory.store(given, memory.scope_of(ctx.persona, scope), writer(memory, ctx))
                 )
             if action == "forget":
                 if not memory_id:
                     raise InvalidArgs("which memory?", "give `memory_id`")
-                done = await memory.forget([memory_id], scope_for(memory, ctx), writer(memory, ctx))
+                where = await scope_for(memory, ctx, [memory_id], scope)
+                done = await memory.forget([memory_id], where, writer(memory, ctx))
                 return {"success": True, "memories": [{"id": one} for one in done]}
-            scope = memory.scope_of(ctx.persona)
+            scope = memory.scope_of(ctx.persona, scope)
             if action == "recall":
                 wanted = RecallQuery(
                     query=query, types=types, tags=tuple(tags), since=since, until=until, period=period_key_prefix,

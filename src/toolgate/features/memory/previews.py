@@ -13,13 +13,19 @@ from toolgate.features.memory.items import MemoryItem
 from toolgate.features.memory.memory import Memory
 
 
-def scope_for(memory: Memory, ctx: Context) -> str:
-    """A persona's own user; a human may touch everybody's, by id."""
-    return "" if ctx.persona == HUMAN else memory.scope_of(ctx.persona)
+async def scope_for(memory: Memory, ctx: Context, ids: Iterable[str], scope: str = "") -> str:
+    """Where memories that are named by id are looked for: in the named scope, else where they are in what belongs to the
+    persona's user; a human may touch everybody's."""
+    if scope or ctx.persona == HUMAN:
+        return memory.scope_of(ctx.persona, scope) if scope else ""
+    own = memory.scope_of(ctx.persona)
+    found = {one.scope for one in await (await memory.records()).get(list(dict.fromkeys(ids)))}
+    mine = {one for one in found if one == own or one.startswith(f"{own}/")}
+    return mine.pop() if len(mine) == 1 else own
 
 
 async def of_store(memory: Memory, ctx: Context, content: str, given: Mapping[str, Any]) -> str:
-    own = memory.scope_of(ctx.persona)
+    own = memory.scope_of(ctx.persona, given.get("scope") or "")
     told = [f"Remember for the user {own.partition(':')[2]}:", "", _set_in(content), ""]
     told += [f"{name}: {_value(value)}" for name, value in given.items() if value not in (None, "", [], ())]
     store, links = await memory.records(), dict[str, list[str]]()
@@ -38,7 +44,7 @@ async def of_store(memory: Memory, ctx: Context, content: str, given: Mapping[st
 
 
 async def of_update(memory: Memory, ctx: Context, ident: str, given: Mapping[str, Any]) -> str:
-    old = await memory.one(ident, scope_for(memory, ctx))
+    old = await memory.one(ident, await scope_for(memory, ctx, [ident], given.get("scope") or ""))
     what = f"Change {ident} (version {old.version}), which now reads:"
     if ctx.persona != HUMAN and given.get("content") is not None and await memory.is_humans(old):
         what = f"Put another text beside {ident}, which a human said and which stays; it reads:"
@@ -46,9 +52,10 @@ async def of_update(memory: Memory, ctx: Context, ident: str, given: Mapping[str
     return "\n".join([what, "", _set_in(old.content), "", "to:", "", *changes])
 
 
-async def of_forget(memory: Memory, ctx: Context, ids: Sequence[str]) -> str:
+async def of_forget(memory: Memory, ctx: Context, ids: Sequence[str], scope: str = "") -> str:
     """All of them: what is too long for a screen is cut there, visibly."""
-    found = await (await memory.records()).get(list(dict.fromkeys(ids)), scope_for(memory, ctx))
+    where = await scope_for(memory, ctx, ids, scope)
+    found = await (await memory.records()).get(list(dict.fromkeys(ids)), where)
     return "\n".join(["Forget (undoable until purged):", "", *_lines(found)])
 
 

@@ -152,10 +152,23 @@ class MemoryReader:
     def zone(self) -> tzinfo:
         return periods.zone_of(self.context.config.zone)
 
-    def scope_of(self, persona: str) -> str:
-        """Of the persona's user; a human's own words are for the user of the default persona."""
+    def scope_of(self, persona: str, scope: str = "") -> str:
+        """Of the persona's user, or a part of it that `scope` names. A human's own words are for the user of the default
+        persona, and a human may name anybody."""
         gate = self.context.gate
-        return "user:" + gate.user_of(gate.config.default_persona or persona if persona == HUMAN else persona)
+        user = gate.user_of(gate.config.default_persona or persona if persona == HUMAN else persona)
+        name = scope.strip().removeprefix("user:").removeprefix(f"{user}/")
+        if name in ("", user):
+            return f"user:{user}"
+        if persona == HUMAN:
+            return f"user:{name}"
+        if name.partition("/")[0] in {gate.user_of(one) for one in gate.policy.personas} - {user}:
+            raise NotAllowed(
+                f"the scope {name[:80]!r} belongs to another user than {persona}'s",
+                f"leave it out for the memory of {user}, or name a part of it that is no user",
+                data={"rule": "memory:scope"},
+            )
+        return f"user:{user}/{name}"
 
     async def one(self, ident: str, scope: str = "") -> MemoryItem:
         found = await (await self.records()).get([ident], scope)

@@ -65,6 +65,14 @@ Key = Annotated[
 ]
 Prefix = Annotated[str, Field(max_length=20, description="How the period begins, such as `2025-12`.")]
 Chat = Annotated[str, Field(max_length=200, description="The conversation it is from; absent: the call's.")]
+InScope = Annotated[
+    str,
+    Field(
+        max_length=200, pattern=r"^[^\x00-\x1f]*$",
+        description="Whose: the persona's user (absent), or a part of their memory that is kept apart, by any name.",
+    ),
+]  # fmt: skip
+SaidAt = Annotated[str, Field(max_length=40, description="When it was said, an ISO time; absent: now.")]
 Subject = Annotated[str, Field(max_length=200, description="What it is about, such as `employer`.")]
 OneId = Annotated[str, Field(max_length=80, description="The memory's id: `m_…`.")]
 InStore = Annotated[Store, Field(description="What is known of the user, or summaries of periods.")]
@@ -157,6 +165,7 @@ def _writers(memory: Memory) -> list[Tool]:
         sources: Annotated[Ids, Field(description="Memories that this one is derived from.")] = (), evidence: Refs = (),
         trust: Annotated[Trust | None, Field(description="How far to trust it; it can only lower what its source deserves.")] = None,
         valid_from: ValidFrom = "", valid_to: ValidTo = "", expires_at: Expiry = "",
+        said_at: SaidAt = "", scope: InScope = "",
     ) -> dict[str, Any]:  # fmt: skip
         """Remember something for the user. `supersedes` names memories that this one replaces (they are no longer returned
         as current), `contradicts` those it disagrees with; `same_subject` does it for all current ones on its `subject`.
@@ -168,11 +177,11 @@ def _writers(memory: Memory) -> list[Tool]:
             subject=subject, same_subject=same_subject, priority=pursuing_priority, period=period_key,
             conversation=conversation or ctx.conversation, place=place, trust=trust or "", evidence=tuple(evidence),
             valid_from=valid_from, valid_to=valid_to, expires_at=expires_at, supersedes=tuple(supersedes),
-            contradicts=tuple(contradicts), sources=tuple(sources),
+            contradicts=tuple(contradicts), sources=tuple(sources), said_at=said_at,
         )  # fmt: skip
         with refusing():
             return answers.stored(
-                await memory.store(given, memory.scope_of(ctx.persona), writer(memory, ctx))
+                await memory.store(given, memory.scope_of(ctx.persona, scope), writer(memory, ctx))
             )
 
     async def preview_update(ctx: Context, memory_id: str, **given: Any) -> str:
@@ -192,6 +201,7 @@ def _writers(memory: Memory) -> list[Tool]:
         valid_from: Annotated[ValidFrom | None, Field(description="From when it holds, an ISO time.")] = None,
         valid_to: Annotated[ValidTo | None, Field(description="Until when it holds.")] = None,
         expires_at: Annotated[Expiry | None, Field(description="When it is to be left out altogether.")] = None,
+        scope: InScope = "",
     ) -> dict[str, Any]:  # fmt: skip
         """Change a memory; what is not given stays. With `expected_version` it is refused if somebody else changed it. The new
         text for what a human said becomes a memory of its own beside it, and both are disputed until a human decides."""
@@ -208,15 +218,15 @@ def _writers(memory: Memory) -> list[Tool]:
         with refusing():
             if not changes:
                 raise InvalidArgs("there is nothing to change", "give what shall be another")
-            new = await memory.update(
-                memory_id, expected_version, changes, scope_for(memory, ctx), writer(memory, ctx)
-            )
+            where = await scope_for(memory, ctx, [memory_id], scope)
+            new = await memory.update(memory_id, expected_version, changes, where, writer(memory, ctx))
         return answers.updated(new, memory_id)
 
     async def preview_forget(
         ctx: Context, memory_id: str = "", memory_ids: tuple[str, ...] = (), **given: Any
     ) -> str:
-        return await previews.of_forget(memory, ctx, [*([memory_id] if memory_id else []), *memory_ids])
+        ids = [*([memory_id] if memory_id else []), *memory_ids]
+        return await previews.of_forget(memory, ctx, ids, given.get("scope") or "")
 
     @tool(
         "memory.forget",
@@ -226,8 +236,8 @@ def _writers(memory: Memory) -> list[Tool]:
         **takes_back(memory),
     )
     async def forget(
-        ctx: Context, memory_id: OneId = "", memory_ids: Ids = (), expected_versions: Versions = ()
-    ) -> dict[str, Any]:
+        ctx: Context, memory_id: OneId = "", memory_ids: Ids = (), expected_versions: Versions = (), scope: InScope = ""
+    ) -> dict[str, Any]:  # fmt: skip
         """Forget one memory or several. A human can undo it until it is purged. To correct something, store the new fact
         with `supersedes` instead."""
         ids = list(dict.fromkeys([*([memory_id] if memory_id else []), *memory_ids]))
@@ -238,7 +248,8 @@ def _writers(memory: Memory) -> list[Tool]:
                 raise InvalidArgs(
                     f"{len(expected_versions)} versions for {len(ids)} memories", "give one for each of them"
                 )
-            done = await memory.forget(ids, scope_for(memory, ctx), writer(memory, ctx), expected_versions)
+            where = await scope_for(memory, ctx, ids, scope)
+            done = await memory.forget(ids, where, writer(memory, ctx), expected_versions)
         return {"success": True, "forgotten": len(done), "memories": [{"id": one} for one in done[:100]]}
 
     async def purged(ctx: Context, **given: Any) -> bool:
@@ -271,6 +282,7 @@ def _readers(memory: Memory) -> list[Tool]:
         summary_types: SummaryTypes = (), tags: Tags = (), since: Since = "", until: Until = "",
         period_key_prefix: Prefix = "", limit: Limit = 10, include_superseded: WithOld = False,
         neighbours: Annotated[bool, Field(description="Also what stands beside a hit in its conversation.")] = True,
+        scope: InScope = "",
     ) -> dict[str, Any]:  # fmt: skip
         """Find what is remembered, best first, each with why it was found, whether it still holds (`verdict`) and how far to
         trust it. `since` and `until` (or `from`, `to`) are ISO times; `period_key_prefix` is such as `2025-12` or `2025-W50`."""
@@ -278,7 +290,9 @@ def _readers(memory: Memory) -> list[Tool]:
             query=query, types=types_of(store_filter or "", categories, summary_types), tags=tuple(tags), since=since,
             until=until, period=period_key_prefix, limit=limit, hidden=include_superseded, neighbours=neighbours,
         )  # fmt: skip
-        return answers.found(await memory.recall(wanted, memory.scope_of(ctx.persona), ctx.conversation))
+        return answers.found(
+            await memory.recall(wanted, memory.scope_of(ctx.persona, scope), ctx.conversation)
+        )
 
     @tool(
         "memory.list", reads=["memory"], summarize=answers.summary, replays=False,
@@ -287,16 +301,16 @@ def _readers(memory: Memory) -> list[Tool]:
     async def list_(
         ctx: Context, store_filter: OnlyStore = None, categories: Categories = (), summary_types: SummaryTypes = (),
         tags: Tags = (), subject: Subject = "", since: Since = "", until: Until = "", period_key_prefix: Prefix = "",
-        limit: Limit = 20, include_superseded: WithOld = False, memory_id: OneId = "",
+        limit: Limit = 20, include_superseded: WithOld = False, memory_id: OneId = "", scope: InScope = "",
     ) -> dict[str, Any]:  # fmt: skip
         """What is remembered, the newest first. With `memory_id`, all of one memory with its history: who, when, by which call, why."""
-        scope = memory.scope_of(ctx.persona)
         if memory_id:
-            if ctx.persona != HUMAN and (await memory.one(memory_id, scope)).state != "kept":
+            where = await scope_for(memory, ctx, [memory_id], scope)
+            if ctx.persona != HUMAN and (await memory.one(memory_id, where)).state != "kept":
                 raise no_memory(memory_id)  # what is forgotten is out of every answer to a persona
-            return await details(memory, memory_id, scope)
+            return await details(memory, memory_id, where)
         wanted = ItemFilter(
-            scope=scope, types=types_of(store_filter or "", categories, summary_types), limit=limit,
+            scope=memory.scope_of(ctx.persona, scope), types=types_of(store_filter or "", categories, summary_types), limit=limit,
             tags=tuple(tag.strip().casefold() for tag in tags), subject=subject.strip().casefold(),
             since=memory.moment(since), until=memory.moment(until),
         )  # fmt: skip
