@@ -26,7 +26,7 @@ TEXTS = {
     *(("garden.add", one) for one in ("kind", "title", "participants", "id", "user", "mount")),
     *(("md.curate_list", one) for one in ("section_anchor", "reason", "items", "evidence_refs", "override_rationale", "if_match", "ops")),
     *(("md.patch_section", one) for one in ("section_anchor", "change", "replace", "append", "evidence_refs", "if_match", "rationale", "override_rationale")),
-    *(("md.propose_change", one) for one in ("section_anchor", "content", "replace", "append", "rationale", "override_rationale")),
+    *(("md.propose_change", one) for one in ("section_anchor", "change", "content", "replace", "append", "rationale", "override_rationale")),
 }  # fmt: skip
 """Texts that name nothing; what `garden.add` makes of its ids is attacked in tests/garden."""
 GIVEN: dict[str, dict[str, Any]] = {

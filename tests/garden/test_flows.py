@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.garden.plot import PROFILE, plot
+from tests.garden.plot import CONFIG, PROFILE, plot
 
+import toolgate
 from toolgate.core.names import HUMAN
 from toolgate.core.paths import MountPath
 from toolgate.features.garden import lint_cache
@@ -317,3 +318,24 @@ async def test_a_restore_keeps_the_lines_of_the_change_log_and_all_anchors(tmp_p
             True,
             True,
         ]
+
+
+async def test_a_section_is_also_named_by_anchor_alone(tmp_path: Path) -> None:
+    async with plot(tmp_path) as garden:
+        await garden.data(
+            "md.patch_section", path=PROFILE, anchor="concerns", change={"append": "- too much"}
+        )
+        assert (
+            "too much"
+            in (await garden.data("fs.read", path=PROFILE, anchor="concerns v1"))["range_slices"][0][
+                "content"
+            ]
+        )
+        assert await garden.data("fs.hash", path=PROFILE, anchor="concerns v1")
+
+
+async def test_a_garden_whose_directory_is_not_there_says_how_to_begin(tmp_path: Path) -> None:
+    async with toolgate.open(tmp_path, CONFIG) as gate:
+        refused = await gate.call("md.list_sections", {"path": PROFILE})
+        assert refused.error is not None
+        assert "toolgate garden init" in refused.error.fix

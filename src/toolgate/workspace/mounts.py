@@ -60,6 +60,11 @@ class Mounts:
         """The mount and the path in it. Parsed again: a MountPath can be made without its checks."""
         path = MountPath.parse(path)
         mount = self._mounts.get(path.mount)
+        if mount is None and path.mount in self._kinds:
+            raise OutsideMount(
+                f"the directory of the mount {path.mount!r} is not there",
+                "make it (for a garden `toolgate garden init` does), then open the project again",
+            )
         if mount is None:
             raise OutsideMount(
                 f"there is no mount {path.mount!r}", f"mounts are: {', '.join(self._mounts) or 'none'}"

@@ -141,6 +141,7 @@ class Proposal(TypedDict):
 
 
 _REPEATED = "this was done already"
+_SHORT = {"section_anchor": "anchor"}
 
 
 def tools(context: FeatureContext) -> list[Tool]:
@@ -229,8 +230,8 @@ def _editing(garden: Garden) -> list[Tool]:
 
     both: dict[str, Any] = {"reads": ["garden"], "writes": ["garden"], "keeps_result": True}
     return [
-        tool("md.patch_section", plan=plan_patch, around="opts", summarize=_in_words, **both)(carry_out),
-        tool("md.curate_list", plan=plan_curate, around="opts", also={"ops": "op", "items": "item"}, summarize=_in_words, **both)(carry_out),
+        tool("md.patch_section", plan=plan_patch, around="opts", also=_SHORT, summarize=_in_words, **both)(carry_out),
+        tool("md.curate_list", plan=plan_curate, around="opts", also={**_SHORT, "ops": "op", "items": "item"}, summarize=_in_words, **both)(carry_out),
         tool("md.snapshot_history", plan=plan_snapshot, lasting=True, **both)(snapshot),
         _proposing(editor),
     ]  # fmt: skip
@@ -246,7 +247,7 @@ def _proposing(editor: Editor) -> Tool:
             requiresApproval=asks,
         )
 
-    @tool("md.propose_change", reads=["garden"], aliases=("propose_change",), around="input")
+    @tool("md.propose_change", reads=["garden"], aliases=("propose_change",), around="input", also=_SHORT)
     async def propose(
         context: Context, path: GardenPath, section_anchor: Annotated[str, Field(max_length=80, description="Absent: `content` is the whole file.")] = "",
         replace: Replaced = None, append: Appended = None, content: Annotated[_Text | None, Field(description="The whole file as it would be.")] = None,

@@ -105,7 +105,7 @@ class Hashes(TypedDict):
 def tools(files: WorkspaceFiles) -> list[Tool]:
     @tool(
         "fs.read", reads=["project"], effects_of=by_mount(files, "path", writes=False), summarize=_in_words, cache_s=300,
-        fit=fit_read,
+        fit=fit_read, also={"section_anchor": "anchor"},
     )  # fmt: skip
     async def read(path: MountPath, ranges: Ranges = None, section_anchor: InSection = "") -> Content:
         """Read the contents of a text file, whole or some `ranges` of its lines."""
@@ -114,7 +114,12 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
         wanted = _checked(ranges) if ranges else []
         return await files.run(lambda: _read(files, path, wanted))
 
-    @tool("fs.hash", reads=["project"], effects_of=by_mount(files, "path", writes=False))
+    @tool(
+        "fs.hash",
+        reads=["project"],
+        effects_of=by_mount(files, "path", writes=False),
+        also={"section_anchor": "anchor"},
+    )
     async def hash_file(path: MountPath, section_anchor: InSection = "") -> Hashes:
         """Hash a file: `hash` of its canonical text (LF, no trailing white space, final newline), `raw_hash` of its bytes."""
         if section_anchor:
