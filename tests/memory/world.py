@@ -38,7 +38,8 @@ async def failed(gate: Gate, tool: str, args: dict[str, Any], persona: str = "ad
 async def stored(gate: Gate, content: str, persona: str = "ada", conversation: str = "", **more: Any) -> str:
     """The id of a new memory."""
     data = await done(gate, "memory.store", {"content": content, **more}, persona, conversation=conversation)
-    return str(data["memories"][0]["id"])
+    assert data["id"] == data["memories"][0]["id"]
+    return str(data["id"])
 
 
 async def recalled(

@@ -76,7 +76,7 @@ def stored(done: StoredMemory) -> dict[str, Any]:
     """Without the text, which the caller has: what a tool gives back under a key is kept in the journal."""
     item = done.item.shown()
     item.pop("content")
-    told: dict[str, Any] = {"success": True, "memories": [item]}
+    told: dict[str, Any] = {"success": True, "id": done.item.id, "memories": [item]}
     if not done.new:
         told["note"] = f"an equal one was there already: {done.item.id}; nothing was stored"
     if done.alike:
@@ -91,7 +91,7 @@ def stored(done: StoredMemory) -> dict[str, Any]:
 def updated(new: MemoryItem, asked: str) -> dict[str, Any]:
     told = new.shown()
     told.pop("content")
-    found: dict[str, Any] = {"success": True, "memories": [told]}
+    found: dict[str, Any] = {"success": True, "id": new.id, "memories": [told]}
     if new.id != asked:
         found["note"] = (
             f"{asked} is what a human said and stays as it is; your text is {new.id}, and both are disputed until a human"
