@@ -32,7 +32,7 @@ class Allowance(NamedTuple):
             return None
         seconds = math.ceil(wait * 1000 / SECOND) / 1000
         return RateLimited(
-            f"the calls of {persona} brought {state.written_by(persona, now):,} bytes into the ledger in the last "
+            f"the calls of {persona} left {state.written_by(persona, now):,} bytes to keep in the last "
             f"minute; limits.journal_bytes.per_minute allows {self.per_minute:,}",
             f"come back in {math.ceil(seconds * 10) / 10:.1f} s, and send less",
             data={"retry_after_s": seconds, "limit": "limits.journal_bytes.per_minute"},
