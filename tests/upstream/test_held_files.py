@@ -132,6 +132,19 @@ HELD: list[tuple[dict[str, Any], str]] = [
     ({"command": "thing", "cwd": "tools"}, "tools/any.thing"),
     ({"command": "python3", "args": ["tools/not-there-yet.py"]}, "tools/not-there-yet.py"),
     ({"command": "java", "args": ["-cp", "/x.jar:lib", "Main"]}, "lib/a.class"),
+    ({"command": "uvicorn", "args": ["app:app"]}, "app.py"),
+    ({"command": "python3", "args": ["-m", "gunicorn", "src.app:app"]}, "src/app.py"),
+    ({"command": "bash", "args": ["-c", "PATH=bin:$PATH run"]}, "bin/run"),
+    ({"command": "bash", "args": ["-c", "$PWD/bin/run"]}, "bin/run"),
+    ({"command": "mix", "args": ["run"]}, "lib/new.ex"),
+    ({"command": "swift", "args": ["run"]}, "Sources/main.swift"),
+    ({"command": "dotnet", "args": ["run"]}, "Program.cs"),
+    ({"command": "cargo", "args": ["run"]}, "crates/one/src/lib.rs"),
+    ({"command": "pwsh", "args": ["-File", "tools/run.ps1"]}, "tools/beside.psm1"),
+    ({"command": "honcho", "args": ["start"]}, "Procfile"),
+    ({"command": "uv", "args": ["run", "thing"]}, "setup.py"),
+    ({"command": "thing", "env": {"SETTINGS": "settings.json"}}, "settings.json"),
+    ({"command": "thing", "env": {"HOOK": "bin/run"}}, "bin/run"),
 ]  # fmt: skip
 
 
@@ -158,11 +171,50 @@ def test_what_a_server_is_started_from_is_held_by_every_way_of_naming_it(
         ({"command": "npx", "args": ["-y", "server-filesystem", "."]}, "src/app.py"),
         ({"command": "thing", "args": ["--db", "data/x.db"], "data": ["data/x.db"]}, "data/x.db"),
         ({"command": "thing", "env": {"WORK": ".", "LOG": "data"}}, "data/new.txt"),
+        ({"command": "thing", "env": {"DB": "data/x.db"}}, "data/x.db"),
+        ({"command": "bash", "args": ["start.sh"]}, "tools/server.py"),
         ({"url": "https://127.0.0.1:1/mcp"}, "tools/server.py"),
     ],
 )
 def test_what_it_is_not_started_from_is_not_held(project: Path, server: dict[str, Any], path: str) -> None:
     assert held_by(project, server).find(MountPath.parse(path)) is None
+
+
+SCRIPTS: list[tuple[str, str]] = [
+    ("exec python3 tools/server.py", "tools/server.py"),
+    ("exec python3 tools/server.py", "tools/json.py"),
+    ('exec python3 "$(dirname "$0")/tools/server.py"', "tools/server.py"),
+    ('HERE=$(pwd)\nexec node "$HERE/web/index.js"', "web/lib/a.js"),
+    ("exec ${ROOT}/bin/run --now", "bin/run"),
+    (". ./lib/common.bash", "lib/common.bash"),
+    ("source deep.sh", "far/impl.py"),
+    ("cd tools && python3 server.py", "tools/helper.py"),
+    ("python3 -u -m pkg.main", "pkg/main.py"),
+    ("uvicorn src.app:app", "src/app.py"),
+    ("npm start", "srv/index.js"),
+    ("PYTHONPATH=lib python3 /opt/x.py", "lib/vendored.py"),
+]
+
+
+@pytest.mark.parametrize(("text", "path"), SCRIPTS)
+@pytest.mark.parametrize("name", ["start.sh", "bin/begin"])
+def test_what_a_shell_script_of_the_project_starts_is_held(
+    project: Path, text: str, path: str, name: str
+) -> None:
+    text = text.replace("$0)/tools", "$0)/../tools") if "/" in name else text
+    (project / name).write_text(f"#!/bin/sh\n# not README.md\n{text}\n")
+    (project / "deep.sh").write_text("exec python3 far/impl.py\n")
+    held = held_by(project, {"command": "sh", "args": [name]})
+    assert held.find(MountPath.parse(path)) is not None
+    assert held.find(MountPath.parse("README.md")) is None
+    assert held.find(MountPath.parse("data/new.txt")) is None
+
+
+def test_the_project_that_a_first_start_installs_is_held(project: Path) -> None:
+    (project / "pyproject.toml").write_text("")
+    held = held_by(project, {"command": "uv", "args": ["run", "thing"]})
+    assert held.find(MountPath.parse("src/app.py"))
+    assert held.find(MountPath.parse("README.md")) is None
 
 
 def test_what_links_beside_a_program_lead_to_is_held(project: Path) -> None:

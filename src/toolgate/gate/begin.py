@@ -21,6 +21,7 @@ from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import CallError, RateLimited
 from toolgate.core.event import Configured, Started
 from toolgate.core.finding import recorded
+from toolgate.core.names import HUMAN
 from toolgate.core.records import dataclass, replace
 from toolgate.gate.authorize import authorize, refused
 from toolgate.gate.earned import raised
@@ -29,9 +30,11 @@ from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import live_claim, objection, replay
 from toolgate.ledger.ledger import View, Work, all_questions
 from toolgate.ledger.limits import blocked
+from toolgate.storage.port import FREE
 
 if TYPE_CHECKING:
-    from toolgate.core.ports import Rules, Window
+    from toolgate.core.change import Change
+    from toolgate.core.ports import Files, Rules, Window
     from toolgate.gate.flow import Flow, Services, Stage
     from toolgate.ledger.state import State
     from toolgate.storage.port import Row
@@ -204,9 +207,24 @@ class BeginWork(Work[Begun | Stored | BeginStopped | Unearned | AskAgain]):
         )  # fmt: skip
         if (change := call.change) is not None:
             started = replace(
-                started, change=change.manifest, undoes=change.undoes, findings=recorded(change.findings)
+                started,
+                change=change.manifest,
+                undoes=change.undoes,
+                findings=recorded(change.findings),
+                kept=_kept(self.services.files, change, call.persona),
             )
         view.emit(started)
+
+
+def _kept(files: Files | None, change: Change, persona: str) -> dict[str, int]:
+    """What a persona leaves where nothing is deleted: every version stays, and only a human can clear it away."""
+    if files is None or persona == HUMAN:
+        return {}
+    lasting = {mount for mount in {file.path.mount for file in change.files} if not files.deletes(mount)}
+    size = (
+        sum(len(file.after or b"") for file in change.files if file.path.mount in lasting) if lasting else 0
+    )
+    return {"bytes": size} if size > FREE else {}
 
 
 async def begin(services: Services, flow: Flow) -> Stage | None:

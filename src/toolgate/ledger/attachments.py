@@ -193,9 +193,14 @@ def _whole(text: str, digest: str) -> Mapping[str, Any] | None:
 
 
 def weight(body: str) -> int:
-    """Bytes that a row brings into the database, what is kept beside it included."""
-    cut = _loads(body).get("cut") or {} if '"cut":' in body else {}
-    return len(body) + (cut["bytes"] if cut.get("until") else 0)
+    """Bytes that a row brings into the database, what is kept beside it or for good elsewhere included."""
+    said = _loads(body) if '"cut":' in body or '"kept":' in body else {}
+    cut, kept = said.get("cut") or {}, said.get("kept")
+    return (
+        len(body)
+        + (cut["bytes"] if cut.get("until") else 0)
+        + (kept.get("bytes", 0) if isinstance(kept, dict) else 0)
+    )
 
 
 def _loads(text: str) -> dict[str, Any]:

@@ -32,11 +32,21 @@ class Allowance(NamedTuple):
             return None
         seconds = math.ceil(wait * 1000 / SECOND) / 1000
         return RateLimited(
-            f"the calls of {persona} brought {state.written_by(persona, now):,} bytes into the ledger in the last "
+            f"the calls of {persona} left {state.written_by(persona, now):,} bytes to keep in the last "
             f"minute; limits.journal_bytes.per_minute allows {self.per_minute:,}",
             f"come back in {math.ceil(seconds * 10) / 10:.1f} s, and send less",
             data={"retry_after_s": seconds, "limit": "limits.journal_bytes.per_minute"},
         )
+
+    def check_kept(self, persona: str, used: int) -> None:
+        """What a feature keeps of calls in tables of its own, counted there, has once more the same room."""
+        if used >= self.per_minute:
+            raise RateLimited(
+                f"the calls of {persona} left {used:,} bytes to keep in the last minute; "
+                f"limits.journal_bytes.per_minute allows {self.per_minute:,}",
+                "come back in a minute, and send less",
+                data={"retry_after_s": MINUTE / SECOND, "limit": "limits.journal_bytes.per_minute"},
+            )
 
     def wait(self, state: State, persona: str, now: int) -> int:
         """Microseconds until there is room again; 0 if there is."""

@@ -17,7 +17,7 @@ from toolgate.core.records import dataclass, field, replace
 from toolgate.ledger.attachments import weight
 from toolgate.ledger.items import Grant, Live, Open, parsed, request_of
 from toolgate.ledger.standing import Standing
-from toolgate.storage.port import CUT, FREE, Row
+from toolgate.storage.port import Row, is_heavy
 from toolgate.storage.schema import EMPTY_HASH
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class State:
     def apply(self, row: Row, event: Event | None = None) -> None:
         """Take one row in. `event` saves parsing where the caller has just made it."""
         self.seq, self.at, self.hash = row[0], row[1], row[12]
-        if self.windows is not None and (len(row[10]) > FREE or CUT in row[10]):
+        if self.windows is not None and is_heavy(row[10]):
             self.weigh(row[1], row[4], row[10])
         handler = _HANDLERS.get(row[2])
         if handler is not None:

@@ -21,10 +21,11 @@ NODE = (
     ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".node", ".wasm", "package.json", "tsconfig.json",
     "deno.json", "deno.jsonc", "bunfig.toml",
 )  # fmt: skip
+SHELL = (".sh", ".bash", ".zsh", ".fish")
 FAMILIES: tuple[tuple[str, ...], ...] = (
     PYTHON,
     NODE,
-    (".sh", ".bash", ".zsh", ".fish"),
+    SHELL,
     (".rb", ".so", "gemfile"),
     (".pl", ".pm", ".so"),
     (".php", ".phar"),
@@ -35,6 +36,21 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
     (".go", "go.mod", "go.sum"),
     (".rs", "cargo.toml", "cargo.lock"),
     (".dll", ".exe", ".runtimeconfig.json"),
+    (
+        ".cs",
+        ".fs",
+        ".vb",
+        ".csproj",
+        ".fsproj",
+        ".vbproj",
+        ".props",
+        ".targets",
+        "nuget.config",
+        "global.json",
+    ),
+    (".ex", ".exs", ".erl"),
+    (".swift",),
+    (".ps1", ".psm1", ".psd1"),
 )
 """How names of files end that a program in one of these languages loads from beside itself."""
 

@@ -73,8 +73,12 @@ CUT = '"cut":{"bytes":'
 """How the body of a row begins to say that it holds only the beginning of what was recorded."""
 
 
+KEPT = '"kept":{"bytes":'
+"""How it begins to say that the call left bytes elsewhere that stay."""
+
+
 def is_heavy(body: str) -> bool:
-    return len(body) > FREE or CUT in body
+    return len(body) > FREE or CUT in body or KEPT in body
 
 
 Tables = Mapping[str, Mapping[Any, tuple[Any, ...]]]

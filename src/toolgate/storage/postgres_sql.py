@@ -15,6 +15,7 @@ from toolgate.storage import attachments, schema
 from toolgate.storage.port import (
     CUT,
     FREE,
+    KEPT,
     ClaimsOf,
     Head,
     Heavy,
@@ -73,8 +74,8 @@ async def answer(db: Any, query: Query) -> Any:
             sql = f"SELECT at, persona, tool, {body} FROM journal WHERE at > $1 AND kind = 'started' ORDER BY seq"
             return [tuple(row) for row in await db.fetch(sql, since)]
         case Heavy(since):
-            sql = "SELECT at, persona, body FROM journal WHERE at > $1 AND (length(body) > $2 OR strpos(body, $3) > 0) ORDER BY seq"
-            return [tuple(row) for row in await db.fetch(sql, since, FREE, CUT)]
+            sql = "SELECT at, persona, body FROM journal WHERE at > $1 AND (length(body) > $2 OR strpos(body, $3) > 0 OR strpos(body, $4) > 0) ORDER BY seq"
+            return [tuple(row) for row in await db.fetch(sql, since, FREE, CUT, KEPT)]
         case Sweep(at):
             await db.execute(attachments.DUE.format("$1"), at)
             await db.execute("DELETE FROM claims WHERE expires <= $1", at)

@@ -12,6 +12,7 @@ from toolgate.storage import attachments, schema
 from toolgate.storage.port import (
     CUT,
     FREE,
+    KEPT,
     ClaimsOf,
     Filter,
     Head,
@@ -188,8 +189,8 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
             sql = f"SELECT at, persona, tool, {body} FROM journal WHERE seq >= ? AND kind = 'started' ORDER BY seq"
             return db.execute(sql, (first_since(db, since + 1),)).fetchall()
         case Heavy(since):
-            sql = "SELECT at, persona, body FROM journal WHERE seq >= ? AND (length(body) > ? OR instr(body, ?) > 0) ORDER BY seq"
-            return db.execute(sql, (first_since(db, since + 1), FREE, CUT)).fetchall()
+            sql = "SELECT at, persona, body FROM journal WHERE seq >= ? AND (length(body) > ? OR instr(body, ?) > 0 OR instr(body, ?) > 0) ORDER BY seq"
+            return db.execute(sql, (first_since(db, since + 1), FREE, CUT, KEPT)).fetchall()
         case Sweep(at):
             db.execute(attachments.DUE.format("?"), (at,))
             db.execute("DELETE FROM claims WHERE expires <= ?", (at,))

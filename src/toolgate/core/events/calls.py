@@ -74,6 +74,8 @@ class Started(Event):
     request: str = ""
     """With a claim and a Change: the digest without the Change, so that a repeat is known after files have changed."""
     findings: Sequence[Json] = ()
+    kept: Json = field(default_factory=dict)
+    """`bytes` that it leaves in mounts where nothing is ever deleted: limits count them."""
 
     def body(self) -> dict[str, Any]:
         """What Event.body says, spelled out: one is made for every call."""
@@ -97,6 +99,8 @@ class Started(Event):
             out["request"] = self.request
         if self.findings:
             out["findings"] = self.findings
+        if self.kept:
+            out["kept"] = self.kept
         return out
 
 

@@ -34,7 +34,9 @@ from toolgate.features.memory.items import (
 )
 from toolgate.features.memory.reader import FILE, MOST_LOOKED_AT, MemoryReader, Opened, tags_of
 from toolgate.features.memory.sessions import MemorySession, Sessions
+from toolgate.features.memory.spending import written_since
 from toolgate.features.memory.store import ItemFilter, MemoryStore, Writer
+from toolgate.ledger.state import MINUTE
 
 log = logging.getLogger("toolgate.memory")
 MAX_CONTENT = 100_000
@@ -50,6 +52,7 @@ ECHO_LIKENESS, ECHO_WITHIN = 0.8, 24 * 3600 * SECOND
 class Memory(MemoryReader):
     async def store(self, given: NewMemory, scope: str, by: Writer, op: str = "store") -> StoredMemory:
         opened = await self._open()
+        await self._check_room(opened.store, by)
         item = await self._made(opened.store, given, scope, by, op)
         alike = await self.on_subject(item.subject, item.store, scope, by.now)
         if alike and given.same_subject != "keep":
@@ -94,6 +97,12 @@ class Memory(MemoryReader):
             expires_at=self.moment(given.expires_at), supersedes=given.supersedes, contradicts=given.contradicts,
             sources=sources,
         )  # fmt: skip
+
+    async def _check_room(self, store: MemoryStore, by: Writer) -> None:
+        """Texts are in no journal row, so they are counted here; each version is one more copy. A human is not bounded."""
+        if by.persona != HUMAN:
+            allowance = self.context.services.ledger.allowance
+            allowance.check_kept(by.persona, await written_since(store.tables, by.persona, by.now - MINUTE))
 
     def checked(self, content: str) -> str:
         text = content.strip()
@@ -177,6 +186,7 @@ class Memory(MemoryReader):
         """A new version; the one before stays in the history. Trust never rises by it. What a human said is not rewritten by
         a persona: its text stands beside it, as something that would supersede it and is trusted less."""
         opened = await self._open()
+        await self._check_room(opened.store, by)
         old = await self.one(ident, scope)
         if old.state != "kept":
             raise Conflict(f"{ident} is {old.state}", "store it anew, or undo what removed it")

@@ -86,4 +86,13 @@ _SPENDING = """
 CREATE TABLE memory_spending (day TEXT PRIMARY KEY, asks BIGINT NOT NULL, tokens BIGINT NOT NULL,
     usd DOUBLE PRECISION NOT NULL);
 """
-MIGRATIONS = (Migration(_TABLES + _SQLITE, _TABLES + _POSTGRES), Migration(_SPENDING, _SPENDING))
+_WRITTEN = """
+CREATE INDEX memory_items_written ON memory_items (persona, changed_at);
+CREATE INDEX memory_history_written ON memory_history (persona, changed_at);
+"""
+"""By which it is found how much a persona wrote in the last minute."""
+MIGRATIONS = (
+    Migration(_TABLES + _SQLITE, _TABLES + _POSTGRES),
+    Migration(_SPENDING, _SPENDING),
+    Migration(_WRITTEN, _WRITTEN),
+)

@@ -1,4 +1,6 @@
-"""Daily budget of the model that writes summaries: kept in a table, so that neither a restart nor a second process has more.
+"""Budgets of the memory: what a persona wrote in a while, and what the model that writes summaries may use in a day.
+
+The model's is kept in a table, so that neither a restart nor a second process has more.
 
 Whoever asks the model reserves first what the answer can cost at most, in one statement that fails where it does not fit,
 and settles afterwards. A process that dies in between leaves its reservation as spent.
@@ -63,3 +65,18 @@ def spent(told: Mapping[str, Any]) -> str:
     limits = told["limits"]
     parts = [f"{told[name]:,g} of {limits[name]:,g} {name.replace('usd', 'USD')}" for name in ("tokens", "usd") if name in limits]  # fmt: skip
     return f"{told['day']}: asked {told['asks']} times, {', '.join(parts)}"
+
+
+async def written_since(tables: Tables, persona: str, since: int) -> int:
+    """Characters of all versions that the persona has made since then, whatever became of them."""
+    size = (
+        "SUM(LENGTH(content) + LENGTH(evidence) + LENGTH(supersedes) + LENGTH(contradicts) + LENGTH(sources))"
+    )
+    rows = await tables.fetch(
+        " UNION ALL ".join(
+            f"SELECT {size} AS n FROM {table} WHERE persona = ? AND changed_at > ?"
+            for table in ("memory_items", "memory_history")
+        ),
+        persona, since, persona, since,
+    )  # fmt: skip
+    return sum(int(row["n"] or 0) for row in rows)

@@ -13,7 +13,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from toolgate.core.context import Context
-from toolgate.core.errors import BlockedContent, Conflict, InvalidArgs, NotAllowed, NotFound, TooLarge
+from toolgate.core.errors import (
+    BlockedContent,
+    Conflict,
+    InvalidArgs,
+    NotAllowed,
+    NotFound,
+    RateLimited,
+    TooLarge,
+)
 from toolgate.core.names import HUMAN
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
@@ -127,7 +135,7 @@ def refusing() -> Iterator[None]:
     """What is refused for its arguments or a conflict has touched nothing: there is no doubt to settle."""
     try:
         yield
-    except (BlockedContent, Conflict, InvalidArgs, NotAllowed, NotFound, TooLarge) as error:
+    except (BlockedContent, Conflict, InvalidArgs, NotAllowed, NotFound, RateLimited, TooLarge) as error:
         error.certain = True
         raise
 

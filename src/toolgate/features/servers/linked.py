@@ -34,7 +34,7 @@ def editable(environment: str) -> Iterator[str]:
     """The sources that a virtual environment leads to: `pip install -e` writes them into files that Python reads first."""
     for place in glob(f"{escape(environment)}/lib/python*/site-packages"):
         for file in (*glob(f"{escape(place)}/*.pth"), *glob(f"{escape(place)}/__editable__*.py")):
-            text = _beginning(file)
+            text = beginning(file)
             if file.endswith(".pth"):
                 lines = (line.strip() for line in text.splitlines())
                 yield from (
@@ -49,7 +49,7 @@ def editable(environment: str) -> Iterator[str]:
 def scripts_in(manifest: str) -> dict[str, str]:
     """The scripts of a package.json; none where it is not one."""
     try:
-        found = json.loads(_beginning(manifest))
+        found = json.loads(beginning(manifest))
     except (ValueError, RecursionError):
         return {}
     scripts = found.get("scripts") if isinstance(found, dict) else None
@@ -68,7 +68,7 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _beginning(file: str) -> str:
+def beginning(file: str) -> str:
     try:
         with open(file, "rb") as stream:
             return stream.read(MOST_BYTES).decode("utf-8", "replace")

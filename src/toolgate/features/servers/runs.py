@@ -15,29 +15,22 @@ from pathlib import Path
 
 from toolgate.core.errors import Unavailable
 from toolgate.features.servers.config import ServerSpec, Sources, filled
-from toolgate.features.servers.linked import editable, scripts_in
+from toolgate.features.servers.linked import beginning, editable, scripts_in
 from toolgate.features.servers.transport import INHERITED
-from toolgate.policy.held import NODE, PYTHON, family_of
+from toolgate.policy.held import FAMILIES, NODE, PYTHON, SHELL, family_of
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(w|t)?(\.exe)?")
 _NODE = frozenset(
     {"node", "nodejs", "npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "tsx", "ts-node", "deno"}
 )
+_SERVING = frozenset(
+    {"uvicorn", "gunicorn", "hypercorn", "granian", "daphne", "waitress-serve", "flask", "fastapi", "celery"}
+)
+"""Programs in Python that import what they are told, as `module:name`, from the directory that they are started in."""
 _SPLIT = re.compile(r"[\s;&|<>()'\"`,]+")
 _DATA = (
-    ".db",
-    ".sqlite",
-    ".sqlite3",
-    ".duckdb",
-    ".log",
-    ".csv",
-    ".tsv",
-    ".parquet",
-    ".jsonl",
-    ".ndjson",
-    ".pid",
-    ".sock",
-)
+    ".db", ".sqlite", ".sqlite3", ".duckdb", ".log", ".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".pid", ".sock",
+)  # fmt: skip
 """Endings of what a program writes by itself: held like the rest, but not pinned."""
 _SETTINGS = (".npmrc", "bunfig.toml", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs")
 """Of Node's launchers: they name registries, hooks and options such as `node-options=--require ./x.js`."""
@@ -52,12 +45,16 @@ _MANIFESTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("uv", "poetry", "pdm", "hatch", "rye", "pixi", "pipenv"),
         ("pyproject.toml", "uv.toml", "uv.lock", "poetry.lock", "Pipfile", "poetry.toml", "pdm.toml", "hatch.toml", "pixi.toml",
-         ".python-version"),
+         ".python-version", "setup.py", "setup.cfg"),
     ),
     **dict.fromkeys(("make", "gmake"), ("Makefile", "makefile", "GNUmakefile")),
     "just": ("justfile", ".justfile", "Justfile"),
     "task": ("Taskfile.yml", "Taskfile.yaml"),
     "cargo": ("Cargo.toml", "Cargo.lock", "build.rs", "src", ".cargo", "rust-toolchain", "rust-toolchain.toml"),
+    **dict.fromkeys(("honcho", "foreman", "overmind", "hivemind"), ("Procfile", ".env")),
+    **dict.fromkeys(("dotenv", "dotenvx"), (".env",)),
+    "nodemon": ("nodemon.json",),
+    "php": ("php.ini",),
     "go": ("go.mod", "go.sum", "go.work", "vendor"),
     **dict.fromkeys(
         ("docker", "podman", "docker-compose"),
@@ -74,34 +71,25 @@ _MANIFESTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("nox", "tox"), ("noxfile.py", "tox.ini", "setup.cfg", "pyproject.toml")),
 }  # fmt: skip
 """What launchers read in the directory that they are started in."""
+_BUILDS = {
+    "go": "x.go",
+    "cargo": "x.rs",
+    "mix": "x.ex",
+    "elixir": "x.ex",
+    "swift": "x.swift",
+    "dotnet": "x.cs",
+}
+"""Launchers that compile what is there, and a name of the language."""
+_CODE_FILES = tuple(sorted({ending for family in FAMILIES for ending in family}))
+_MOST_SCRIPTS = 50
 _WORDS = frozenset({"run", "exec", "x", "dlx", "start", "tool", "compose", "up", "test", "script"})
 _TAKES = frozenset(
     [
-        "--directory",
-        "--project",
-        "--prefix",
-        "--cwd",
-        "--dir",
-        "--from",
-        "--package",
-        "--with",
-        "--with-editable",
-        "--require",
-        "--import",
-        "--loader",
-        "--experimental-loader",
-        "--file",
-        "--manifest-path",
-        "--script",
-        "--env-file",
-        "--config",
-        "--tsconfig",
-        "-C",
-        "-p",
-        "-r",
-        "-f",
+        "--directory", "--project", "--prefix", "--cwd", "--dir", "--from", "--package", "--with", "--with-editable", "--require",
+        "--import", "--loader", "--experimental-loader", "--file", "--manifest-path", "--script", "--env-file", "--config",
+        "--tsconfig", "-C", "-p", "-r", "-f",
     ]
-)
+)  # fmt: skip
 """Options of launchers whose value is what is run, or where."""
 _CODE = re.compile(
     r"PATH|PYTHON(PATH|HOME|STARTUP|USERBASE)|NODE_(PATH|OPTIONS)|(DY)?LD_.*|RUBY(LIB|OPT)|PERL5?(LIB|OPT)|BASH_ENV|ENV|"
@@ -110,6 +98,13 @@ _CODE = re.compile(
     re.I,
 )
 """Variables that say where code is loaded from: a directory in one of them is code, whatever is in it."""
+
+
+_VARIABLE = re.compile(r"^\$\{?\w+\}?(?=/)")
+_MODULE = re.compile(
+    r"\b(python|pypy)[\d.]*[wt]?\s(.*\s)?-[A-Za-z]*[mc]\b|\b(" + "|".join(sorted(_SERVING)) + r")\s"
+)
+"""A line of a script that has Python import from where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +139,31 @@ class _Reading:
         self.env |= {name: self._filled(text) for name, text in spec.env.items()}
         self.argv = [self._filled(spec.command or ""), *(self._filled(text) for text in spec.args)]
         self.words = [os.path.basename(word) for word in self.argv for word in _SPLIT.split(word)]
+        self.scripts = self._shell_scripts(root)
+        """Of the project, that it is started with, and those that they name: each with its text."""
+        texts = (*self.argv, *self.scripts.values())
+        self.said = {os.path.basename(word) for text in texts for word in _SPLIT.split(text)}
+
+    def _shell_scripts(self, root: Path) -> dict[str, str]:
+        found: dict[str, str] = {}
+        waiting = [self.at(piece) for text in self.argv for piece in _pieces(text)]
+        while waiting and len(found) < _MOST_SCRIPTS:
+            path = waiting.pop()
+            inside = path not in found and path.startswith(f"{root}/") and os.path.isfile(path)
+            if inside and SHELL in (family_of(path), _by_first_line(path)):
+                lines = beginning(path).splitlines()
+                found[path] = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+                waiting += [
+                    place for piece in set(_pieces(found[path])) for place in self._places(piece, path)
+                ]
+        return found
+
+    def _places(self, piece: str, script: str) -> Iterator[str]:
+        """Where a word of a script may lead: `$HERE/x` and `$(dirname $0)/x` mostly mean what is beside it."""
+        yield piece
+        rest = _VARIABLE.sub("", piece).lstrip("/")
+        if rest and rest != piece:
+            yield from (os.path.join(place, rest) for place in (os.path.dirname(script), self.cwd))
 
     def _filled(self, text: str) -> str:
         try:
@@ -174,6 +194,14 @@ class _Reading:
                 yield from self._named(word, run or word.split("=")[0] in _TAKES)
             before = text
 
+        for script, said in self.scripts.items():
+            for piece in set(_pieces(said)):
+                for place in self._places(piece, script):
+                    if os.path.isdir(self.at(place)):  # any word may be the name of one
+                        yield Run(self.at(place), _CODE_FILES, pinned=False, whole=False)
+                    elif "/" in place.strip("/") or family_of(place) or os.path.isfile(self.at(place)):
+                        yield from self._named(place, False)
+
     def variables(self) -> Iterator[Run]:
         for name, text in self.env.items():
             code = name in self._spec.env and _CODE.fullmatch(name) is not None
@@ -183,8 +211,11 @@ class _Reading:
             for piece in pieces:
                 if code:
                     yield from self._named(piece, True)
-                elif family_of(piece) and os.path.isfile(self.at(piece)):
-                    yield from self._program(self.at(piece))
+                elif os.path.isfile(path := self.at(piece)) and not piece.lower().endswith(_DATA):
+                    if family_of(piece) or os.access(path, os.X_OK):
+                        yield from self._program(path)
+                    else:
+                        yield Run(path, pinned=False)  # it may be settings that name code, or data
 
     def place(self) -> Iterator[Run]:
         """A directory that the entry names for it to run in; the project itself is where most run."""
@@ -193,7 +224,7 @@ class _Reading:
 
     def beside(self) -> Iterator[Run]:
         """What languages and launchers load from where they are started."""
-        words = set(self.words)
+        words = self.said
         for launcher in words & _MANIFESTS.keys():
             yield from (Run(self.at(name)) for name in _MANIFESTS[launcher])
         if words & _NODE:
@@ -202,18 +233,23 @@ class _Reading:
             # package.json names is run instead of a package. Not pinned, because every install changes it
             yield from (run for name in ("package.json", ".npmrc") for run in _upwards(self.cwd, name))
             yield from self._scripts()
-        if "go" in words:
-            yield Run(self.cwd, family_of("x.go"))
+        for launcher in words & _BUILDS.keys():
+            yield Run(self.cwd, family_of(_BUILDS[launcher]))
         if words & {"uv", "poetry", "pdm", "hatch", "rye", "pixi", "pipenv"}:
             yield Run(self.at(".venv"), pinned=False)
             yield from (Run(source, PYTHON) for source in editable(self.at(".venv")))
-        if self._from_cwd() and not self._isolated():
+            if os.path.isfile(self.at("pyproject.toml")) and not os.path.isdir(self.at(".venv")):
+                yield Run(self.cwd, PYTHON, pinned=False)  # the first start installs the project itself
+        if (self._from_cwd() or words & _SERVING) and not self._isolated():
             yield Run(self.cwd, PYTHON)
+        for script, text in self.scripts.items():
+            if any(_MODULE.search(line) for line in text.splitlines()):
+                yield from (Run(place, PYTHON) for place in {self.cwd, os.path.dirname(script)})
 
     def _scripts(self) -> Iterator[Run]:
         """What the scripts of package.json start that the command names, or that one of those names."""
         scripts = scripts_in(self.at("package.json"))
-        waiting, seen = list(self.words), set[str]()
+        waiting, seen = list(self.said), set[str]()
         while waiting:
             word = waiting.pop()
             for name in {word, f"pre{word}", f"post{word}"} & scripts.keys() - seen:
@@ -298,7 +334,14 @@ def _pieces(text: str) -> Iterator[str]:
     """An argument, what it gives to an option, and the words of one that is a script."""
     yield text
     for word in _SPLIT.split(text):
-        for piece in (word, word.lstrip("@"), *word.split("=")[1:], *word.split(":")):
+        given = word.split("=")[1:]
+        for piece in (
+            word,
+            _VARIABLE.sub(".", word),
+            word.lstrip("@"),
+            *given,
+            *(one for part in (word, *given) for one in part.split(":")),
+        ):
             if piece and piece != text:
                 yield piece
         attached = re.fullmatch(r"-[A-Za-z](?=[./~\w])(.+)", word)  # `-rlib/hook.rb`
