@@ -18,6 +18,7 @@ from tests.garden.plot import PROFILE, Plot, plot
 import toolgate
 from sampling import dice, fewer
 from toolgate.core.change import Change
+from toolgate.core.errors import UnknownOutcome
 from toolgate.features.garden.editor import Editor
 from toolgate.features.garden.watching import GardenWatch
 from toolgate.workspace.staged import only_writer
@@ -122,6 +123,27 @@ async def test_an_edit_on_top_of_one_that_is_not_recorded_yet_leaves_both_their_
         assert [said[f"- {name}"] for name in ("first", "second", "third", "fourth")] == [
             "first says so", "second says so", "third says so", "fourth says so",
         ]  # fmt: skip
+        assert {one.state for one in await at.garden.verify("me")} == {"ok"}
+
+
+async def test_a_call_of_unknown_outcome_keeps_nobodys_edit_from_being_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply = Editor.apply
+
+    async def lost(self: Editor, change: Change) -> None:
+        await apply(self, change)
+        raise UnknownOutcome("the line was cut", "look")
+
+    edit = {"path": PROFILE, "section_anchor": "concerns v1", "append": "- theirs", "rationale": "lost"}
+    async with plot(tmp_path) as at:
+        with monkeypatch.context() as cut:
+            cut.setattr(Editor, "apply", lost)
+            assert not (await at.call("md.patch_section", **edit)).ok
+        assert len(await at.gate.unknown_calls()) == 1
+        assert await at.garden.notice("me") == []  # what it may have brought is no person's
+        at.file().write_text(at.text().replace("- theirs\n", "- theirs\n- mine\n"))
+        assert [one.path for one in await at.garden.notice("me")] == [PROFILE]
         assert {one.state for one in await at.garden.verify("me")} == {"ok"}
 
 

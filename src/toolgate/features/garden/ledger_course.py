@@ -82,7 +82,17 @@ class LedgerCourse:
 
     @property
     def busy(self) -> frozenset[str]:
-        return frozenset().union(*(_paths(json.loads(row.body)) for row in self._begun.values()))
+        """Files that an open call may be changing; one whose outcome is unknown changes nothing any more."""
+        bodies = (json.loads(row.body) for call, row in self._begun.items() if call not in self._unknown)
+        return frozenset(path for body in bodies for path in _paths(body))
+
+    @property
+    def doubted(self) -> frozenset[tuple[str, str | None]]:
+        """Files and hashes that calls of unknown outcome were about to bring: no person's edit, if it is that."""
+        bodies = (json.loads(row.body) for call, row in self._begun.items() if call in self._unknown)
+        return frozenset(
+            (entry["path"], entry["after"]) for body in bodies for entry in body.get("change", ())
+        )
 
 
 def _paths(body: Mapping[str, Any]) -> frozenset[str]:
