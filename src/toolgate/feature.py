@@ -92,6 +92,8 @@ class MountKind(NamedTuple):
     """The directory that is all a persona sees of it, such as `users/{user}`."""
     section: str = ""
     """A function of a file's bytes and the name of a section of it: its first line and its text. Absent: there are none."""
+    camel_case: bool = False
+    """Whether what `fs.*` gives of its files also has the spellings of the garden's document, such as `newHash`."""
     guard: str = ""
     """A function of the mount's name, a Change and the Holder: raises where the mount refuses the Change. Whoever plans
     or applies a Change that touches the mount comes past it."""

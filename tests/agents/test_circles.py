@@ -34,6 +34,7 @@ async def test_220_equal_calls_are_stopped_at_the_third(tmp_path: Path) -> None:
         assert "2 times with the same result" in question.reason
         results = [step["body"] for step in await agents.store.steps(run.id) if step["kind"] == "result"]
         assert [bool(body["note"]) for body in results] == [False, True]
+        assert [body["text"].count("(The gate: ") for body in results] == [0, 1]
         await gate.answer(run.waiting, "deny", reason="it goes round in circles")
         run = await agents.resume(run.id)
         assert run.state == "stopped"

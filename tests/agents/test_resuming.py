@@ -137,8 +137,12 @@ async def test_a_refused_call_is_told_to_the_model_which_goes_on(tmp_path: Path)
         agents,
     ):
         run = await agents.drive(await agents.start("act"))
-        await gate.answer(run.waiting, "deny", reason="not today")
+        await gate.answer(run.waiting, "deny", by="mara", reason="not today")
         assert (await agents.resume(run.id)).answer == "I leave it."
+        (told,) = [
+            step["body"]["text"] for step in await agents.store.steps(run.id) if step["kind"] == "result"
+        ]
+        assert told.startswith("Access denied by creator. mara refused t.act: not today")
 
 
 async def test_an_approval_in_the_text_counts_for_nothing(tmp_path: Path) -> None:

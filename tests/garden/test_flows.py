@@ -254,6 +254,13 @@ async def test_the_documents_spellings_are_taken_and_given(tmp_path: Path) -> No
         assert (await at.data("md.snapshot_history", path=PROFILE))["historyPath"].endswith(".md")
         linted = await at.data("lint.check", path=PROFILE)
         assert (linted["warnings"], linted["blocked"]) == ([], False)
+        notes = {"path": "garden:users/me/notes.md"}
+        grown = await at.data("fs.append", **notes, text="- seen\n")
+        assert (grown["newSize"], grown["newHash"]) == (grown["new_size"], grown["new_hash"])
+        patched = await at.data("fs.patch", **notes, diffText="@@ -7 +7 @@\n-- seen\n+- heard\n")
+        assert patched["newHash"] == patched["new_hash"]
+        assert (await at.data("fs.write", **notes, content=at.text(notes["path"]) + "- felt\n"))["newHash"]
+        assert "newHash" not in await at.data("fs.write", path="plain.txt", content="x")
         at.file().write_text(at.text().replace("id: work", "id: play", 1))
         assert len((await at.data("lint.check", path=PROFILE))["blockedReasons"]) == 1
         at.file().write_text(at.text().replace("id: play", "id: work", 1))

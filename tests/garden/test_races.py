@@ -13,10 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.garden.plot import PROFILE, plot
+from tests.garden.plot import PROFILE, Plot, plot
 
 import toolgate
 from sampling import dice, fewer
+from toolgate.core.change import Change
+from toolgate.core.errors import UnknownOutcome
+from toolgate.features.garden.editor import Editor
 from toolgate.features.garden.watching import GardenWatch
 from toolgate.workspace.staged import only_writer
 
@@ -86,10 +89,68 @@ async def test_two_processes_and_a_person_lose_no_update(
                 assert line.who == "a person"
 
 
+async def test_an_edit_on_top_of_one_that_is_not_recorded_yet_leaves_both_their_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, recorded = asyncio.Event(), asyncio.Event()
+    apply = Editor.apply
+
+    async def slow(self: Editor, change: Change) -> None:
+        await apply(self, change)
+        if not written.is_set():
+            written.set()
+            await recorded.wait()
+
+    async def add(at: Plot, name: str) -> None:
+        edit = {"append": f"- {name}", "rationale": f"{name} says so"}
+        assert (await at.call("md.patch_section", path=PROFILE, section_anchor="concerns v1", **edit)).ok
+
+    async with plot(tmp_path) as at:
+        monkeypatch.setattr(Editor, "apply", slow)
+        first = asyncio.create_task(add(at, "first"))
+        await written.wait()
+        await add(at, "second")
+        await add(at, "third")
+        await at.garden.notice("me")
+        recorded.set()
+        await first
+        await add(at, "fourth")
+        said = {
+            one.text: one.rationale
+            for one in await at.garden.provenance(PROFILE)
+            if one.text.startswith("- ")
+        }
+        assert [said[f"- {name}"] for name in ("first", "second", "third", "fourth")] == [
+            "first says so", "second says so", "third says so", "fourth says so",
+        ]  # fmt: skip
+        assert {one.state for one in await at.garden.verify("me")} == {"ok"}
+
+
+async def test_a_call_of_unknown_outcome_keeps_nobodys_edit_from_being_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply = Editor.apply
+
+    async def lost(self: Editor, change: Change) -> None:
+        await apply(self, change)
+        raise UnknownOutcome("the line was cut", "look")
+
+    edit = {"path": PROFILE, "section_anchor": "concerns v1", "append": "- theirs", "rationale": "lost"}
+    async with plot(tmp_path) as at:
+        with monkeypatch.context() as cut:
+            cut.setattr(Editor, "apply", lost)
+            assert not (await at.call("md.patch_section", **edit)).ok
+        assert len(await at.gate.unknown_calls()) == 1
+        assert await at.garden.notice("me") == []  # what it may have brought is no person's
+        at.file().write_text(at.text().replace("- theirs\n", "- theirs\n- mine\n"))
+        assert [one.path for one in await at.garden.notice("me")] == [PROFILE]
+        assert {one.state for one in await at.garden.verify("me")} == {"ok"}
+
+
 @pytest.mark.crash
 async def test_killed_at_any_moment_file_copies_log_and_ledger_agree(tmp_path: Path) -> None:
     root, chance = tmp_path / "project", dice("kills in a garden")
-    for number in range(fewer(100, 4)):
+    for number in range(fewer(150, 4)):
         with writing(root, f"run{number}", 1000) as process:
             time.sleep(chance.uniform(0, 0.4))
             process.kill()
@@ -102,6 +163,8 @@ async def test_killed_at_any_moment_file_copies_log_and_ledger_agree(tmp_path: P
         done = [one for one in await at.garden.history(PROFILE) if one.op == "append_section"]
         written = lines(at.text())
         assert len(written) == len(set(written)) == len(done)
+        print(f"{len({line.split()[1] for line in written})} of the killed had written {len(written)} lines")
+        assert len(written) >= fewer(100, 0), "the kills must have fallen into writing"
         logged = re.findall(r"append_section concerns v1 by tender; (\S+) says (\d+)", at.text())
         assert sorted(f"- {name} {number}" for name, number in logged) == sorted(written)
         copies = list((root / "garden/users/me/parts/work/history").glob("*.md")) if done else []

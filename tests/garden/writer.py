@@ -12,6 +12,9 @@ from plot import PROFILE, plot
 
 async def main(root: str, name: str, seconds: float, database: str) -> None:
     async with plot(Path(root), None if database == "-" else database) as at:
+        await at.data(
+            "propose_change", path=PROFILE, section_anchor="concerns v1", append="- it is all loaded"
+        )
         print("open", flush=True)
         end, number, conflicts = time.monotonic() + seconds, 0, 0
         while time.monotonic() < end:

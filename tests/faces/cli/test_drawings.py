@@ -300,3 +300,10 @@ def test_quick_calls_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with Ticker() as ticker:
         ticker(0.0, "hardly begun")
     assert screen.getvalue() == ""
+
+
+def test_a_change_without_findings_has_no_row_for_them(capsys: pytest.CaptureFixture[str]) -> None:
+    show(Result(True, "garden.add", {"created": ["garden:users/me/notes.md"], "user": "me", "findings": []}))
+    shown = capsys.readouterr().out
+    assert "notes.md" in shown
+    assert "findings" not in shown

@@ -6,7 +6,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolgate.agents.wires.base import Parsed, WireCall, WireError, WireFormat, told
+from toolgate.agents.wires.base import DENIED, Parsed, WireCall, WireError, WireFormat, told
 from toolgate.agents.wires.collecting import Collector
 from toolgate.agents.wires.strict import NotStrict, decode
 from toolgate.core.functions import wire_names
@@ -147,6 +147,8 @@ def answered(
 ) -> tuple[list[tuple[str, str]], str]:
     """Id and text of what goes back to each call, and what is wrong beside them."""
     every = list(errors)
-    made = [(call.id, text if ok else f"Error: {text}") for call, text, ok in answers]
+    made = [
+        (call.id, text if ok or text.startswith(DENIED) else f"Error: {text}") for call, text, ok in answers
+    ]
     made += [(error.id, told([error])) for error in every if error.id and error.name]
     return made, told(error for error in every if not (error.id and error.name))

@@ -60,6 +60,8 @@ class Parsed:
     """Why the model stopped, in its protocol's own word."""
     raw: Any = None
     """What was parsed: a text, or the message of an API."""
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    """What each manifest says about itself, with the ids of its calls. It is for the record: nothing is decided by it."""
 
 
 class WireStream(Protocol):
@@ -128,5 +130,6 @@ DENIED = "Access denied by creator."
 def as_told(result: Result, text: str) -> str:
     """A rendered result as the model reads it: a refusal begins with the words that the manifest promises."""
     error = result.error
-    refused = error is not None and (error.code is Code.DENIED or by_policy(error.code, result.data))
-    return f"{DENIED} {text}" if refused and DENIED not in text else text
+    if error is None or not (error.code is Code.DENIED or by_policy(error.code, result.data)):
+        return text
+    return f"{DENIED} {text.removeprefix(f'{error.code.value}: {DENIED}').lstrip()}"

@@ -21,6 +21,7 @@ class Collector:
         self.offer = OfferedTools(tools)
         self.calls: list[WireCall] = []
         self.errors: list[WireError] = []
+        self.requests: list[dict[str, Any]] = []
         self._example = example
         self._untold = 0
 
@@ -105,4 +106,4 @@ class Collector:
         errors = list(self.errors)
         if self._untold:
             errors.append(WireError(f"{self._untold:,} more things in this message are wrong."))
-        return Parsed(calls=list(self.calls), errors=errors, **more)
+        return Parsed(calls=list(self.calls), errors=errors, requests=list(self.requests), **more)

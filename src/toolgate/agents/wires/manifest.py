@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolgate.agents.wires.base import Message, WireCall, WireError, told
+from toolgate.agents.wires.base import SHOWN, Message, WireCall, WireError, told
 from toolgate.agents.wires.lexing import NEAR, STRING, until_bracket
 from toolgate.agents.wires.prose import ProseReader
 from toolgate.agents.wires.strict import NOWHERE, NotStrict, decode, decode_from
@@ -106,8 +106,15 @@ class ManifestGrammar:
         if wrong:
             collector.error(f"The request is wrong: {wrong}.", text)
             return
+        before = len(collector.calls)
         for entry in value["tools"]:
             collector.object(entry, json.dumps(entry, ensure_ascii=False), reason=value.get("summary", ""))
+        said = {key: _short(value[key]) for key in KEYS if key in value and key != "tools"}
+        collector.requests.append(said | {"calls": [call.id for call in collector.calls[before:]]})
+
+
+def _short(value: str | bool) -> str | bool:
+    return value if isinstance(value, bool) or len(value) <= SHOWN else value[: SHOWN - 1] + "…"
 
 
 def _asks(value: Any) -> bool:

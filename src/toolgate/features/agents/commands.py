@@ -223,9 +223,10 @@ async def _cancel(ident: str, root: Path | None) -> None:
 
 def _step_line(kind: str, body: dict[str, Any]) -> str:
     if kind == "reply":
+        asked = "".join(f"\n  requests {spelled(one, 400)}" for one in body.get("requests", ()))
         called = "".join(f"\n  calls {call['name']} {spelled(call['args'])}" for call in body["calls"])
         wrong = "".join(f"\n  not a call: {error['message']}" for error in body["errors"])
-        return f"{body['model']} said: {body['text'][:400]}{called}{wrong}"
+        return f"{body['model']} said: {body['text'][:400]}{asked}{called}{wrong}"
     if kind == "result":
         plan = f"\n  {body['standing']}" if body.get("standing") else ""
         return f"  {body['tool']}: {'ok' if body['ok'] else body['text'][:300]} (event {body['event']}){plan}"

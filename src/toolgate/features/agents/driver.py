@@ -171,7 +171,7 @@ class Drive:
         calls = [] if step.final else [asdict(call) for call in parsed.calls]
         made = {
             "turn": step.turn, "text": parsed.text, "calls": calls, "message": spoken.assistant(parsed),
-            "errors": [asdict(error) for error in parsed.errors],
+            "errors": [asdict(error) for error in parsed.errors], "requests": parsed.requests,
             "model": reply.model, "input": reply.usage.input, "output": reply.usage.output,
             "usd": reply.usage.usd, "seconds": round(took, 4), "over": self._over_after(parsed),
         }  # fmt: skip
@@ -292,8 +292,7 @@ class Drive:
         if result.tool != HELPER:  # whose own steps were counted
             self.budget.spent.seconds += max(time.monotonic() - began - self.waited, 0)
         self.waited = 0.0
-        note = f"\n\n(The gate: {result.note})" if result.note else ""
-        text = as_told(result, self.gate.rendered(result, call.args)) + note
+        text = as_told(result, self.gate.rendered(result, call.args))
         body = result_body(step.round, index, result, text, await self._rule(result))
         if self.summarize is not None and result.ok:
             body |= await self.summarize(

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, NotRequired
 
 from pydantic import BaseModel, Field
+from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
 
 from toolgate.core.change import Change, content_hash
 from toolgate.core.effects import Effects
@@ -50,16 +51,16 @@ class PatchedFile:
     """Lines that the diff adds and removes."""
 
 
-@dataclass(frozen=True)
-class PatchResult:
+class PatchResult(TypedDict):
     files: list[PatchedFile]
     hunks: int
     moved: int
     """How many hunks were found elsewhere than their headers say."""
     new_hash: str | None
     """The new content's hash, where the diff is of one file."""
-    recounted: int = 0
+    recounted: int
     """How many hunk headers did not fit their lines. They were counted anew, and what was meant applied."""
+    newHash: NotRequired[str | None]
 
 
 class ParsedDiff(NamedTuple):
@@ -94,6 +95,8 @@ def toolset(files: WorkspaceFiles) -> list[Tool]:
     async def patch(change: Change) -> PatchResult:
         await files.apply(change)
         result: PatchResult = change.report["result"]
+        if all(files.mounts.kind(file.path.mount).camel_case for file in change.files):
+            return result | {"newHash": result["new_hash"]}
         return result
 
     return [patch]
@@ -174,7 +177,8 @@ def _report(applied: Applied, contents: dict[MountPath, bytes | None], anew: int
             for path, one in last.items()]  # fmt: skip
     offsets = [offset for one in applied.patched for offset in one.offsets]
     moved = sum(offset != 0 for offset in offsets)
-    return PatchResult(told, len(offsets), moved, told[0].after_hash if len(told) == 1 else None, anew)
+    new_hash = told[0].after_hash if len(told) == 1 else None
+    return PatchResult(files=told, hunks=len(offsets), moved=moved, new_hash=new_hash, recounted=anew)
 
 
 def _told(

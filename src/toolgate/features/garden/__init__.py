@@ -37,7 +37,7 @@ FEATURE = Feature(
     docs="docs/garden.md",
     mount_kinds=(
         MountKind(
-            "garden", "garden", whole=True, deletes=False, links=False, scope="users/{user}",
+            "garden", "garden", whole=True, deletes=False, links=False, scope="users/{user}", camel_case=True,
             guard="toolgate.features.garden.guard:check", section="toolgate.features.garden.grammar:section_text",
         ),
     ),

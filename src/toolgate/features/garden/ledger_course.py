@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
 
+from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import LedgerBroken
 from toolgate.ledger.chain import fault_of
 from toolgate.ledger.effects import Effect
@@ -12,7 +14,7 @@ from toolgate.ledger.ledger import Ledger
 from toolgate.storage.port import Filter, Row
 
 PERSON_EDIT = "person_edit"
-_KINDS = ("started", "committed", "failed", "resolved", "noted")
+_KINDS = ("started", "committed", "failed", "unknown", "resolved", "noted")
 _BATCH = 5_000
 
 
@@ -22,21 +24,45 @@ class LedgerCourse:
     def __init__(self, ledger: Ledger, after: int = 0) -> None:
         self._ledger, self._after = ledger, after
         self._begun: dict[str, Row] = {}
+        self._unknown: set[str] = set()
+        self._held: list[Effect] = []
 
     async def onwards(self) -> AsyncIterator[Effect | Row]:
-        """What happened since the last time: a call, or a note of a person's edit."""
+        """What happened since the last time: a call, or a note of a person's edit. Calls that changed one file come as
+        they began: that is how they changed it, also where an earlier one is recorded later than one on top of it."""
         async for row in self._rows():
             if row.kind == "started":
                 if '"effectful":true' in row.body and '"change":' in row.body:
                     self._begun[row.call] = row
+            elif row.kind == "unknown":
+                self._unknown.add(row.call)  # nobody waits for it: it may stay so
             elif row.kind == "committed" or (row.kind == "resolved" and '"outcome":"happened"' in row.body):
                 if row.call in self._begun:
-                    yield Effect(self._begun.pop(row.call), row)
+                    self._held.append(Effect(self._begun.pop(row.call), row))
             elif row.kind != "noted":
                 self._begun.pop(row.call, None)
             elif not row.tool and f'"op":"{PERSON_EDIT}"' in row.body:
                 yield row
             self._after = row.seq
+            for effect in self._free() if self._held and row.kind not in ("started", "noted") else ():
+                yield effect
+
+    def _free(self) -> list[Effect]:
+        """Those that no open call may come before."""
+        before = [row for call, row in self._begun.items() if call not in self._unknown]
+        if not before and len(self._held) == 1:
+            return [self._held.pop()]
+        taken = [(row.seq, _paths(json.loads(row.body))) for row in before]
+        free, held = [], []
+        for effect in sorted(self._held, key=lambda one: one.started.seq):
+            paths = _paths(effect.body)
+            if any(seq < effect.started.seq and not paths.isdisjoint(other) for seq, other in taken):
+                held.append(effect)
+                taken.append((effect.started.seq, paths))
+            else:
+                free.append(effect)
+        self._held = held
+        return free
 
     async def _rows(self) -> AsyncIterator[Row]:
         """Checked against their seals: provenance that anybody can write into a database is none."""
@@ -56,8 +82,25 @@ class LedgerCourse:
 
     @property
     def busy(self) -> frozenset[str]:
-        bodies = (json.loads(row.body) for row in self._begun.values())
-        return frozenset(entry["path"] for body in bodies for entry in body.get("change", ()))
+        """Files that an open call may be changing; one whose outcome is unknown changes nothing any more."""
+        bodies = (json.loads(row.body) for call, row in self._begun.items() if call not in self._unknown)
+        return frozenset(path for body in bodies for path in _paths(body))
+
+    @property
+    def doubted(self) -> frozenset[tuple[str, str | None]]:
+        """Files and hashes that calls of unknown outcome were about to bring: no person's edit, if it is that."""
+        bodies = (json.loads(row.body) for call, row in self._begun.items() if call in self._unknown)
+        return frozenset(
+            (entry["path"], entry["after"]) for body in bodies for entry in body.get("change", ())
+        )
+
+
+def _paths(body: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(
+        entry["path"]
+        for entry in body.get("change", ())
+        if DIRECTORY not in (entry["before"], entry["after"])
+    )
 
 
 class ExpectedFiles:

@@ -119,12 +119,12 @@ class GardenRecord:
                 return result
         return None
 
-    async def sync(self) -> frozenset[str]:
-        """Take over what the ledger says since the last time. Says which files calls are changing right now."""
+    async def sync(self) -> None:
+        """Take over what the ledger says since the last time."""
         async with self._alone():
-            return await self._sync()
+            await self._sync()
 
-    async def _sync(self) -> frozenset[str]:
+    async def _sync(self) -> LedgerCourse:
         tables = await self._context.tables()
         seen = await tables.fetch("SELECT event FROM garden_seen WHERE id = 1")
         course = LedgerCourse(self.ledger, seen[0]["event"] if seen else 0)
@@ -135,7 +135,7 @@ class GardenRecord:
             "INSERT INTO garden_seen (id, event) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET event = excluded.event",
             course.settled,
         )
-        return course.busy
+        return course
 
     async def _take_in(self, step: Effect | Row, only: frozenset[str] | None = None) -> None:
         if isinstance(step, Row):
@@ -181,13 +181,15 @@ class GardenRecord:
         """Files that are not as their last version was: people have edited them outside the gate, and it is recorded as
         theirs. What a call is changing is left alone, and so is what is no longer as it was read before the ledger was."""
         async with self._alone():
-            busy = await self._sync()
+            course = await self._sync()
+            busy, doubted = course.busy, course.doubted
             known = await self.hashes(common_start(list(contents)))
             changed = [
                 path
                 for path, content in contents.items()
                 if str(path) not in busy
-                and known.get(str(path)) != content_hash(content)
+                and known.get(str(path)) != (digest := content_hash(content))
+                and (str(path), digest) not in doubted
                 and self.place(path) is not None
             ]
             edits: list[GardenEdit] = []

@@ -31,7 +31,7 @@ def show(result: Result, code: int | None = None) -> int:
         speech.write_json(result.as_dict())
     elif result.error is None:
         if not draw(result.tool, result.data):
-            speech.show(result.data)
+            speech.show(_without_no_findings(result.data))
         if result.meta.truncated and not (isinstance(result.data, dict) and result.data.get("truncated")):
             speech.note("the result was shortened to fit the token budget", "yellow")
         if speech.mode.verbose or sys.stderr.isatty():
@@ -42,6 +42,13 @@ def show(result: Result, code: int | None = None) -> int:
     if result.error is None:
         return failures.OK
     return failures.exit_code(result.error.code) if code is None else code
+
+
+def _without_no_findings(data: Any) -> Any:
+    """Every change says what the scan found; that it found nothing is no news to a person."""
+    if isinstance(data, dict) and data.get("findings") == []:
+        return {name: value for name, value in data.items() if name != "findings"}
+    return data
 
 
 def _show_meta(result: Result) -> None:

@@ -177,6 +177,8 @@ class Written(TypedDict):
     """Where the change begins, and how many lines came and went from there to where it ends."""
     insertions: NotRequired[int]
     deletions: NotRequired[int]
+    newHash: NotRequired[str]
+    newSize: NotRequired[int]
     findings: NotRequired[list[dict[str, Any]]]
     """What the content scan found; the gate adds it."""
 
@@ -224,7 +226,10 @@ def tools(files: WorkspaceFiles) -> list[Tool]:
 
     async def carry_out(change: Change) -> Written:
         await files.apply(change)
-        return _written(change)
+        found = _written(change)
+        if files.mounts.kind(change.files[-1].path.mount).camel_case:
+            found["newHash"], found["newSize"] = found["new_hash"], found["new_size"]
+        return found
 
     both: dict[str, Any] = {
         "effects_of": by_mount(files, "path", writes=True),
