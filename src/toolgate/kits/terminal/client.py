@@ -17,7 +17,8 @@ def command() -> list[str]:
     program = os.path.abspath(sys.argv[0])
     if os.path.basename(program) == NAME and os.access(program, os.X_OK):
         return [program]
-    return [os.path.abspath(sys.executable), "-m", NAME]
+    # without -P, a `toolgate.py` that an agent leaves in the project would be run in our place
+    return [os.path.abspath(sys.executable), "-P", "-m", NAME]
 
 
 def snippet(root: Path, persona: str) -> dict[str, Any]:
