@@ -13,7 +13,6 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolgate.core.change import DIRECTORY, Change, FileChange, content_hash
@@ -27,7 +26,7 @@ from toolgate.features.garden import guard, lint
 from toolgate.features.garden.grammar import MarkdownFile, read
 from toolgate.features.garden.layout import Place, place_of
 from toolgate.features.garden.ledger_course import PERSON_EDIT, LedgerCourse, person_edit
-from toolgate.features.garden.rows import INSERT, PLACES, GardenEdit, Origins, believed, common_start
+from toolgate.features.garden.rows import INSERT, PLACES, GardenEdit, believed, common_start, traced
 from toolgate.ledger.effects import Effect
 from toolgate.ledger.ledger import View, Work
 from toolgate.storage.port import Filter, Row
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from toolgate.feature import FeatureContext
     from toolgate.features.garden.editor import Editor
 
-TRUST = ("outside", "agent", "person")
-"""From the least to the most."""
 REPEATS = 48 * 3600 * SECOND
 """How long an edit with the same words and the same hash before it is taken for the same edit."""
 _AT_ONCE = 100
@@ -376,26 +373,6 @@ def _trust(effect: Effect) -> str:
         return "person"
     cited = (effect.body.get("args") or {}).get("evidence_refs") or []
     return "outside" if any("://" in str(one) for one in cited) else "agent"
-
-
-def traced(old: list[str], origins: Origins, new: list[str], number: int, trust: str) -> Origins:
-    """Where each line of the new version comes from. What stands where something was removed is trusted no more than that."""
-    if len(origins) != len(old):
-        return [(number, trust)] * len(new)
-    found: Origins = []
-    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    removed = [one[1] for op, a, b, _, _ in steps if op in ("replace", "delete") for one in origins[a:b]]
-    given = _least(trust, *removed) if removed and trust != "person" else trust
-    for op, first, last, start, end in steps:
-        if op == "equal":
-            found += [(by, level) for by, level in origins[first:last]]
-        else:
-            found += [(number, given)] * (end - start)
-    return found
-
-
-def _least(*levels: str) -> str:
-    return TRUST[min(map(TRUST.index, levels))]
 
 
 def _lines(content: bytes | None) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any
 
 from toolgate.core.errors import LedgerBroken
@@ -21,6 +22,8 @@ COLUMNS = (
 )  # fmt: skip
 INSERT = f"INSERT INTO garden_edits ({', '.join(COLUMNS)}, seal)"
 PLACES = f"({', '.join('?' * (len(COLUMNS) + 1))})"
+TRUST = ("outside", "agent", "person")
+"""From the least to the most."""
 Origins = list[tuple[int, str]]
 """For each line the version that brought it, and its trust."""
 
@@ -111,3 +114,23 @@ def common_start(paths: Sequence[str]) -> str:
         (at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first)
     )
     return first[:same]
+
+
+def traced(old: list[str], origins: Origins, new: list[str], number: int, trust: str) -> Origins:
+    """Where each line of the new version comes from. What stands where something was removed is trusted no more than that."""
+    if len(origins) != len(old):
+        return [(number, trust)] * len(new)
+    found: Origins = []
+    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    removed = [one[1] for op, a, b, _, _ in steps if op in ("replace", "delete") for one in origins[a:b]]
+    given = _least(trust, *removed) if removed and trust != "person" else trust
+    for op, first, last, start, end in steps:
+        if op == "equal":
+            found += [(by, level) for by, level in origins[first:last]]
+        else:
+            found += [(number, given)] * (end - start)
+    return found
+
+
+def _least(*levels: str) -> str:
+    return TRUST[min(map(TRUST.index, levels))]

@@ -11,7 +11,7 @@ from toolgate.core.canonical import canonical
 from toolgate.core.context import Context
 from toolgate.core.display import encodable, spelled_out
 from toolgate.core.errors import CallError, ConfigError, Failed, TimedOut, Unavailable, UnknownOutcome
-from toolgate.features.servers.definitions import Definition
+from toolgate.features.servers.definitions import Definition, sort_out
 from toolgate.policy.linear import Linear
 
 # Values against JSON schemas that a stranger wrote: nothing is fetched, nothing hangs. Patterns run in
@@ -294,3 +294,14 @@ def told(
         context.progress(fraction, f"{server}: {defused(scrub(words))[:200]}")
 
     return tell
+
+
+def unusable_tools(tools: list[dict[str, Any]]) -> dict[str, str]:
+    """What is wrong with those of its tools whose schema is none."""
+    refused: dict[str, str] = {}
+    for local, definition in sort_out(tools)[0].items():
+        try:
+            Checker(definition.input_schema).check()
+        except Unusable as error:
+            refused[local] = f"its input schema cannot be used: {defused(str(error))}"
+    return refused

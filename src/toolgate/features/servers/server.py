@@ -17,16 +17,14 @@ from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Failed, NotAllowed, Unavailable, UnknownOutcome
 from toolgate.features.servers.active_calls import ActiveCall, ServersPort
 from toolgate.features.servers.config import ServerSpec, Sources
-from toolgate.features.servers.definitions import Definition, sort_out
+from toolgate.features.servers.definitions import Definition
 from toolgate.features.servers.results import (
-    Checker,
-    Unusable,
     as_read,
-    defused,
     late,
     lost,
     presented,
     told,
+    unusable_tools,
     why_held,
     words,
 )
@@ -258,7 +256,7 @@ class UpstreamServer:
 
     async def _list(self, connection: ServerConnection) -> None:
         tools = await connection.tools()
-        refused = await apart(_unusable, tools)
+        refused = await apart(unusable_tools, tools)
         self._store.save_listing(self.name, tools, refused, self.spec.launch, connection.facts)
         self._listed_at = time.monotonic()
         self._listed(self.name)
@@ -394,14 +392,3 @@ class UpstreamServer:
             f"{fix}; {when}" if fix else f"{when}; `toolgate servers {self.name}` says more",
             data={"server": self.name, "retry_after_s": round(wait, 1)},
         )
-
-
-def _unusable(tools: list[dict[str, Any]]) -> dict[str, str]:
-    """What is wrong with those of its tools whose schema is none."""
-    refused: dict[str, str] = {}
-    for local, definition in sort_out(tools)[0].items():
-        try:
-            Checker(definition.input_schema).check()
-        except Unusable as error:
-            refused[local] = f"its input schema cannot be used: {defused(str(error))}"
-    return refused
