@@ -108,13 +108,13 @@ def _growth(name: str, size: int) -> Line:
 
 def _hostile(name: str) -> Line:
     """The text that takes longest for its length; it must be linear too."""
-    worst, told = 0.0, ""
+    worst, told = 0.0, "nothing slow"
     for bit in HOSTILE:
         small, large = (_seconds(name, bit * (one // len(bit)), _pieces, 2) for one in (50_000, 200_000))
         ratio = large / max(small, 1e-4) / 4
         if large > 0.02 and ratio > worst:
             worst, told = ratio, bit
-    how = f"time per character of {told or 'nothing slow'!s}, 200 kB against 50 kB, in pieces"
+    how = f"time per character of {told!r}, 200 kB against 50 kB, in pieces"
     return Line(
         what=f"wire {name}, hostile text, growth",
         ours=f"{worst:.2f} ×",

@@ -1,4 +1,5 @@
-"""A day's task on a real repository with the official client: explore, change three files, run a test, undo, verify.
+"""A day's task with the official client: explore, change three files, run a test, undo, verify. Once on a small shop, whose
+test fails before the change, and once on a real repository: this project's own, with its history.
 
 The client starts the very line that `toolgate init` prints. What the model reads is counted: the list of tools, and every
 text and structured content of an answer.
@@ -21,6 +22,7 @@ import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
+from tests.workspace.patch.real import own_history
 
 from faces.cli.driving import environment, finish, start
 from toolgate.sandbox import probe
@@ -29,6 +31,7 @@ MOST_CALLS = 12
 MOST_LISTED = 20_000
 MOST_READ = 4_000
 """Characters of all answers together."""
+MOST_READ_REAL = 8_000
 PATIENCE = 60.0
 FILES = {
     ".gitignore": ".venv/\n__pycache__/\n",
@@ -66,6 +69,13 @@ def shop(tmp_path: Path) -> Path:
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "Open the shop"]):
         who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
         subprocess.run(["git", *who, *words], cwd=root, check=True)
+    return root
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Path:
+    root = own_history(tmp_path)
+    _environment(root)
     return root
 
 
@@ -114,7 +124,8 @@ def parameters(root: Path, done: Any) -> StdioServerParameters:
     return StdioServerParameters(command=entry["command"], args=args, cwd=str(root), env=environment())
 
 
-async def test_a_task_is_done_undone_and_proven_in_few_calls_and_characters(shop: Path) -> None:
+async def _done(root: Path, task: Any, most_read: int) -> None:
+    """A task by a model at the client, whose user approves what is asked; then the proof."""
     if probe.look("auto").mode not in ("root", "userns"):
         pytest.skip("no namespaces here: a project's environment needs them")
     forms: list[str] = []
@@ -123,7 +134,7 @@ async def test_a_task_is_done_undone_and_proven_in_few_calls_and_characters(shop
         forms.append(params.message)
         return types.ElicitResult(action="accept", content={"answer": "approve"})
 
-    server = parameters(shop, await told("init", root=shop))
+    server = parameters(root, await told("init", root=root))
     async with (
         asyncio.timeout(PATIENCE * 3),
         Client(server, mode="legacy", read_timeout_seconds=PATIENCE, elicitation_callback=user) as client,
@@ -133,11 +144,59 @@ async def test_a_task_is_done_undone_and_proven_in_few_calls_and_characters(shop
             json.dumps([tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools])
         )
         model = Model(client)
-        await _task(model, shop, forms)
+        await task(model, root, forms)
     assert model.calls <= MOST_CALLS
     assert listed <= MOST_LISTED, listed
-    assert model.read <= MOST_READ, model.read
-    assert (await told("ledger", "verify", root=shop)).code == 0
+    assert model.read <= most_read, model.read
+    assert (await told("ledger", "verify", root=root)).code == 0
+
+
+async def _undo_the_patch(root: Path) -> None:
+    events = json.loads((await told("ledger", "tail", root=root)).out)["data"]
+    patched = max(row["seq"] for row in events if row["kind"] == "committed" and row["tool"] == "fs.patch")
+    undone = await told("undo", str(patched), "--yes", root=root)
+    assert undone.code == 0, undone.err
+
+
+async def test_a_task_is_done_undone_and_proven_in_few_calls_and_characters(shop: Path) -> None:
+    await _done(shop, _task, MOST_READ)
+
+
+async def test_the_same_is_done_in_a_real_repository(real: Path) -> None:
+    await _done(real, _real_task, MOST_READ_REAL)
+
+
+async def _real_task(model: Model, root: Path, forms: list[str]) -> None:
+    assert "src/toolgate/version.py" in await model.call("fs_list", glob="src/toolgate/*.py")
+    assert "src/toolgate/version.py" in await model.call("fs_search", pattern="^VERSION = ", path="src")
+    old = {name: (root / name).read_text() for name in ("src/toolgate/version.py", "CHANGELOG.md")}
+    assert old["src/toolgate/version.py"].splitlines()[-1] in await model.call(
+        "fs_read", path="src/toolgate/version.py"
+    )
+    assert await model.call("fs_read", path="CHANGELOG.md", ranges=[[1, 12]])
+    assert await model.call("code_log", limit=3)
+    new = {
+        "src/toolgate/version.py": old["src/toolgate/version.py"] + '\n\ndef major() -> int:\n    return int(VERSION.split(".")[0])\n',
+        "CHANGELOG.md": old["CHANGELOG.md"].replace("## [Unreleased]\n", "## [Unreleased]\n\n- `major()` of the version.\n", 1),
+        "tests/test_major.py": "from toolgate.version import major\n\n\ndef test_the_first_number():\n    assert major() == 0\n",
+    }  # fmt: skip
+    diff = "".join(
+        line
+        for name, text in new.items()
+        for line in unified_diff(
+            old.get(name, "").splitlines(True), text.splitlines(True),
+            f"a/{name}" if name in old else "/dev/null", f"b/{name}",
+        )
+    )  # fmt: skip
+    assert "version.py" in await model.call("fs_patch", diff=diff)
+    assert any("+def major" in form for form in forms)
+    argv = ["pytest", "-q", "-c", "/dev/null", "--rootdir", ".", "--noconftest", "tests/test_major.py"]
+    assert "1 passed" in await model.call("exec_shell", argv=argv, project="read")
+    assert "+def major" in await model.call("code_diff", paths=["src/toolgate/version.py"])
+    await _undo_the_patch(root)
+    assert {name: (root / name).read_text() for name in old} == old
+    assert not (root / "tests/test_major.py").exists()
+    assert "major" not in await model.call("code_diff")
 
 
 async def _task(model: Model, shop: Path, forms: list[str]) -> None:
@@ -155,10 +214,7 @@ async def _task(model: Model, shop: Path, forms: list[str]) -> None:
     assert "+TAX = 19" in await model.call("code_diff")
     assert any("TAX" in form and form.count("+TAX = 19") == 1 for form in forms)
 
-    events = json.loads((await told("ledger", "tail", root=shop)).out)["data"]
-    patched = max(row["seq"] for row in events if row["kind"] == "committed" and row["tool"] == "fs.patch")
-    undone = await told("undo", str(patched), "--yes", root=shop)
-    assert undone.code == 0, undone.err
+    await _undo_the_patch(shop)
     for name in ("README.md", "src/shop/cart.py", "src/shop/prices.py"):
         assert (shop / name).read_text() == FILES[name]
     assert "TAX" not in await model.call("code_diff")
