@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,26 @@ def test_a_moved_project_keeps_its_id_and_its_old_path_is_forgotten(
     assert trust.trust(moved, own_state_dir) == first
     shutil.copytree(moved, project)
     assert not trust.is_trusted(project, own_state_dir)
+
+
+def test_who_makes_an_id_at_once_with_others_gets_the_same(project: Path) -> None:
+    for turn in range(20):
+        root = project / str(turn)
+        root.mkdir()
+        together = threading.Barrier(4)
+
+        def make(root: Path = root, together: threading.Barrier = together) -> str:
+            together.wait(10)
+            return trust.make_project_id(root)
+
+        with ThreadPoolExecutor(4) as threads:
+            made = {threads.submit(make) for _ in range(4)}
+            assert {one.result() for one in made} == {trust.project_id(root)}
+
+
+def test_a_damaged_id_is_replaced(project: Path) -> None:
+    (project / ".toolgate").mkdir()
+    (project / ".toolgate" / "project").write_text("half of an i")
+    made = trust.make_project_id(project)
+    assert len(made) == 32
+    assert trust.project_id(project) == made

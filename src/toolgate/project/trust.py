@@ -67,6 +67,7 @@ def _not_a_file(directory: Path) -> SetupError:
 
 
 def make_project_id(root: Path) -> str:
+    """Of two processes that make it at once, one wins and both use its id: the key is found by it."""
     found = project_id(root)
     if found:
         return found
@@ -75,8 +76,11 @@ def make_project_id(root: Path) -> str:
     ident = os.urandom(16).hex()
     with suppress(FileExistsError), (directory / ".gitignore").open("x") as ignore:
         ignore.write("*\n")  # nothing in here belongs into a commit
-    durable.replace(directory / ID_FILE, f"{ident}\n".encode())
-    return ident
+    text = f"{ident}\n".encode()
+    durable.create(directory / ID_FILE, text)
+    if not project_id(root):  # a damaged one was there
+        durable.replace(directory / ID_FILE, text)
+    return project_id(root)
 
 
 def is_trusted(root: Path, state_dir: Path) -> bool:
