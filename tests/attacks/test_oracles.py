@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 
 import pytest
 
 import toolgate
-from attacks.oracles import CONFIG, ONE, OTHER, Values, Way, answer, make, pieces, ways
+from attacks.oracles import CONFIG, ONE, OTHER, Values, Way, answer, make, pieces, row, token, ways
 from sampling import sampled
 from toolgate.facade import Gate
 
@@ -143,3 +144,86 @@ async def test_what_was_remembered_before_it_was_a_secret_is_not_found_by_guesse
     one = await _remembered(tmp_path / "one", ONE.token, WORDS[0])
     other = await _remembered(tmp_path / "other", OTHER.token, WORDS[1])
     assert one == other
+
+
+GUESSES = ("The code word is quartz 1 2 3 for the door", "The code word is velvet 1 2 3 for the door",
+           f"The code word is {WORDS[0][:-2]}77 for the door")  # fmt: skip
+
+
+async def _compared(root: Path, value: str, words: str) -> list[str]:
+    """What is said about texts that were kept before: what they are like, their beginnings, and their sum."""
+    root.mkdir()
+    config = CONFIG | {"memory": {"embeddings": "none"}, "personas": {"ada": {"phase": "collaborate"}}}
+    async with toolgate.open(root, config) as gate:
+        for text in (
+            f"The code word is {words} for the door",
+            f"{'x' * 1990} {value}",
+            f"{'y ' * 43}{value}",
+        ):
+            await gate.call("memory.store", {"content": text, "said_at": "2026-01-01"})
+        await gate.set_secret("TOKEN", value)
+        await gate.set_secret("WORDS", words)
+        await gate.call("memory.recall", {"query": "door"}, conversation="talk")
+        ways = [Way("memory.store", {"content": guess, "conversation": "talk"}) for guess in GUESSES]
+        ways += [
+            Way("memory.list", {}),
+            Way("memory.audit", {}),
+            Way("memory.rollup", {}),
+            Way("memory.list", {}),
+        ]
+        return [_GIVEN.sub("-", await answer(gate, way)) for way in ways]
+
+
+async def test_no_comparison_cut_or_summary_tells_of_what_became_a_secret(tmp_path: Path) -> None:
+    one = await _compared(tmp_path / "one", ONE.token, WORDS[0])
+    other = await _compared(tmp_path / "other", OTHER.token, WORDS[1])
+    assert one == other
+    assert not [piece for piece in pieces(ONE) if piece in str(one)]
+    assert "[secret:WORDS]" in one[-1]
+
+
+async def test_no_filter_of_the_log_tells_of_what_became_a_secret(tmp_path: Path) -> None:
+    async with toolgate.open(tmp_path, CONFIG) as gate:
+        logging.getLogger("toolgate").warning("the key is %s", ONE.token)
+        asked = Way("system.logs", {"contains": f"key is {ONE.token[:3]}"})
+        assert ONE.token in await answer(gate, asked)
+        await gate.set_secret("TOKEN", ONE.token)
+        assert await answer(gate, asked) == "[[], null, []]"
+        assert "[secret:TOKEN]" in await answer(gate, Way("system.logs", {"contains": "the key"}))
+
+
+async def _tended(root: Path, values: Values) -> list[str]:
+    """What is answered about sections that were written before their secrets were called so."""
+    (root / "garden").mkdir(parents=True)
+    config = CONFIG | {
+        "mounts": {"garden": {"path": "garden"}},
+        "personas": {"ada": {"phase": "collaborate", "allow": ["*"]}},
+    }
+    async with toolgate.open(root, config) as gate:
+        await gate.call("garden.add", {"kind": "user", "user": "me"}, persona="human")
+        await gate.call("garden.add", {"kind": "part", "id": "work"})
+        at = {"path": "users/me/parts/work/profile.md", "section_anchor": "concerns v1"}
+        done = await gate.call(
+            "md.patch_section", at | {"append": f"- key {values.token} x\n- b\n\nsaid\n{values.rows}"}
+        )
+        assert done.ok, done.error
+        await _keep(gate, values)
+        asked = [
+            Way("md.propose_change", at | {"append": text}) for text in ("z", *row, f"{row[2]}\n{row[3]}")
+        ]
+        for guess in (f"key {token[:2]}", f"key {token[:9]}", "key", "key b"):
+            merge = {"ops": ["merge"], "items": [{"from": ["nothing"], "into": guess}]}
+            asked.append(Way("md.curate_list", at | merge | {"reason": "r"}))
+            asked.append(Way("md.curate_list", at | {"ops": ["prune"], "items": [guess], "reason": "r"}))
+        asked.append(Way("md.lint", {"path": at["path"]}))
+        return [_GARDENED.sub("-", await answer(gate, way)) for way in asked]
+
+
+_GARDENED = re.compile(r"20\d{6}T[0-9.]+Z\.[0-9a-f]{12}|20\d\d-\d\d-\d\d|hmac[0-9a-z:-]*|[0-9a-f]{32,}")
+
+
+async def test_no_edit_of_a_garden_tells_of_what_became_a_secret(tmp_path: Path) -> None:
+    one, other = await _tended(tmp_path / "one", ONE), await _tended(tmp_path / "other", OTHER)
+    assert one == other
+    assert "[secret:ROWS]" in one[0]
+    assert not [piece for piece in (*pieces(ONE), *row) if piece in one[0]]

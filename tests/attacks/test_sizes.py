@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from scan.corpus import GITHUB
 from toolgate.core.apart import large
 from toolgate.core.errors import Failed
 from toolgate.facade import Gate
+from toolgate.features.memory.items import has_instructions
 from toolgate.secrets.redactor import cleaned
 from toolgate.secrets.scan.tokens import runs, tokens
 
@@ -163,3 +166,29 @@ def test_one_long_run_is_searched_in_pieces() -> None:
     for before in range(19_990, 20_010):
         text = b"x" * (before - 1) + b"-" + token
         assert [hit.start for hit in tokens(text, list(runs(text)))] == [before], before
+
+
+async def test_what_one_persona_remembered_holds_nobody_up(tmp_path: Path) -> None:
+    """Long texts are compared with each other where somebody looks for what could go."""
+    kept = {
+        "limits": CONFIG["limits"] | {"journal_bytes": {"per_minute": 100 * MB}},
+        "memory": {"embeddings": "none"},
+    }
+    async with toolgate.open(tmp_path, CONFIG | kept, "memory") as gate:
+        for number in range(25):
+            words = " ".join(f"word{(number * 131 + each * 7) % 9000}" for each in range(11_000))
+            args = {"content": words.translate(str.maketrans("0123456789", "abcdefghij"))[:99_000]}
+            assert (await gate.call("memory.store", args, persona="eve", conversation="talk")).ok
+        await gate.call("memory.recall", {"query": "wordh", "limit": 100}, persona="eve", conversation="talk")
+        for tool, args in (("memory.audit", {}), ("memory.store", {"content": "wordh"})):
+            call = partial(gate.call, tool, args, persona="eve", conversation="talk")
+            waited, idle, result = await longest_wait(gate, call)
+            assert result.ok, result.error
+            assert waited < _bound(idle), tool
+
+
+def test_what_reads_like_instructions_is_found_in_linear_time() -> None:
+    began = time.perf_counter()
+    for text in ("</system ", "ignore previous ", "you must ", "do not tell "):
+        has_instructions(text * (400_000 // len(text)))
+    assert time.perf_counter() - began < 4 * BEARABLE

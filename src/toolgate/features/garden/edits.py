@@ -26,13 +26,14 @@ def replace(raw: bytes, anchor: str, text: str) -> bytes:
     return _checked(document, raw, document.spliced(first, last, put), section)
 
 
-def append(raw: bytes, anchor: str, text: str) -> bytes:
-    """At the end of a section. What is there already, as its last lines, is not added twice."""
+def append(raw: bytes, anchor: str, text: str, known: Edit = bytes) -> bytes:
+    """At the end of a section. What is there already, as its last lines, is not added twice: of those that the caller may
+    know, else it would be told whether a guess at a secret is right."""
     document = read(raw)
     section = document.section(anchor)
     first, last = _core(document, section)
     put = _fitting(document, text)
-    if not put or _ends_with(document, first, last, put):
+    if not put or _ends_with(read(known(raw)), first, last, put):
         return raw
     if first == last:
         return _checked(document, raw, _into_empty(document, section, put), section)
@@ -217,8 +218,8 @@ def _merge(raw: bytes, anchor: str, sources: list[str], into: str) -> bytes:
     missing = [token for token in tokens if token not in _EV.findall(into)]
     whole = f"{into} ({', '.join(missing)})" if missing else into
     if not gone:
-        if any(item.text.startswith(into) for item in items):
-            return raw
+        if any(item.text == into or item.text.startswith(f"{into} (ev:") for item in items):
+            return raw  # a beginning alone would tell what a secret in it begins with
         raise NotFound(f"none of the items to merge is there: {sources[0][:80]!r}", "read the section again")
     place = min(gone, key=lambda item: item.start)
     out = [*document.lines]

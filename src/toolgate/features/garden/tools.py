@@ -21,6 +21,7 @@ from toolgate.features.garden.editor import Editor, EditRequest
 from toolgate.features.garden.grammar import off_loop
 from toolgate.features.garden.layout import path_for
 from toolgate.features.garden.service import Garden
+from toolgate.gate.redact import with_contents
 
 
 class GardenPath(MountPath):
@@ -189,7 +190,7 @@ def _editing(garden: Garden) -> list[Tool]:
         request = EditRequest(
             path, section_anchor, if_match, rationale, override_rationale, tuple(evidence_refs)
         )
-        op, edit = _patch_of(section_anchor, replace, append, change or {})
+        op, edit = _patch_of(editor, section_anchor, replace, append, change or {})
         said = {"section_anchor": section_anchor, "replace": replace, "append": append, "change": change}
         return await _once(garden, context, request, said, editor.plan(context, request, op, edit))
 
@@ -260,7 +261,7 @@ def _proposing(editor: Editor) -> Tool:
             if content is not None:
                 made = await editor.whole(request, content)
             else:
-                patch = _patch_of(section_anchor, replace, append, change or {})
+                patch = _patch_of(editor, section_anchor, replace, append, change or {})
                 made = await editor.plan(context, request, *patch)
             longest = max(
                 (side or b"" for file in made.files for side in (file.before, file.after)),
@@ -277,7 +278,7 @@ def _proposing(editor: Editor) -> Tool:
             return proposal("", f"refused by {rule}: {error.message}; {error.fix}", asks)
         found = made.report.get("lint", [])
         report = "no rule is broken" + (f"; lint: {'; '.join(found)}" if found else "; lint is clean")
-        shown = await off_loop(longest, lambda: diff.render(made))
+        shown = await off_loop(longest, lambda: diff.render(with_contents(made, editor.known)))
         return proposal(shown, report, asks)
 
     return propose
@@ -344,7 +345,7 @@ async def _once(
 
 
 def _patch_of(
-    anchor: str, replace: str | None, append: str | None, change: dict[Any, str]
+    editor: Editor, anchor: str, replace: str | None, append: str | None, change: dict[Any, str]
 ) -> tuple[str, edits.Edit]:
     given = [
         (name, text)
@@ -356,7 +357,7 @@ def _patch_of(
     name, text = given[0]
     if name == "replace":
         return "replace_section", lambda raw: edits.replace(raw, anchor, text)
-    return "append_section", lambda raw: edits.append(raw, anchor, text)
+    return "append_section", lambda raw: edits.append(raw, anchor, text, editor.known)
 
 
 def _steps(ops: Sequence[str], items: Sequence[Any]) -> list[tuple[str, Any]]:

@@ -6,10 +6,12 @@ recalled, what was stored from its own recall, and texts that say nothing.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -18,6 +20,7 @@ from toolgate.core.clock import SECOND
 from toolgate.features.memory import verdicts
 from toolgate.features.memory.items import TRUST, MemoryItem, likeness, words_of
 from toolgate.features.memory.memory import Memory
+from toolgate.features.memory.reader import JudgedItem
 from toolgate.features.memory.store import ItemFilter
 
 KINDS = ("junk", "duplicate", "near-duplicate", "echo", "contradiction", "expired", "never-recalled")
@@ -28,7 +31,11 @@ OFTEN = 20
 SERIES = 4
 """So many that differ in numbers alone are a series, and contradict nothing."""
 MOST = 200_000
+LONGEST = 8000
+"""Characters of a text that is compared with others word by word; longer ones are compared as wholes."""
 _PAGE = 1000
+_thread = ThreadPoolExecutor(1, "audit")
+"""Comparing takes as long as it takes: beside everybody else, and one audit after the other."""
 _DAY = 86_400 * SECOND
 _NEGATIONS = frozenset({"not", "no", "never", "none", "cannot", "t", "without"})
 """As single words: `isn't` is the words `isn` and `t`."""
@@ -99,26 +106,31 @@ async def audit(
     memory: Memory, scope: str, kinds: Sequence[str] = KINDS, unused_days: int = 180
 ) -> AuditReport:
     """Each item is in at most one proposal to forget it, under the first kind that fits."""
-    items = await _everything(memory, scope)
-    store, now = await memory.records(), memory.now
-    judged = {one.item.id: one.verdict.word for one in await memory.judged(items, now)}
-    used = await store.usage([one.id for one in items])
-    best = _Best(used)
+    found = await _everything(memory, scope)
+    used = await (await memory.records()).usage([one.item.id for one in found])
+    proposals = await asyncio.get_running_loop().run_in_executor(
+        _thread, _proposals, found, kinds, _Best(used), memory.now, unused_days
+    )
+    return AuditReport(len(found), proposals, {one.item.id: one.item.version for one in found})
+
+
+def _proposals(
+    found: Sequence[JudgedItem], kinds: Sequence[str], best: _Best, now: int, days: int
+) -> list[AuditProposal]:
+    items = [one.item for one in found if one.verdict.word != verdicts.SUPERSEDED]
     proposals: list[AuditProposal] = []
-    for kind in KINDS:
-        if kind not in kinds:
-            continue
+    for kind in (kind for kind in KINDS if kind in kinds):
         gone = {ident for one in proposals for ident in one.forget}
-        left = [one for one in items if one.id not in gone and judged[one.id] != verdicts.SUPERSEDED]
-        proposals += sorted(_FINDERS[kind](left, best, now, unused_days), key=lambda one: -len(one.forget))
-    return AuditReport(len(items), proposals, {one.id: one.version for one in items})
+        left = [one for one in items if one.id not in gone]
+        proposals += sorted(_FINDERS[kind](left, best, now, days), key=lambda one: -len(one.forget))
+    return proposals
 
 
-async def _everything(memory: Memory, scope: str) -> list[MemoryItem]:
-    store, found = await memory.records(), list[MemoryItem]()
+async def _everything(memory: Memory, scope: str) -> list[JudgedItem]:
+    store, found = await memory.records(), list[JudgedItem]()
     wanted = ItemFilter(scope=scope, limit=_PAGE, oldest_first=True)
     while page := await store.find(wanted):
-        found += page
+        found += await memory.judged(page, memory.now)
         if len(page) < _PAGE or len(found) >= MOST:
             break
         wanted = replace(wanted, after=(page[-1].at, page[-1].id))
@@ -208,6 +220,7 @@ def _near(items: list[MemoryItem], best: _Best, now: int, days: int) -> list[Aud
 def _pairs(items: list[MemoryItem], least: float) -> Iterable[tuple[MemoryItem, MemoryItem]]:
     """Pairs of one kind with mostly the same words, by their rarest words: two sets of which so much is common share one
     of their few rarest members. Words that are in very many texts lead to no pair."""
+    items = [one for one in items if len(one.content) <= LONGEST]
     words = {one.id: words_of(one.content) for one in items}
     often = Counter(word for found in words.values() for word in found)
     shelves: dict[str, list[MemoryItem]] = defaultdict(list)

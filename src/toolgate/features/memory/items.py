@@ -178,7 +178,7 @@ _INSTRUCTIONS = re.compile(
     r"\b(instruction|prompt|rule|message|guideline|polic)"
     r"|\byou (must|should|will|shall|are now|have to)\b.{0,80}\b(tool|call|send|run|execute|delete|obey|reveal|always|never)\b"
     r"|\b(system|developer) (prompt|message)\b"
-    r"|</?(system|assistant|instructions?|tool_result|tool_call|invoke)\b[^>]*>|<\|im_(start|end)\|>|\[/?INST\]"
+    r"|</?(system|assistant|instructions?|tool_result|tool_call|invoke)\b[^<>]*>|<\|im_(start|end)\|>|\[/?INST\]"
     r"|\b(do not|don't|never) (tell|inform|ask|mention to|show) (the )?(user|human|owner)\b"
     r"|\bsupersedes? (all|every|any) (other )?(memor|fact|item)",
     re.IGNORECASE | re.DOTALL,

@@ -46,7 +46,7 @@ _ARRANGING = frozenset({"tags", "priority", "subject", "type", "contradicts"})
 EDITED = "edited"
 """The method of a summary whose text somebody changed."""
 _DATES = ("valid_from", "valid_to", "expires_at")
-ECHO_LIKENESS, ECHO_WITHIN = 0.8, 24 * 3600 * SECOND
+ECHO_LIKENESS, ECHO_WITHIN, ECHO_CHARACTERS = 0.8, 24 * 3600 * SECOND, 500_000
 
 
 class Memory(MemoryReader):
@@ -152,7 +152,9 @@ class Memory(MemoryReader):
         if not given.conversation or given.sources or by.persona == HUMAN:
             return None
         words = words_of(content)
-        recalled = await store.recalled_in(given.conversation, scope, by.now - ECHO_WITHIN)
+        recalled = await self.known(
+            await store.recalled_in(given.conversation, scope, by.now - ECHO_WITHIN, ECHO_CHARACTERS)
+        )
         linked = {*given.supersedes, *given.contradicts}
         return next(
             (

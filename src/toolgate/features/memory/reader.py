@@ -16,6 +16,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from toolgate.core.apart import apart, large
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import CallError, InvalidArgs, NotAllowed, NotFound, ToolgateError
 from toolgate.core.names import HUMAN
@@ -279,7 +280,23 @@ class MemoryReader:
         changed = await self._hashes(
             {one["ref"] for item in items for one in item.evidence if "sha256" in one}
         )
-        return [JudgedItem(item, verdicts.verdict_of(item, links[item.id], changed, now)) for item in items]
+        return [
+            JudgedItem(item, verdicts.verdict_of(item, links[item.id], changed, now))
+            for item in await self.known(items)
+        ]
+
+    async def known(self, items: Sequence[MemoryItem]) -> Sequence[MemoryItem]:
+        """Without what became a secret after it was kept: what is compared, cut or summed up later would tell a part of it."""
+        redact, texts = self.context.services.redactor.redact, [item.content for item in items]
+
+        def clean() -> list[Any]:
+            return [redact(text) for text in texts]
+
+        found = await apart(clean) if large(texts) else clean()
+        return [
+            item if item.content == text else replace(item, content=text)
+            for item, text in zip(items, found, strict=True)
+        ]
 
     # --- what is cited ------------------------------------------------------------------------------------
 

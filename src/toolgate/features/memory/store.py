@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from toolgate.core.errors import Conflict
@@ -301,14 +302,16 @@ class MemoryStore:
             found |= {row["id"]: int(row["n"]) for row in rows}
         return found
 
-    async def recalled_in(self, conversation: str, scope: str, since: int) -> list[MemoryItem]:
+    async def recalled_in(self, conversation: str, scope: str, since: int, most: int) -> list[MemoryItem]:
+        """The newest of them, up to so many characters."""
         rows = await self.tables.fetch(
             f"SELECT {', '.join('i.' + name for name in COLUMNS)} FROM memory_usage AS u JOIN memory_items AS i"
             " ON i.id = u.id WHERE u.conversation = ? AND u.last_at >= ? AND i.scope = ? AND i.state = 'kept'"
             " ORDER BY u.last_at DESC LIMIT 200",
             conversation, since, scope,
         )  # fmt: skip
-        return [MemoryItem.of(row) for row in rows]
+        sizes = accumulate(len(row["content"]) for row in rows)
+        return [MemoryItem.of(row) for row, size in zip(rows, sizes, strict=True) if size <= most]
 
     async def unindexed(self, limit: int = 500) -> list[MemoryItem]:
         rows = await self.tables.fetch(

@@ -26,12 +26,15 @@ Contains = Annotated[str, Field(max_length=1000, description="Only lines with th
 
 
 def tools(context: FeatureContext) -> list[Tool]:
-    return toolset(context.gate.stores, context.root, context.directory / "log" / "toolgate.jsonl", VERSION)
+    log = context.directory / "log" / "toolgate.jsonl"
+    return toolset(context.gate.stores, context.root, log, VERSION, context.gate.redact)
 
 
 def toolset(
-    stores: Callable[[], Awaitable[dict[str, Any]]], root: Path, logfile: Path, version: str
-) -> list[Tool]:
+    stores: Callable[[], Awaitable[dict[str, Any]]], root: Path, logfile: Path, version: str,
+    known: Callable[[Any], Any] = lambda text: text,
+) -> list[Tool]:  # fmt: skip
+    """`known` is what may be known of a text: it is what is looked in."""
     started = time.time()
 
     @tool("system.ping", reads=["system"])
@@ -68,7 +71,9 @@ def toolset(
         wanted = ("debug", "info", "warning", "error", "critical")
         floor = wanted.index(level)
         found = [entry for entry in _tail(logfile) if wanted.index(entry.get("level", "info")) >= floor]
-        kept = [entry for entry in found if contains in str(entry.get("message", ""))][-lines:]
+        if contains:
+            found = [entry for entry in found if contains in str(known(entry.get("message", "")))]
+        kept = found[-lines:]
         return [{name: value for name, value in entry.items() if name != "trace"} for entry in kept]
 
     return [ping, monitor, logs]

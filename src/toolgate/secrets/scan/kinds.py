@@ -26,9 +26,10 @@ PREFIXED = r"""
 1password-secret-key | A3- | u{6}-(?:u{11}|u{6}-u{5})-u{5}-u{5}-u{5}
 1password-service-token | ops_eyJ | b{180,2000}={0,3}
 adobe-client-secret | p8e- | W{32}
-adyen-api-key | AQE | [a-z]h{1}mfxb{60,200}={0,2}
+adyen-api-key | AQE | [a-z]hmf[a-z]b{60,200}={0,2}
 age-secret-key | AGE-SECRET-KEY-1 AGE-SECRET-KEY-PQ-1 | u{58,80}
 airtable-token | pat | w{14}\.h{64}
+aiven-token | AVNS_ | W{19,60}
 alchemy-token | alcht_ | w{30}
 alibaba-access-key | LTAI | w{12,24}
 anthropic-key | sk-ant- | (?:api|admin)d{2}-W{93}AA
@@ -51,16 +52,24 @@ aws-bedrock-key | bedrock-api-key- | b{20,2000}={0,2}
 aws-mws-key | amzn.mws. | UUID
 axiom-token | xaat- xapt- | UUID
 braintree-token | access_token$production$ access_token$sandbox$ | l{16}\$h{32}
+brave-search-key | BSA | W{27,29}
+browserbase-key | bb_live_ bb_test_ | W{27,40}
 buildkite-token | bkua_ bkat_ | h{40}
 cerebras-key | csk- | l{48}
 checkout-key | sk_sbox_ | l{26,28}
 circleci-token | CCIPAT_ CCIPRJ_ | w{20,24}_h{40}
 clickhouse-key | 4b1d | w{38}
+clickup-token | pk_ | d{6,9}_u{32}
 clojars-token | CLOJARS_ clojars_ | l{60}
 cloudflare-origin-ca-key | v1.0- | h{24}-h{146}
+cockroach-key | CCDB1_ | w{22}_w{40}
+composio-key | ak_ | w{20}
 contentful-token | CFPAT- | W{43}
 crates-io-token | cio | w{32}
+cursor-key | key_ | h{64}
 databricks-token | dapi dkea | h{32}(?:-d{1})?
+datadog-key | ddapp_ | w{34}
+dbt-token | dbtc_ dbtu_ | W{40,60}
 defined-networking-token | dnkey- | W{26}-W{52}
 deno-token | ddp_ ddw_ ddo_ | w{36}
 digitalocean-token | dop_v1_ doo_v1_ dor_v1_ | h{64}
@@ -70,11 +79,15 @@ doppler-token | dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit. | (?:[a-z0-9_-]{2
 dropbox-token | sl. | (?:u\.)?[A-Za-z0-9_=-]{130,160}
 duffel-token | duffel_test_ duffel_live_ | [A-Za-z0-9_=-]{43}
 dynatrace-token | dt0c01. dt0s01. dt0s02. dt0s16. | w{24}\.w{64}
+e2b-key | e2b_ | h{40}
 easypost-key | EZAK EZTK | w{54}
+elastic-key | essu_ | b{50,120}={0,2}
 elevenlabs-key | sk_ | h{48}
+endorlabs-key | endr+ | w{16}
 facebook-token | EAAB EAAC EAAD EAAE EAAF EAAG EAAH EAAI EAAJ EAAM EAAN EAAO EAAP EAAR EAAS EAAT EAAU EAAV EAAW EAAX EAAY EAAZ | w{90,400}
 figma-token | figd_ figo_ figor_ figu_ figur_ | W{40,60}
 firecrawl-key | fc- | h{32}
+fireworks-key | fw_ | w{22,24}
 flutterwave-key | FLWSECK_TEST- FLWSECK- FLWPUBK_TEST- FLWPUBK- | (?:c{32}-X|c{12})
 fly-io-token | fo1_ | W{43}
 fly-io-token | fm1a_ fm1r_ fm2_ | b{100,2000}={0,3}
@@ -109,20 +122,28 @@ honeycomb-key | hcaik_ hcxik_ hcbik_ hcalk_ hcxlk_ | l{50,64}
 hubspot-token | pat-na1- pat-na2- pat-eu1- | UUID
 huggingface-token | hf_ | w{34,40}
 huggingface-organization-token | api_org_ | w{34}
+infisical-token | st. | h{24}\.h{32}\.h{32}
 infracost-token | ico- | w{32}
+inngest-key | signkey-prod- signkey-test- signkey-branch- | h{32,64}
+instagram-token | IGQV IGAA | W{100,300}
 intercom-token | dG9rO | b{40,80}={0,2}
 intra42-secret | s-s4t2ud- s-s4t2af- | h{64}
 jina-key | jina_ | W{60}
 langfuse-key | sk-lf- | UUID
 langsmith-key | lsv2_pt_ lsv2_sk_ | h{32}_h{10}
+langsmith-key | ls__ | h{32}
 launchdarkly-key | sdk- mob- api- | UUID
 linear-key | lin_api_ | w{40}
 linear-oauth-token | lin_oauth_ | h{64}
+llama-index-key | llx- | w{48}
 mailersend-token | mlsn. | h{64}
 mailgun-key | key- | h{32}
 mailgun-public-key | pubkey- | h{32}
 mapbox-token | sk. pk. tk. | W{55,120}\.W{20,24}
 mercadopago-token | APP_USR- | d{12,20}-d{6}-h{32}-d{6,12}
+modal-token | ak- as- | w{22}
+mongodb-atlas-key | mdb_sa_sk_ | W{36,44}
+n8n-key | n8n_api_ | h{40}
 neon-key | napi_ | l{64}
 neon-password | npg_ | w{12,16}
 netlify-token | nfp_ nfo_ nfb_ nfu_ nfc_ | w{36}
@@ -133,6 +154,8 @@ new-relic-admin-key | NRAA- | h{27}
 notion-token | ntn_ | d{11}w{35}
 notion-token | secret_ | w{43}
 npm-token | npm_ | w{36}
+npm-token | NpmToken. | UUID
+nuget-key | oy2 | l{43}
 nvidia-key | nvapi- | W{60,70}
 octopus-deploy-key | API- | u{26}
 onesignal-key | os_v2_app_ os_v2_org_ | l{90,110}
@@ -147,10 +170,12 @@ pinecone-key | pcsk_ | w{4,6}_w{50,70}
 plaid-access-token | access-sandbox- access-development- access-production- | UUID
 planetscale-token | pscale_tkn_ pscale_oauth_ pscale_pw_ | v{32,64}
 polar-token | polar_pat_ polar_oat_ polar_whs_ | W{32,60}
+portainer-token | ptr_ | b{43}=
 posthog-key | phx_ phs_ | W{40,50}
 postman-key | PMAK- | H{24}-H{34}
 postman-collection-key | PMAT- | u{26}
 prefect-token | pnu_ pnb_ | w{36}
+pubnub-key | sec-c- | (?:UUID|w{48})
 pulumi-token | pul- | h{40}
 pypi-token | pypi-AgEI pypi-AgEN | W{50,1000}
 razorpay-key | rzp_live_ rzp_test_ | w{14}
@@ -161,6 +186,8 @@ resend-key | re_ | w{8}_w{22,26}
 rootly-token | rootly_ | h{64}
 rubygems-token | rubygems_ | h{48}
 runpod-key | rpa_ | u{40,50}
+salesforce-token | 00D | w{12,15}![A-Za-z0-9._]{60,200}
+scaleway-key | SCW | u{17}
 scalingo-token | tk-us- | W{48}
 sendgrid-key | SG. | (?:W{22}\.W{43}|v{66})
 sendinblue-key | xkeysib- xsmtpsib- | h{64}-w{16}
@@ -175,9 +202,11 @@ slack-token | xoxe- | d{1}-w{100,200}
 slack-token | xoxe.xoxb- xoxe.xoxp- | d{1}-w{100,200}
 slack-token | xoxd- | [A-Za-z0-9%+/=_-]{40,300}
 slack-token | xapp- | d{1}-w{6,20}-d{6,20}-w{32,128}
+snyk-token | snyk_uat. snyk_sat. | h{8}\.W{40,160}
 sonar-token | squ_ sqp_ sqa_ | h{40}
 sourcegraph-token | sgp_ | (?:(?:H{16}|local)_)?H{40}
 sourcegraph-token | slk_ sgs_ sgd_ sgph_ | H{40,64}
+sourcegraph-token | sgamp_ | [A-Za-z0-9_]{40,120}
 square-token | EAAA | W{56,62}
 square-token | sq0atp- sq0csp- sq0idp- | W{22,60}
 statsig-key | secret- | w{40,50}
@@ -189,6 +218,7 @@ supabase-token | sbp_ | h{40}
 supabase-secret-key | sb_secret_ | W{20,60}
 tailscale-key | tskey-auth- tskey-api- tskey-client- tskey-scim- tskey-webhook- | w{8,24}-w{16,40}
 tavily-key | tvly- | W{28,60}
+tencent-key | AKID | w{32}
 together-key | tgp_v1_ | W{40,50}
 trello-token | ATTA | H{56,76}
 trigger-dev-key | tr_dev_ tr_prod_ tr_stg_ tr_pat_ | w{20,44}
@@ -196,7 +226,10 @@ twilio-key | SK | H{32}
 twilio-account | AC | h{32}
 twitter-bearer-token | AAAAAAAAAAAAAAAAAAAAA | (?<![A-Za-z0-9+/]A{21})[A-Za-z0-9%+/=]{60,160}
 typeform-token | tfp_ | v{40,70}
+ubidots-token | BBFF- BBUS- | w{30,36}
 unkey-key | unkey_ | w{20,40}
+vercel-token | vcp_ vci_ vca_ vcr_ vck_ | w{24,60}
+voiceflow-key | VF.DM. | h{24}\.w{16}
 voyage-key | pa- | W{43}
 woocommerce-key | ck_ cs_ | h{40}
 xai-key | xai- | w{70,90}

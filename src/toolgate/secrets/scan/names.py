@@ -9,7 +9,7 @@ NONE, WEAK, STRONG, PASSWORD = range(4)
 _HUMP = re.compile(rb"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _APART = re.compile(rb"[^A-Za-z0-9]+")
 _PASSWORD = re.compile(
-    rb"passw(?:or)?d|passphrase|passwort|contrase|pwd|(?:_|\A)(?:db|key|store|user|sql|root|admin|my|smtp|mail|ftp|ssh)?(?:pass|pw)(?:_|\Z)"
+    rb"passw(?:or)?d|passphrase|passwort|contrase|pwd|bindpw|(?:_|\A)(?:db|key|store|user|sql|root|admin|my|smtp|mail|ftp|ssh)?(?:pass|pw)(?:_|\Z)"
 )
 _STRONG = re.compile(
     rb"secret|token|(?:api|access|auth|priv|private|account|service|client|encryption|signing|master|db|database|shared|hmac|iam|cloud)_?key|"

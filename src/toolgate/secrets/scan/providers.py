@@ -13,9 +13,11 @@ from toolgate.secrets.scan.kinds import pattern_of
 from toolgate.secrets.scan.names import words_of
 
 _ROWS = r"""
+ably W{6}\.W{6}:W{43}|W{22}
 abuseipdb h{80}
 adafruit W{32}
 adobe h{32}
+agora h{32}
 airtable w{17}
 algolia l{32}
 alibaba w{30}
@@ -25,6 +27,7 @@ asana d{16}|l{32}|d{1}/d{16}:h{32}
 assemblyai h{32}
 atlassian w{20}h{4}
 auth0 W{32,64}
+azure_?openai h{32}|w{84}
 beamer b_[A-Za-z0-9=_-]{44}
 binance w{64}
 bitbucket w{32}|[A-Za-z0-9=_-]{64}
@@ -46,6 +49,7 @@ datadog h{32}|h{40}|w{40}
 deepgram h{40}
 deepl UUID(?::fx)?
 discord h{64}|d{17,19}|[A-Za-z0-9=_-]{32}
+docusign UUID|h{32}
 droneci l{32}
 dropbox l{15}|w{11}A{10}[A-Za-z0-9=_-]{43}
 elevenlabs h{32}

@@ -45,6 +45,8 @@ _WEBHOOKS = (
     ("mattermost-webhook", rb"[a-z0-9.-]{3,80}(?::\d{2,5})?/hooks/([a-z0-9]{26})(?![a-z0-9])"),
     ("rocketchat-webhook", rb"[a-z0-9.-]{3,80}(?::\d{2,5})?/hooks/([A-Za-z0-9]{17,24}/[A-Za-z0-9]{40,64})"),
     ("softlayer-key", rb"api\.softlayer\.com/(?:soap|rest|xmlrpc)/v3(?:\.1)?/([A-Za-z0-9]{64})"),
+    ("infura-key", rb"[a-z0-9-]{1,40}\.infura\.io/(?:ws/)?v3/([0-9a-f]{32})"),
+    ("alchemy-token", rb"[a-z0-9-]{1,40}\.g\.alchemy\.com/(?:nft/)?v[23]/([A-Za-z0-9_-]{32})"),
     ("make-webhook", rb"hook\.[a-z0-9]{2,4}\.make\.com/([a-z0-9]{30,36})"),
     ("pipedream-webhook", rb"(eo[a-z0-9]{10,16}\.m\.pipedream\.net)"),
     ("azure-storage-signature", rb"[a-z0-9]{3,24}\.(?:blob|file|queue|table|dfs)\.core\.windows\.net/[^\s\"'<>]{0,400}?[?&]sig=([\w%+/=-]{40,80})"),
