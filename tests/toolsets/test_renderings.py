@@ -328,6 +328,29 @@ async def test_commits_of_a_log_and_of_a_blame_can_be_shown(gate: Gate) -> None:
             assert (await gate.call("code.show", {"commit": one})).ok
 
 
+async def test_a_merge_is_told_in_a_few_lines_and_its_diff_where_it_is_asked_for(gate: Gate) -> None:
+    repo = Repo(gate.root)
+    repo.git("checkout", "-qb", "side", "HEAD~1")
+    repo.write({f"side/{number}.txt": "one\n" for number in range(5)})
+    repo.git("add", "side")
+    repo.seal("Aside")
+    repo.git("checkout", "-q", "main")
+    repo.git("merge", "-q", "--no-commit", "side")
+    repo.seal("Merge the side")
+    result = await gate.call("code.show", {"commit": "HEAD"})
+    assert len(result.data["commit"]["diff"]) == 5, "Python gets the whole shape"
+    head, *rest = gate.rendered(result, {"commit": "HEAD"}).split("\n")
+    assert head.startswith(f"{repo.head()} ")
+    assert rest == [
+        "  Merge the side",
+        "  side/0.txt side/1.txt side/2.txt and 2 more",
+        "… against its first parent; include_diff=true gives the diff",
+    ]
+    assert "+one" in gate.rendered(result, {"commit": "HEAD", "includeDiff": True})
+    named = gate.rendered(result, {"commit": "HEAD", "include_diff": False})
+    assert "side/4.txt" in named
+
+
 async def test_a_diff_can_be_applied_as_it_is_read(gate: Gate) -> None:
     (gate.root / "src" / "app.py").write_text(APP)
     args = {"base": "HEAD~1", "compare": "HEAD", "paths": ["src"]}

@@ -118,7 +118,15 @@ def log(data: Any, args: Mapping[str, Any]) -> str:
 
 
 def show(data: Any, args: Mapping[str, Any]) -> str:
+    """Of a merge the diff only where it was asked for: `git show` too leaves out what its branch brings."""
     commit = data["commit"]
+    if len(commit.get("parents", ())) > 1 and "include_diff" not in args:
+        files = commit["files_changed"]
+        left = len(files[FEW_FILES:]) + commit.get("more_files", 0)
+        short = {key: value for key, value in commit.items() if key not in ("diff", "cut")}
+        short |= {"files_changed": files[:FEW_FILES], "more_files": left}
+        short["next"] = "against its first parent; include_diff=true gives the diff"
+        return "\n".join([_commit(short, whole=True), *more(short)])
     parts = [_commit(commit, whole=True), *("\n".join(_file(each)) for each in commit.get("diff", ()))]
     parts += [f"… {commit[word]}" for word in ("cut", "left_out") if commit.get(word)]
     return "\n".join([*parts, *more(data)])
