@@ -53,6 +53,8 @@ LIVE: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("fs.search", {"pattern": "return", "context_lines": 1}),
         ("fs.search", {"pattern": "line", "max_matches": 2}),
         ("fs.search", {"pattern": "nowhere"}),
+        ("fs.search", {"pattern": "line|first", "files_only": True}),
+        ("fs.search", {"pattern": "line|first", "files_only": True, "max_matches": 1}),
     ],
     "code.search": [("code.search", {"pattern": "area"}), ("code.search", {"pattern": "area", "context_lines": 1})],
     "code.read": [
@@ -349,6 +351,9 @@ async def test_a_merge_is_told_in_a_few_lines_and_its_diff_where_it_is_asked_for
     assert "+one" in gate.rendered(result, {"commit": "HEAD", "includeDiff": True})
     named = gate.rendered(result, {"commit": "HEAD", "include_diff": False})
     assert "side/4.txt" in named
+    args = {"include_diff": True}
+    logged = gate.rendered(await gate.call("code.log", args), args)
+    assert logged.count("diff --git a/side/0.txt") == 1, "what a merge brings stands at the commits of its branch"
 
 
 async def test_a_diff_can_be_applied_as_it_is_read(gate: Gate) -> None:
