@@ -141,6 +141,16 @@ async def test_a_project_below_the_names_of_the_sandbox_finds_its_environment_to
         assert ran["warnings"] == []
 
 
+async def test_a_command_that_is_not_found_without_the_project_says_how_it_would_be(project: Path) -> None:
+    async with opened(project, policy=FREE) as (gate, _):
+        for seen, told in (
+            ("none", ["the project and its programs are not there: `project: read` shows them"]),
+            ("read", []),
+        ):
+            ran = await gate.call("exec.shell", {"script": "parcels -q", "project": seen}, wait=False)
+            assert (ran.data["exit_code"], ran.data["warnings"]) == (127, told)
+
+
 async def test_false_means_that_no_environment_is_used(project: Path) -> None:
     async with opened(project, policy=FREE | {"sandbox": {**SANDBOX, "python": False}}) as (gate, _):
         ran = await shell(gate, script="ls -a; command -v parcel || echo none")
