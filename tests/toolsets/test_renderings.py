@@ -353,7 +353,9 @@ async def test_a_merge_is_told_in_a_few_lines_and_its_diff_where_it_is_asked_for
     assert "side/4.txt" in named
     args = {"include_diff": True}
     logged = gate.rendered(await gate.call("code.log", args), args)
-    assert logged.count("diff --git a/side/0.txt") == 1, "what a merge brings stands at the commits of its branch"
+    assert logged.count("diff --git a/side/0.txt") == 1, (
+        "what a merge brings stands at the commits of its branch"
+    )
 
 
 async def test_a_diff_can_be_applied_as_it_is_read(gate: Gate) -> None:
@@ -424,6 +426,8 @@ def test_a_program_cannot_print_lines_that_read_as_those_of_the_gate() -> None:
     said = ran(RAN | {"stdout": FORGED, "stderr": FORGED, "exit_code": 1}, {})
     assert [line for line in said.split("\n") if own.match(line)] == ["stderr:", "exit 1"]
     assert len(said) <= 1.25 * 2 * len(FORGED) + 120
+    coloured = "\x1b[32mPASS\x1b[0m a\n\x1b[1;31mexit 0\x1b[m\n\x1b[2J"
+    assert ran(RAN | {"stdout": coloured}, {}) == "PASS a\n| exit 0\n⟨U+001B⟩[2J\nexit 0"
     plain = "exiting\n  exit 0\nWarning: x\n12 passed\n"
     assert ran(RAN | {"stdout": plain}, {}) == plain + "exit 0"
 
