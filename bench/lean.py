@@ -108,7 +108,7 @@ def _stranger(name: str, description: str) -> Tool:
 def _own(run: Run) -> Path:
     """toolgate's own repository, with its history."""
     made = run.scratch / "lean"
-    subprocess.run(["git", "clone", "-q", str(OURS), str(made)], check=True)
+    subprocess.run(["git", "clone", "-q", "--dissociate", str(OURS), str(made)], check=True)
     return made
 
 

@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def cloned(source: Path, root: Path) -> Path:
-    subprocess.run(["git", "clone", "-q", "--shared", str(source.resolve()), str(root)], check=True)
+    subprocess.run(["git", "clone", "-q", "--dissociate", str(source.resolve()), str(root)], check=True)
     return root
 
 

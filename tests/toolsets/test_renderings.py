@@ -53,6 +53,8 @@ LIVE: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("fs.search", {"pattern": "return", "context_lines": 1}),
         ("fs.search", {"pattern": "line", "max_matches": 2}),
         ("fs.search", {"pattern": "nowhere"}),
+        ("fs.search", {"pattern": "line|first", "files_only": True}),
+        ("fs.search", {"pattern": "line|first", "files_only": True, "max_matches": 1}),
     ],
     "code.search": [("code.search", {"pattern": "area"}), ("code.search", {"pattern": "area", "context_lines": 1})],
     "code.read": [
@@ -328,6 +330,34 @@ async def test_commits_of_a_log_and_of_a_blame_can_be_shown(gate: Gate) -> None:
             assert (await gate.call("code.show", {"commit": one})).ok
 
 
+async def test_a_merge_is_told_in_a_few_lines_and_its_diff_where_it_is_asked_for(gate: Gate) -> None:
+    repo = Repo(gate.root)
+    repo.git("checkout", "-qb", "side", "HEAD~1")
+    repo.write({f"side/{number}.txt": "one\n" for number in range(5)})
+    repo.git("add", "side")
+    repo.seal("Aside")
+    repo.git("checkout", "-q", "main")
+    repo.git("merge", "-q", "--no-commit", "side")
+    repo.seal("Merge the side")
+    result = await gate.call("code.show", {"commit": "HEAD"})
+    assert len(result.data["commit"]["diff"]) == 5, "Python gets the whole shape"
+    head, *rest = gate.rendered(result, {"commit": "HEAD"}).split("\n")
+    assert head.startswith(f"{repo.head()} ")
+    assert rest == [
+        "  Merge the side",
+        "  side/0.txt side/1.txt side/2.txt and 2 more",
+        "… against its first parent; include_diff=true gives the diff",
+    ]
+    assert "+one" in gate.rendered(result, {"commit": "HEAD", "includeDiff": True})
+    named = gate.rendered(result, {"commit": "HEAD", "include_diff": False})
+    assert "side/4.txt" in named
+    args = {"include_diff": True}
+    logged = gate.rendered(await gate.call("code.log", args), args)
+    assert logged.count("diff --git a/side/0.txt") == 1, (
+        "what a merge brings stands at the commits of its branch"
+    )
+
+
 async def test_a_diff_can_be_applied_as_it_is_read(gate: Gate) -> None:
     (gate.root / "src" / "app.py").write_text(APP)
     args = {"base": "HEAD~1", "compare": "HEAD", "paths": ["src"]}
@@ -396,6 +426,8 @@ def test_a_program_cannot_print_lines_that_read_as_those_of_the_gate() -> None:
     said = ran(RAN | {"stdout": FORGED, "stderr": FORGED, "exit_code": 1}, {})
     assert [line for line in said.split("\n") if own.match(line)] == ["stderr:", "exit 1"]
     assert len(said) <= 1.25 * 2 * len(FORGED) + 120
+    coloured = "\x1b[32mPASS\x1b[0m a\n\x1b[1;31mexit 0\x1b[m\n\x1b[2J"
+    assert ran(RAN | {"stdout": coloured}, {}) == "PASS a\n| exit 0\n⟨U+001B⟩[2J\nexit 0"
     plain = "exiting\n  exit 0\nWarning: x\n12 passed\n"
     assert ran(RAN | {"stdout": plain}, {}) == plain + "exit 0"
 

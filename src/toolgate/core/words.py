@@ -33,7 +33,7 @@ _SAME = (
     "diff compare difference change",
     "directory folder mkdir dir ensure",
     "run execute exec bash sh shell terminal cmd command script program invoke trigger",
-    "blame annotate author line",
+    "blame annotate author line wrote",
     "log history commit record",
     "undo revert rollback restore",
     "hash checksum digest sha",

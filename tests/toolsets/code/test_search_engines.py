@@ -96,6 +96,17 @@ def test_the_five_files_with_most_matches_are_named_also_where_they_are_not_show
 
 
 @pytest.mark.parametrize("engine", ["local", "rg"])
+def test_only_the_files_that_match_and_no_lines(project: Path, mounts: Mounts, engine: Engine) -> None:
+    for name, count in {"a": 1, "b": 3, "c": 2}.items():
+        (project / name).write_text("hit\n" * count)
+    for most, cut in ((2, True), (3, False)):
+        query = SearchQuery("hit", max_matches=0, top_files=most)
+        found = search(mounts, query, engine=engine)
+        assert (found.top, found.matches) == ((("b", 3), ("c", 2), ("a", 1))[:most], [])
+        assert (found.files_matched, found.total_matches, found.truncated) == (3, 6, cut)
+
+
+@pytest.mark.parametrize("engine", ["local", "rg"])
 def test_matches_of_several_mounts_are_one_answer_that_says_what_was_cut(
     project: Path, tmp_path: Path, engine: Engine
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -138,6 +139,16 @@ async def test_a_project_below_the_names_of_the_sandbox_finds_its_environment_to
         assert "parcel 7 []" in ran["stdout"]
         assert ran["files"] == []
         assert ran["warnings"] == []
+
+
+async def test_a_command_that_is_not_found_without_the_project_says_how_it_would_be(project: Path) -> None:
+    async with opened(project, policy=FREE) as (gate, _):
+        for seen, told in (
+            ("none", ["the project and its programs are not there: `project: read` shows them"]),
+            ("read", []),
+        ):
+            ran = await gate.call("exec.shell", {"script": "parcels -q", "project": seen}, wait=False)
+            assert (ran.data["exit_code"], ran.data["warnings"]) == (127, told)
 
 
 async def test_false_means_that_no_environment_is_used(project: Path) -> None:
@@ -365,6 +376,36 @@ async def test_the_tests_of_a_node_project_run_with_its_modules(project: Path, m
         for call in ({"argv": ["npm", "test"]}, {"script": "node --test test/ 2>&1"}):
             ran = await shell(gate, **call)
             assert "# pass 1" in ran["stdout"], ran
+
+
+CALLS_ITSELF = """\
+import socket
+for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+    server = socket.create_server((host, 0), family=family)
+    socket.create_connection(server.getsockname()[:2]).close()
+    print("answered at", host)
+for args in ((socket.AF_INET, socket.SOCK_DGRAM), (socket.AF_UNIX, socket.SOCK_STREAM), (socket.AF_NETLINK, socket.SOCK_RAW)):
+    try:
+        socket.socket(*args)
+    except OSError as error:
+        print(error.strerror)
+try:
+    socket.create_connection(("127.0.0.1", PORT), 2)
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+@NAMESPACES
+async def test_tests_of_a_project_call_servers_that_they_start_and_nobody_elses(
+    project: Path, mode: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as outside:
+        (project / "serve.py").write_text(CALLS_ITSELF.replace("PORT", str(outside.getsockname()[1])))
+        async with opened(project, policy=FREE) as (gate, _):
+            ran = await shell(gate, argv=["python", "serve.py"])
+    refused = ["Permission denied"] * 3 + ["Connection refused"]
+    assert ran["stdout"].splitlines() == ["answered at 127.0.0.1", "answered at ::1", *refused]
 
 
 async def test_what_a_shell_starts_has_no_more_memory_than_it_may(project: Path) -> None:

@@ -17,6 +17,8 @@ _HALF, _NUMBER, _MIDDLE = 60, 7, 3
 
 def draw_search(data: Any, person: bool) -> Iterator[DrawnLine]:
     parted = False
+    for one in () if data["matches"] else data["top_files"]:  # as `rg -c` does
+        yield paint(f"{one['file']}:{one['count']}")
     for file, found in groupby(data["matches"], key=lambda match: match["file"]):
         matches = list(found)
         if person:

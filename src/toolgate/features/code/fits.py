@@ -16,10 +16,14 @@ def group(matches: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:
     return found
 
 
-def search_summary(data: Mapping[str, Any]) -> str:
+def search_summary(data: Mapping[str, Any], files_only: bool = False) -> str:
     total, files, shown = data["total_matches"], data["files_matched"], len(data["matches"])
     least = "at least " if data["truncated"] and shown == total else ""
     some = f", the first {shown:,} shown" if shown < total else ""
+    if files_only:
+        shown = len(data["top_files"])
+        least = "at least " if data["truncated"] and shown == files else ""
+        some = f", {shown:,} with the most shown" if shown < files else ""
     return f"Found {least}{counted(total, 'match', 'matches')} in {counted(files, 'file', 'files')}{some}"
 
 
@@ -68,8 +72,11 @@ def fit_read(data: dict[str, Any], room: int) -> dict[str, Any]:
 
 
 def fit_search(data: dict[str, Any], room: int) -> dict[str, Any]:
-    """Context goes first, then matches from the end."""
+    """Context goes first, then matches from the end; of files alone those with the fewest."""
     data, room = dict(data), room - RESERVE
+    if not data["matches"]:
+        dropped = shorten(data, "top_files", room)
+        return _said(data, f"{dropped:,} more files do not fit the budget: give `paths` or a `file_pattern`")
     matches = [{**match, "context_before": [], "context_after": []} for match in data["matches"]]
     left = room - size({**data, "matches": [], "matches_by_file": {}})
     kept, seen = 0, ""

@@ -27,6 +27,9 @@ def read(data: Any, args: Mapping[str, Any]) -> str:
 
 def search(data: Any, args: Mapping[str, Any]) -> str:
     """By file, `line: text`. What surrounds a match only where it was asked for."""
+    if args.get("files_only"):
+        told = [f"{name(one['file'])}: {one['count']:,}" for one in data["top_files"]]
+        return "\n".join([*told, *_search_end(data)])
     around = bool(args.get("context_lines"))
     by_file: dict[str, list[Any]] = {}
     for match in data["matches"]:
@@ -118,7 +121,15 @@ def log(data: Any, args: Mapping[str, Any]) -> str:
 
 
 def show(data: Any, args: Mapping[str, Any]) -> str:
+    """Of a merge the diff only where it was asked for: `git show` too leaves out what its branch brings."""
     commit = data["commit"]
+    if len(commit.get("parents", ())) > 1 and "include_diff" not in args:
+        files = commit["files_changed"]
+        left = len(files[FEW_FILES:]) + commit.get("more_files", 0)
+        short = {key: value for key, value in commit.items() if key not in ("diff", "cut")}
+        short |= {"files_changed": files[:FEW_FILES], "more_files": left}
+        short["next"] = "against its first parent; include_diff=true gives the diff"
+        return "\n".join([_commit(short, whole=True), *more(short)])
     parts = [_commit(commit, whole=True), *("\n".join(_file(each)) for each in commit.get("diff", ()))]
     parts += [f"… {commit[word]}" for word in ("cut", "left_out") if commit.get(word)]
     return "\n".join([*parts, *more(data)])
@@ -144,6 +155,8 @@ def _commit(commit: Any, whole: bool = False) -> str:
     left = len(files) - len(some) + commit.get("more_files", 0)
     if some:
         made.append("  " + " ".join(map(word, some)) + (f" and {left:,} more" if left else ""))
+    if len(commit.get("parents", ())) > 1:  # `git log -p` too leaves out what its branch brings
+        return "\n".join(made)
     made += [line for each in commit.get("diff", ()) for line in _file(each)]
     return "\n".join(made + ([f"… {commit['cut']}"] if commit.get("cut") else []))
 

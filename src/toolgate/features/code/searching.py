@@ -21,6 +21,7 @@ from toolgate.features.code.arguments import (
     CaseSensitive,
     Excluded,
     FilePattern,
+    FilesOnly,
     MaxMatches,
     Numbers,
     Paths,
@@ -93,12 +94,13 @@ def tools(mounts: Mounts) -> list[Tool]:
         case_sensitive: CaseSensitive = False,
         max_matches: MaxMatches = 100,
         include_line_numbers: Numbers = True,
+        files_only: FilesOnly = False,
     ) -> SearchResult:
         """Search files for a regular expression, line by line. `paths` default to the whole project."""
-        query = SearchQuery(pattern, case_sensitive, max_matches, context_lines)
+        query = _query(pattern, case_sensitive, max_matches, context_lines, files_only)
         tell = _telling(ctx, query, include_line_numbers)
         found = await _found(mounts, ctx, query, paths, file_pattern, exclude_patterns, tell)
-        return _result(pattern, found, include_line_numbers)
+        return _result(query, found, include_line_numbers)
 
     @tool(
         "fs.search",
@@ -119,14 +121,19 @@ def tools(mounts: Mounts) -> list[Tool]:
         case_sensitive: CaseSensitive = False,
         max_matches: MaxMatches = 100,
         context_lines: Around = 0,
+        files_only: FilesOnly = False,
     ) -> SearchResult:
         """Search the contents of files for a regular expression, as `rg -n` does: where something is used or defined."""
-        query = SearchQuery(pattern, case_sensitive, max_matches, context_lines)
+        query = _query(pattern, case_sensitive, max_matches, context_lines, files_only)
         tell = _telling(ctx, query, numbers=True)
         found = await _found(mounts, ctx, query, (path,), file_pattern, EXCLUDED, tell)
-        return _result(pattern, found, numbers=True)
+        return _result(query, found, numbers=True)
 
     return [search_code, search_files]
+
+
+def _query(pattern: str, case: bool, most: int, around: int, files_only: bool) -> SearchQuery:
+    return SearchQuery(pattern, case, 0, 0, most) if files_only else SearchQuery(pattern, case, most, around)
 
 
 async def _found(
@@ -171,11 +178,11 @@ def _telling(ctx: Context, query: SearchQuery, numbers: bool) -> Tell:
     return tell
 
 
-def _result(pattern: str, found: FoundMatches, numbers: bool) -> SearchResult:
+def _result(query: SearchQuery, found: FoundMatches, numbers: bool) -> SearchResult:
     matches = [_line(match, numbers) for match in found.matches]
     result: SearchResult = {
         "summary": "",
-        "pattern": pattern,
+        "pattern": query.pattern,
         "top_files": [{"file": file, "count": count} for file, count in found.top],
         "matches_by_file": group(matches),
         "matches": matches,
@@ -184,11 +191,11 @@ def _result(pattern: str, found: FoundMatches, numbers: bool) -> SearchResult:
         "files_searched": found.files_searched,
         "truncated": found.truncated,
     }
-    result["summary"] = search_summary(result)
+    result["summary"] = search_summary(result, files_only=not query.max_matches)
     if found.hidden != 0:
         result["note"] = _hidden(found.hidden)
     if found.truncated:
-        result["next"] = _next(found)
+        result["next"] = _next(query, found)
     return result
 
 
@@ -202,10 +209,11 @@ def _hidden(count: int | None) -> str:
     )
 
 
-def _next(found: FoundMatches) -> str:
-    if found.total_matches <= MOST_MATCHES and not found.matches:
+def _next(query: SearchQuery, found: FoundMatches) -> str:
+    files_only = not query.max_matches
+    if found.total_matches <= MOST_MATCHES and not (found.matches or files_only):
         return "the lines that match are too long to be shown: `code.read` shows where they begin"
-    if found.total_matches <= len(found.matches):
+    if len(found.top) == found.files_matched if files_only else found.total_matches <= len(found.matches):
         return "the time was up: give `paths` or a `file_pattern` to search the rest"
     most = f", such as {found.top[0][0]!r}" if found.top else ""
     return f"raise `max_matches` (at most {MOST_MATCHES:,}), or narrow the search to a path{most}"

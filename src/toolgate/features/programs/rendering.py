@@ -15,6 +15,8 @@ _OURS = re.compile(
 )
 """Lines with which toolgate says something of a program."""
 
+_COLOURS = re.compile("\x1b\\[[0-9;:]*m")
+
 
 def ran(data: Any, args: Mapping[str, Any]) -> str:
     """stdout as it is; then only what there is to say. A line of the program that reads like one of these is quoted."""
@@ -29,7 +31,7 @@ def ran(data: Any, args: Mapping[str, Any]) -> str:
 
 
 def _printed(output: str) -> str:
-    return _OURS.sub("| ", text(output))
+    return _OURS.sub("| ", text(_COLOURS.sub("", output)))
 
 
 def _rest(data: Any) -> Iterator[str]:

@@ -72,6 +72,12 @@ async def _found(
     services: ProgramServices, wanted: ProgramRequest, context: Context, outcome: Outcome
 ) -> ProgramResult:
     warnings, killed = advise(wanted.language, wanted.code), signal_of(outcome, wanted.language)
+    if (wanted.language, wanted.project, outcome.exit_code) == (
+        "shell",
+        "none",
+        127,
+    ):  # a command was not found
+        warnings.append("the project and its programs are not there: `project: read` shows them")
     given = {name: text.encode() for name, text in (wanted.files or {}).items()}
     left = [
         each

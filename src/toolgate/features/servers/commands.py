@@ -321,8 +321,8 @@ def _tell(
     if dry_run:
         return
     speech.say("\nnext:", "bold")
-    speech.say(
-        f"  toolgate servers approve {made[0].name}    starts it, shows what its tools say they do, and asks"
-    )
+    for number, one in enumerate(made):
+        told = "" if number else "    starts it, shows what its tools say they do, and asks"
+        speech.say(f"  toolgate servers approve {one.name}{told}")
     speech.say("  then give the client toolgate instead of these servers:")
     speech.say(client.told(place, persona))

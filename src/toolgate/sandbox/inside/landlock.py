@@ -33,12 +33,12 @@ def version() -> int:
         return 0
 
 
-def restrict(rules: Iterable[Rule], port: int = 0) -> None:
-    """From here on only what the rules name; connections only to that port, or to none."""
+def restrict(rules: Iterable[Rule], port: int = 0, any_port: bool = False) -> None:
+    """From here on only what the rules name; connections only to that port, or to none, or to any."""
     abi = version()
     handled = _HANDLED[min(abi, len(_HANDLED) - 1)]
     attr = struct.pack("<Q", handled)
-    attr += struct.pack("<Q", 3) if abi >= 4 else b""
+    attr += struct.pack("<Q", 0 if any_port else 3) if abi >= 4 else b""
     attr += struct.pack("<Q", 3) if abi >= 6 else b""
     ruleset = syscall("landlock_create_ruleset", _buffer(attr), len(attr), 0)
     for path, access in rules:

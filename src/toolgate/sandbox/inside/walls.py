@@ -175,6 +175,8 @@ def separate(order: Order, mode: Mode) -> tuple[int, tuple[str, int], socket.soc
             socket.sethostname("sandbox")
         if order.network:
             listener = _listen()
+        elif _has_loopback(order, mode):
+            _raise_loopback()
     work, shown = _enter_root(order, mode)
     if mode == "root" and order.has("uid"):
         privileges.become(order.uid)
@@ -188,14 +190,15 @@ def restrict(order: Order, mode: Mode) -> None:
     if order.has("capabilities"):
         privileges.drop_capabilities()
     if order.has("landlock") and landlock.version():
-        landlock.restrict(_rules(order, mode), PROXY_PORT if order.network else 0)
+        port = PROXY_PORT if order.network else 0
+        landlock.restrict(_rules(order, mode), port, any_port=not port and _has_loopback(order, mode))
     if order.has("seccomp"):
         alone = mode == "landlock" or not order.has("processes")
         seccomp.install(
             seccomp.Permits(
                 execute=order.kind != "python",
                 processes=order.processes,
-                network=order.network,
+                network=order.network or _has_loopback(order, mode),
                 runtime=order.kind == "javascript",
                 alone=os.getpid() if alone else 0,
             )
@@ -284,10 +287,20 @@ def _copy(order: Order, mode: Mode) -> tuple[str, int]:
         os.close(source)
 
 
-def _listen() -> socket.socket:
-    """On a loopback that is the program's own; the host serves it."""
+def _has_loopback(order: Order, mode: Mode) -> bool:
+    """A shell with a view of the project runs its tests, and these call servers that they start themselves."""
+    return order.kind == "shell" and bool(order.view) and mode != "landlock" and order.has("network")
+
+
+def _raise_loopback() -> None:
+    """The program's own: nothing else is in its network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         fcntl.ioctl(control, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", _UP_AND_RUNNING))
+
+
+def _listen() -> socket.socket:
+    """On the program's own loopback; the host serves it."""
+    _raise_loopback()
     listener = socket.socket()
     listener.bind(("127.0.0.1", PROXY_PORT))
     listener.listen(64)

@@ -70,8 +70,9 @@ class Local:
                     start.handle, os.fstat(start.handle), start.shown(start.relative), start.hard_links
                 )
         return FoundMatches(
-            self.matches, self.total, self.searched, self.total > len(self.matches),
-            len(self.counts), top(self.counts.items()), self.hidden,
+            self.matches, self.total, self.searched,
+            self.query.cuts(self.total, len(self.matches), len(self.counts)),
+            len(self.counts), top(self.counts.items(), self.query.top_files), self.hidden,
         )  # fmt: skip
 
     def _tree(self, start: Start) -> None:
@@ -151,7 +152,7 @@ def read_up_to(handle: int, room: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def join(parts: Iterable[FoundMatches], most: int) -> FoundMatches:
+def join(parts: Iterable[FoundMatches], query: SearchQuery) -> FoundMatches:
     """The answers of several mounts as one."""
     matches: list[Match] = []
     total = searched = 0
@@ -167,8 +168,9 @@ def join(parts: Iterable[FoundMatches], most: int) -> FoundMatches:
         counts += part.top
         files += part.files_matched
         hidden = None if hidden is None or part.hidden is None else hidden + part.hidden
-    cut = truncated or total > most
-    return FoundMatches(matches[:most], total, searched, cut, files, top(counts), hidden)
+    matches = matches[: query.max_matches]
+    cut = truncated or query.cuts(total, len(matches), files)
+    return FoundMatches(matches, total, searched, cut, files, top(counts, query.top_files), hidden)
 
 
 FILES, NAMES, BYTES, HITS, WORK = 32, 128, 128 << 10, 256, 400_000

@@ -26,7 +26,12 @@ class SearchQuery:
     pattern: str
     case_sensitive: bool = False
     max_matches: int = 100
+    """0: only which files match is asked."""
     context_lines: int = 2
+    top_files: int = TOP_FILES
+
+    def cuts(self, lines: int, shown: int, files: int) -> bool:
+        return lines > shown if self.max_matches else files > self.top_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +60,9 @@ class FoundMatches:
     """Lines that match only where a secret stands; None where there may be some: counting them would tell of it."""
 
 
-def top(counts: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+def top(counts: Iterable[tuple[str, int]], most: int) -> tuple[tuple[str, int], ...]:
     """Most first; of equal ones the one that came first."""
-    return tuple(heapq.nlargest(TOP_FILES, counts, key=lambda each: each[1]))
+    return tuple(heapq.nlargest(most, counts, key=lambda each: each[1]))
 
 
 @dataclass(frozen=True, slots=True)

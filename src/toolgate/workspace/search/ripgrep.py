@@ -216,8 +216,8 @@ class Ripgrep:
                 matches += seen
         matches = matches[:most]
         matched = [(name, counts[name]) for name in ordered if counts[name]]
-        most_in = tuple((start.shown(name), count) for name, count in top(matched))
-        cut = not complete or total > len(matches)
+        most_in = tuple((start.shown(name), count) for name, count in top(matched, self.query.top_files))
+        cut = not complete or self.query.cuts(total, len(matches), len(matched))
         return FoundMatches(
             matches, total, searched, cut, len(matched), most_in, None if self.secrets is not None else 0
         )

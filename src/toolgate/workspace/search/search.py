@@ -137,7 +137,7 @@ def search(
         ]
         if len(groups) == 1 and time.monotonic() - begun < QUICK:
             remember(mounts, where, groups[0])
-    found = parts[0] if len(parts) == 1 else join(parts, query.max_matches)
+    found = parts[0] if len(parts) == 1 else join(parts, query)
     if found.truncated:
         spoil()  # where it stopped may have been a matter of time
     return found

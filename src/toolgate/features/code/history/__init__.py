@@ -258,7 +258,7 @@ def _blame(repositories: Repositories) -> Tool:
 def _show(repositories: Repositories) -> Tool:
     @tool("code.show", reads=["project"], timeout=5.0, cache_s=CACHE_S, fit=fit_show)
     async def show_commit(commit: Commit, include_diff: WithDiff = True) -> dict[str, Any]:
-        """Show a git commit: who, when, why, which files, and the diff (of a merge, against its first parent)."""
+        """Show a git commit: who, when, why, which files, and the diff (of a merge where asked, against its first parent)."""
         repository = await repositories.at(PROJECT)
         found = await verify(repository.batch, commit)
         changed = await show(repository.view, found, repository.visible)
