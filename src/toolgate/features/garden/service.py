@@ -24,7 +24,7 @@ from toolgate.features.garden.layout import is_copy_of, place_of
 from toolgate.features.garden.lint import LintFinding
 from toolgate.features.garden.lint_cache import LintBatch, LintCache, ScannedFile, known_by
 from toolgate.features.garden.record import GardenRecord, Noticed
-from toolgate.features.garden.rows import GardenEdit
+from toolgate.features.garden.rows import GardenEdit, chosen
 from toolgate.features.garden.verifying import Tell, VerifiedFile, verified
 from toolgate.workspace.tree import walk_tree
 
@@ -223,14 +223,10 @@ class Garden:
             if found is not None:
                 return found
         await self.record.sync()
-        digest = ident.removeprefix("sha256:")
-        for edit in reversed(await self.record.edits(where)):
-            if ident == str(edit.event) or (
-                len(digest) >= 8 and edit.after_hash.startswith("sha256:" + digest)
-            ):
-                content = await self.record.content(place.user, edit.after_hash)
-                if content is not None:
-                    return content
+        edit = chosen(await self.record.edits(where), ident)
+        content = await self.record.content(place.user, edit.after_hash) if edit is not None else None
+        if content is not None:
+            return content
         raise NotFound(f"{where.shown} has no version {ident[:80]!r}", "`toolgate garden history` lists them")
 
     async def diff(self, path: MountPath | str, old: str, new: str = "") -> str:
