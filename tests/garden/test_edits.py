@@ -113,7 +113,9 @@ async def test_what_comes_from_outside_stays_so_however_it_is_taken_over(tmp_pat
             return {line.trust for line in lines if line.text.removeprefix("- ") == text}
 
         async def patch(anchor: str, text: str, **more: object) -> int:
-            done = await at.call("md.patch_section", path=PROFILE, section_anchor=anchor, replace=text, **more)
+            done = await at.call(
+                "md.patch_section", path=PROFILE, section_anchor=anchor, replace=text, **more
+            )
             assert done.meta.event_id
             return done.meta.event_id
 
@@ -128,7 +130,9 @@ async def test_what_comes_from_outside_stays_so_however_it_is_taken_over(tmp_pat
         changed = await patch("strengths v1", "Patient.")
         assert (await at.gate.undo(changed)).ok
         assert await trust_of(rich) == {"outside"}, "a human brought it back, and did not say it"
-        at.file().write_text(at.text().replace(f"{rich}\n", "").replace("# Work\n", f"# Work\n{rich}\nMine.\n"))
+        at.file().write_text(
+            at.text().replace(f"{rich}\n", "").replace("# Work\n", f"# Work\n{rich}\nMine.\n")
+        )
         assert (await trust_of(rich), await trust_of("Mine.")) == ({"outside"}, {"person"}), "moved by hand"
         version = (await at.garden.history(PROFILE))[0].event
         await patch("concerns v1", "None.")

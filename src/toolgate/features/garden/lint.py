@@ -120,8 +120,14 @@ def _counted(document: MarkdownFile) -> Iterator[tuple[str, Section, int]]:
             yield (
                 section.anchor,
                 section,
-                len(document.items(section)) if evidence else _about(document, section),
+                _pieces(document, section) if evidence else _about(document, section),
             )
+
+
+def _pieces(document: MarkdownFile, section: Section) -> int:
+    """Of evidence: its items, or the lines with a token where that are more, as in a list within an item or a table."""
+    marked = sum(EV.search(line) is not None for line in document.lines[section.body : section.end])
+    return max(len(document.items(section)), marked)
 
 
 def _named_caps(document: MarkdownFile) -> Iterator[tuple[LintFinding, str]]:
@@ -129,7 +135,7 @@ def _named_caps(document: MarkdownFile) -> Iterator[tuple[LintFinding, str]]:
         line = section.start + 1
         if name.startswith("evidence "):
             if amount > MOST_EVIDENCE:
-                told = f"{section.heading!r} has {amount} items, the cap is {MOST_EVIDENCE}"
+                told = f"{section.heading!r} has {amount} pieces, the cap is {MOST_EVIDENCE}"
                 yield LintFinding("evidence-cap", line, told, "cap"), name
         elif amount > HARD_WORDS:
             told = f"{section.heading!r} has {amount} words, the cap is {HARD_WORDS}"
