@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -111,3 +112,16 @@ async def test_nobody_learns_which_parts_another_user_has(tmp_path: Path) -> Non
             assert result.error is not None
             told.append((result.error.code, result.error.message.replace(ident, "X")))
         assert told[0] == told[1]
+
+
+@pytest.mark.attack
+async def test_the_log_tells_nobody_of_another_users_files(tmp_path: Path) -> None:
+    async with plot(tmp_path, None) as at:
+        await at.data(
+            "md.patch_section", path=PROFILE, section_anchor="summary", append="x", rationale=SECRET
+        )
+        logging.getLogger("toolgate.garden").warning("%s: the Change Log would lose %r", PROFILE, SECRET)
+        assert SECRET in json.dumps(await at.data("system.logs", lines=1000))
+        told = await at.gate.call("system.logs", {"lines": 1000}, persona="stranger")
+        assert told.ok
+        assert PROFILE not in json.dumps(told.data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from toolgate.core import wire
+from toolgate.core.context import Context
 from toolgate.core.errors import CallError
 from toolgate.core.tool import Tool, tool
 from toolgate.feature import FeatureContext
@@ -26,12 +28,24 @@ Contains = Annotated[str, Field(max_length=1000, description="Only lines with th
 
 
 def tools(context: FeatureContext) -> list[Tool]:
-    return toolset(context.gate.stores, context.root, context.directory / "log" / "toolgate.jsonl", VERSION)
+    logfile = context.directory / "log" / "toolgate.jsonl"
+    return toolset(
+        context.gate.stores,
+        context.root,
+        logfile,
+        VERSION,
+        lambda persona: context.gate.policy.foreign(persona),
+    )
 
 
 def toolset(
-    stores: Callable[[], Awaitable[dict[str, Any]]], root: Path, logfile: Path, version: str
+    stores: Callable[[], Awaitable[dict[str, Any]]],
+    root: Path,
+    logfile: Path,
+    version: str,
+    foreign: Callable[[str], Callable[[str, str], bool] | None] = lambda persona: None,
 ) -> list[Tool]:
+    """`foreign` says what a persona may not see, because it is another user's."""
     started = time.time()
 
     @tool("system.ping", reads=["system"])
@@ -60,6 +74,7 @@ def toolset(
 
     @tool("system.logs", reads=["system"])
     def logs(
+        ctx: Context,
         lines: Lines = 50,
         level: Level = "info",
         contains: Contains = "",
@@ -68,6 +83,9 @@ def toolset(
         wanted = ("debug", "info", "warning", "error", "critical")
         floor = wanted.index(level)
         found = [entry for entry in _tail(logfile) if wanted.index(entry.get("level", "info")) >= floor]
+        hides = foreign(ctx.persona)
+        if hides is not None:
+            found = [entry for entry in found if not hides(str(entry.get("persona", "")), json.dumps(entry))]
         kept = [entry for entry in found if contains in str(entry.get("message", ""))][-lines:]
         return [{name: value for name, value in entry.items() if name != "trace"} for entry in kept]
 
