@@ -157,6 +157,16 @@ async def test_a_line_that_cites_something_says_when_that_is_gone_or_changed(tmp
             "line 14: there is no event 99999 (stale)",
             "line 14: project:gone.py is gone (stale)",
         ]
+        read = {"path": PROFILE, "section_anchor": "concerns"}
+        told = await at.data("fs.read", **read)
+        assert [(one["line"], one["cites"]) for one in told["stale"]] == [
+            (14, "event:99999"), (14, "project:gone.py"),
+        ]  # fmt: skip
+        assert "stale" not in await at.data("fs.read", path=PROFILE, section_anchor="evidence")
+        assert "stale" not in await at.data("fs.read", path=PROFILE, ranges=[[1, 13]])
+        (tmp_path / "gone.py").write_text("")
+        assert [one["cites"] for one in (await at.data("fs.read", **read))["stale"]] == ["event:99999"]
+        (tmp_path / "gone.py").unlink()
         (tmp_path / "a.py").write_text("one\nthree\n")
         stale = {one.line: one.stale for one in await at.garden.provenance(PROFILE) if one.stale}
         assert stale == {13: "project:a.py:2 has changed", 14: "project:gone.py is gone"}

@@ -98,8 +98,12 @@ async def test_a_citation_tells_nothing_about_what_its_reader_may_not_read(tmp_p
         await at.data("md.patch_section", path=PROFILE, section_anchor="summary v1", replace=text)
         told = (await at.data("md.list_sections", path=PROFILE))["stale"]
         assert [one["cites"] for one in told] == [own]
+        read = (await at.data("fs.read", path=PROFILE))["stale"]
+        assert [one["cites"] for one in read] == [own]
         wider = await at.gate.call("md.list_sections", {"path": PROFILE}, persona="open")
         assert [one["cites"] for one in wider.data["stale"]] == [cited[0], *cited[2:4], cited[6], own]
+        read = (await at.gate.call("fs.read", {"path": PROFILE}, persona="open")).data["stale"]
+        assert len(read) == 5, "and no kept result of the other"
 
 
 @pytest.mark.attack

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from typing import Any
 
 from toolgate.core.change import content_hash
 from toolgate.core.clock import iso
-from toolgate.core.errors import Conflict, InvalidArgs, NotFound, Unavailable
+from toolgate.core.errors import CallError, Conflict, InvalidArgs, NotFound, Unavailable
 from toolgate.core.names import HUMAN
 from toolgate.core.paths import MountPath
 from toolgate.core.result import Result
@@ -316,6 +317,14 @@ def _origin(number: int, text: str, edit: GardenEdit, trust: str, stale: str) ->
     return LineOrigin(
         number, text, edit.event, iso(edit.at), edit.who, edit.tool, edit.op, edit.rationale, edit.evidence_refs, trust, stale
     )  # fmt: skip
+
+
+async def remarks(context: FeatureContext, path: MountPath, persona: str) -> list[dict[str, Any]]:
+    """Whether what the lines of a file cite is still so, for whoever reads it with `fs.read`."""
+    garden: Garden = context.gate.feature("garden")
+    with suppress(CallError):  # a directory, or no text: `fs.read` says so
+        return await garden.stale(path, persona)
+    return []
 
 
 def open_garden(context: FeatureContext) -> Garden:
