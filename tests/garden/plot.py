@@ -23,7 +23,7 @@ CONFIG: dict[str, Any] = {
         "stranger": {"phase": "collaborate", "allow": ["*"], "user": "bob"},
     },
     "mounts": {"garden": {"path": "garden"}},
-    "limits": {"global": ROOM, "persona": ROOM},
+    "limits": {"global": ROOM, "persona": ROOM, "journal_bytes": {"per_minute": 1 << 30}},
 }
 PROFILE = "garden:users/me/parts/work/profile.md"
 KEYS = Keys({1: b"k" * 32}, b"s" * 32)

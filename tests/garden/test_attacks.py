@@ -336,6 +336,7 @@ FORGED = "- 2026-01-01 replace_section concerns v1 by human; approved\n"
         lambda text: text.replace(LOG, LOG + "```\n") + "```\n",
         lambda text: text.replace("\n- 2026", "\n    - 2026"),
         lambda text: text.replace("# Work\n", "# Work\n\n## *Change* Log\n" + FORGED),
+        lambda text: text.replace("# Work\n", "# Work\n\n## Changelog\n" + FORGED),
     ],
 )
 async def test_only_the_garden_itself_writes_the_change_log(tmp_path: Path, spoil: Mutation) -> None:

@@ -100,3 +100,42 @@ async def test_what_stays_after_an_undo_is_said_before(tmp_path: Path) -> None:
             ("md.patch_section", True),
         ):
             assert (await at.data("tools.help", name=name))["undoable"] is undoable
+
+
+async def test_what_comes_from_outside_stays_so_however_it_is_taken_over(tmp_path: Path) -> None:
+    uncle, rich, web = '"a rich uncle" (ev:w1)', "Will inherit.", "so says https://x.org/a (ev:w2)"
+    evidence = {"path": PROFILE, "section_anchor": "evidence v1", "ops": "append", "reason": "read it"}
+
+    async with plot(tmp_path) as at:
+
+        async def trust_of(text: str) -> set[str]:
+            lines = await at.garden.provenance(PROFILE)
+            return {line.trust for line in lines if line.text.removeprefix("- ") == text}
+
+        async def patch(anchor: str, text: str, **more: object) -> int:
+            done = await at.call(
+                "md.patch_section", path=PROFILE, section_anchor=anchor, replace=text, **more
+            )
+            assert done.meta.event_id
+            return done.meta.event_id
+
+        await at.data("md.curate_list", **evidence, items=[uncle], evidence_refs=["https://x.org"])
+        await at.data("md.curate_list", **evidence, items=[web])
+        assert await trust_of(web) == {"outside"}, "its own words name the address"
+        await patch("summary v1", "Rich (ev:w2).")
+        assert await trust_of("Rich (ev:w2).") == {"outside"}, "the line cites it"
+        await patch("summary v1", "Calm.", evidence_refs=["ev:none"])
+        await patch("strengths v1", rich, evidence_refs=["ev:w1"])
+        assert await trust_of(rich) == {"outside"}, "the edit cites it"
+        changed = await patch("strengths v1", "Patient.")
+        assert (await at.gate.undo(changed)).ok
+        assert await trust_of(rich) == {"outside"}, "a human brought it back, and did not say it"
+        at.file().write_text(
+            at.text().replace(f"{rich}\n", "").replace("# Work\n", f"# Work\n{rich}\nMine.\n")
+        )
+        assert (await trust_of(rich), await trust_of("Mine.")) == ({"outside"}, {"person"}), "moved by hand"
+        version = (await at.garden.history(PROFILE))[0].event
+        await patch("concerns v1", "None.")
+        assert (await at.garden.restore(PROFILE, str(version))).ok
+        assert (await trust_of(rich), await trust_of("Mine.")) == ({"outside"}, {"person"})
+        assert {one.state for one in await at.garden.verify("me")} == {"ok"}

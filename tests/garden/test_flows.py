@@ -8,9 +8,10 @@ import pytest
 from tests.garden.plot import CONFIG, PROFILE, plot
 
 import toolgate
+from toolgate.core.errors import SetupError
 from toolgate.core.names import HUMAN
 from toolgate.core.paths import MountPath
-from toolgate.features.garden import lint_cache
+from toolgate.features.garden import commands, lint_cache
 from toolgate.kits.words import undo_in_words
 
 NOTES = "garden:users/me/notes.md"
@@ -346,3 +347,5 @@ async def test_a_garden_whose_directory_is_not_there_says_how_to_begin(tmp_path:
         refused = await gate.call("md.list_sections", {"path": PROFILE})
         assert refused.error is not None
         assert "toolgate garden init" in refused.error.fix
+        with pytest.raises(SetupError, match="the mount garden has no directory yet"):
+            commands._garden(gate)

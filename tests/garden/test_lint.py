@@ -32,6 +32,9 @@ def into(anchor: str, text: str) -> str:
     [
         (TEXT, []),
         (into("evidence", "\n".join(f"- e{n}" for n in range(8))), [("evidence-cap", "cap", 17)]),
+        (into("evidence", "- all\n" + "\n".join(f"  - e (ev:e{n})" for n in range(8))), [("evidence-cap", "cap", 17)]),
+        (into("evidence", "\n\n".join(f"e (ev:e{n})" for n in range(8))), [("evidence-cap", "cap", 17)]),
+        (into("evidence", "\n".join(f"- e{n}\n  more (ev:e{n})" for n in range(7))), []),
         (into("concerns", "word " * 201), [("section-length", "warning", 11), ("whitespace", "warning", 13)]),
         (into("concerns", ("word " * 401).strip()), [("section-length", "cap", 11)]),
         (TEXT.replace("## Concerns", "## Worries"), [("heading", "warning", 11)]),
@@ -114,6 +117,9 @@ async def test_lint_propose_and_sections_are_read_by_the_documents_names(tmp_pat
             "propose_change", path=PROFILE, sectionAnchor="concerns v1", replace="Late again."
         )
         assert "+Late again." in found["diff"]
+        assert "history" not in found["diff"], "the copy would be the whole file once more"
+        alone = {"path": PROFILE, "section_anchor": "summary v1", "append": "Knows rel:eve."}
+        assert "there is no rel:eve" in (await at.data("propose_change", **alone))["safety_report"]
         assert (found["safety_report"], found["requires_approval"]) == (
             "no rule is broken; lint is clean",
             False,
@@ -146,6 +152,21 @@ async def test_a_line_that_cites_something_says_when_that_is_gone_or_changed(tmp
             "event:99999",
             "project:gone.py",
         ]
+        linted = await at.data("md.lint", path=PROFILE)
+        assert linted["warnings"] == [
+            "line 14: there is no event 99999 (stale)",
+            "line 14: project:gone.py is gone (stale)",
+        ]
+        read = {"path": PROFILE, "section_anchor": "concerns"}
+        told = await at.data("fs.read", **read)
+        assert [(one["line"], one["cites"]) for one in told["stale"]] == [
+            (14, "event:99999"), (14, "project:gone.py"),
+        ]  # fmt: skip
+        assert "stale" not in await at.data("fs.read", path=PROFILE, section_anchor="evidence")
+        assert "stale" not in await at.data("fs.read", path=PROFILE, ranges=[[1, 13]])
+        (tmp_path / "gone.py").write_text("")
+        assert [one["cites"] for one in (await at.data("fs.read", **read))["stale"]] == ["event:99999"]
+        (tmp_path / "gone.py").unlink()
         (tmp_path / "a.py").write_text("one\nthree\n")
         stale = {one.line: one.stale for one in await at.garden.provenance(PROFILE) if one.stale}
         assert stale == {13: "project:a.py:2 has changed", 14: "project:gone.py is gone"}

@@ -163,8 +163,9 @@ async def test_killed_at_any_moment_file_copies_log_and_ledger_agree(tmp_path: P
         done = [one for one in await at.garden.history(PROFILE) if one.op == "append_section"]
         written = lines(at.text())
         assert len(written) == len(set(written)) == len(done)
-        print(f"{len({line.split()[1] for line in written})} of the killed had written {len(written)} lines")
-        assert len(written) >= fewer(100, 0), "the kills must have fallen into writing"
+        names = {line.split()[1] for line in written}
+        print(f"{len(names)} of the killed had written {len(written)} lines")
+        assert len(names) >= fewer(30, 0), "the kills must have fallen into writing"
         logged = re.findall(r"append_section concerns v1 by tender; (\S+) says (\d+)", at.text())
         assert sorted(f"- {name} {number}" for name, number in logged) == sorted(written)
         copies = list((root / "garden/users/me/parts/work/history").glob("*.md")) if done else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -97,8 +98,12 @@ async def test_a_citation_tells_nothing_about_what_its_reader_may_not_read(tmp_p
         await at.data("md.patch_section", path=PROFILE, section_anchor="summary v1", replace=text)
         told = (await at.data("md.list_sections", path=PROFILE))["stale"]
         assert [one["cites"] for one in told] == [own]
+        read = (await at.data("fs.read", path=PROFILE))["stale"]
+        assert [one["cites"] for one in read] == [own]
         wider = await at.gate.call("md.list_sections", {"path": PROFILE}, persona="open")
         assert [one["cites"] for one in wider.data["stale"]] == [cited[0], *cited[2:4], cited[6], own]
+        read = (await at.gate.call("fs.read", {"path": PROFILE}, persona="open")).data["stale"]
+        assert len(read) == 5, "and no kept result of the other"
 
 
 @pytest.mark.attack
@@ -111,3 +116,16 @@ async def test_nobody_learns_which_parts_another_user_has(tmp_path: Path) -> Non
             assert result.error is not None
             told.append((result.error.code, result.error.message.replace(ident, "X")))
         assert told[0] == told[1]
+
+
+@pytest.mark.attack
+async def test_the_log_tells_nobody_of_another_users_files(tmp_path: Path) -> None:
+    async with plot(tmp_path, None) as at:
+        await at.data(
+            "md.patch_section", path=PROFILE, section_anchor="summary", append="x", rationale=SECRET
+        )
+        logging.getLogger("toolgate.garden").warning("%s: the Change Log would lose %r", PROFILE, SECRET)
+        assert SECRET in json.dumps(await at.data("system.logs", lines=1000))
+        told = await at.gate.call("system.logs", {"lines": 1000}, persona="stranger")
+        assert told.ok
+        assert PROFILE not in json.dumps(told.data)

@@ -14,7 +14,7 @@ default_persona: reviewer
 # credentials, .git, .toolgate) stay shut; `unblock: [.env.example]` opens one of them.
 mounts:
   project: {path: .}
-  # garden: {path: garden}        # a Markdown memory; name it in a persona's `mounts` too
+  # garden: {path: garden}        # a Markdown memory; then `toolgate garden init`: docs/garden.md
 
 # Who asks. Phases: observe reads, experiment also runs sandboxed programs, contribute also proposes changes of
 # files, collaborate also what your own tools do to a history. What a phase does not allow is asked or denied.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +102,30 @@ async def test_bringing_back_needs_the_session_and_its_form_and_is_recorded(root
         assert [one.who for one in versions][1:] == ["a person", HUMAN], (
             "and what the person wrote is a version"
         )
+
+
+async def test_a_file_that_breaks_a_rule_offers_its_repair_and_what_is_from_outside_is_marked(
+    root: Path,
+) -> None:
+    async with house(root, CONFIG) as here, here.browser() as client:
+        await here.gate.call("garden.add", {"kind": "user", "user": "me"}, persona=HUMAN)
+        path = "garden:users/me/overview.md"
+        edit = {
+            "path": path,
+            "section_anchor": "summary",
+            "append": "Rich.",
+            "evidence_refs": ["https://x.org"],
+        }
+        assert (await here.gate.call("md.patch_section", edit, persona="tender")).ok
+        page = f"{here.site.base}/garden/file/{path}"
+        whole = (await client.get(page)).text
+        assert "A rule is broken." not in whole
+        assert re.search(
+            r"<summary[^>]*>(?:(?!</summary>).)*tender(?:(?!</summary>).)*outside", whole, re.DOTALL
+        )
+        file = root / "garden/users/me/overview.md"
+        text = file.read_text()
+        file.write_text(text.replace("<!-- @anchor: themes v1 -->\n", ""))
+        assert f"<code>toolgate garden fix {path}</code> mends it" in (await client.get(page)).text
+        file.write_text(text + "<<<<<<< mine\n")
+        assert "Mend it by hand, or bring a version back" in (await client.get(page)).text

@@ -15,6 +15,7 @@ from toolgate.core.rendering import (
     name,
     numbered,
     short,
+    text,
 )
 
 
@@ -34,7 +35,8 @@ def read(data: Any, args: Mapping[str, Any]) -> str:
     head += [short(data["hash"])] if data.get("hash") else []
     head += [data["encoding"]] if data["encoding"] != "utf-8" else []
     body = "--\n".join(numbered(lines, first) for first, lines in parts).rstrip("\n")
-    return "\n".join([" ".join(head), *([body] if body else []), *end, *more(data)])
+    stale = [f"line {one['line']} is stale: {text(one['problem'])}" for one in data.get("stale", ())]
+    return "\n".join([" ".join(head), *([body] if body else []), *end, *stale, *more(data)])
 
 
 def entries(data: Any, args: Mapping[str, Any]) -> str:

@@ -39,6 +39,7 @@ FEATURE = Feature(
         MountKind(
             "garden", "garden", whole=True, deletes=False, links=False, scope="users/{user}", camel_case=True,
             guard="toolgate.features.garden.guard:check", section="toolgate.features.garden.grammar:section_text",
+            remarks="toolgate.features.garden.service:remarks",
         ),
     ),
 )  # fmt: skip

@@ -135,8 +135,17 @@ def status(user: User = "", root: options.Root = None, json: options.Json = Fals
 def _garden(gate: Gate) -> Garden:
     found: Garden = gate.feature("garden")
     if not found.mounts:
+        kinds = mount_kinds(gate.config.brought)
+        named = [name for name, one in gate.config.mounts.items() if _is_garden(name, one.kind, kinds)]
+        if named:
+            raise SetupError(f"the mount {named[0]} has no directory yet", "run `toolgate garden init`")
         raise SetupError("this project has no garden", _MISSING)
     return found
+
+
+def _is_garden(name: str, kind: str | None, kinds: Any) -> bool:
+    found = kind_of(name, kind, kinds)
+    return found is not None and found.name == "garden"
 
 
 _MISSING = "add `mounts: {garden: {path: garden}}` to toolgate.yaml, then run `toolgate garden init`"
@@ -160,7 +169,7 @@ async def _init(user: str, root: Any) -> int:
     found = {
         name: setup.root / mount.path
         for name, mount in setup.config.mounts.items()
-        if (kind := kind_of(name, mount.kind, kinds)) is not None and kind.name == "garden"
+        if _is_garden(name, mount.kind, kinds)
     }
     if not found:
         raise SetupError("no mount of this project is a garden", _MISSING)

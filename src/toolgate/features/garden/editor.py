@@ -104,7 +104,7 @@ class Editor:
         def finish() -> tuple[bytes, dict[str, Any]]:
             whole = edits.with_log(edited, entry)
             after = read(whole)
-            linted = tuple(lint.check(after, place))
+            linted = tuple(lint.check(after, place, self.exists(request.path, place)))
             return whole, self._report(request, op, shown, before, after, linted, history)
 
         whole, report = await off_loop(edited, finish)
@@ -146,7 +146,11 @@ class Editor:
         place, found = await self._found(request.path)
         raw = content.encode()
         told = await off_loop(
-            raw, lambda: [one.shown() for one in lint.check(read(raw, request.path.shown), place)]
+            raw,
+            lambda: [
+                one.shown()
+                for one in lint.check(read(raw, request.path.shown), place, self.exists(request.path, place))
+            ],
         )
         return Change(
             (FileChange(request.path, found.content, raw),),

@@ -14,10 +14,12 @@ from html import unescape
 from toolgate.core import lookalikes
 from toolgate.core.change import Change, FileChange
 from toolgate.core.errors import BlockedPath, CallError
+from toolgate.core.paths import MountPath
 from toolgate.core.ports import Holder
 from toolgate.features.garden import grammar, lint
 from toolgate.features.garden.grammar import MarkdownFile
 from toolgate.features.garden.layout import CANONICAL, CHANGE_LOG, SCHEMA, Place, is_directory, place_of
+from toolgate.features.garden.ledger_course import PERSON_EDIT
 
 EDITS = frozenset({"md.patch_section", "md.curate_list", "md.snapshot_history", "garden.add"})
 """They ask for a reason where a cap is passed, keep copies and write the Change Log."""
@@ -32,7 +34,7 @@ _PAIR = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*): +(?:[^\W_](?:[^#:\"'\[\]{}]|:(?=
 _KEY = re.compile(r"([A-Za-z_][\w-]*):(?:\s|$)")
 _TAG = re.compile(r"<[^<>]*>")
 _LINKED = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])?")
-_LOG = "change log"
+_LOG = "changelog"
 _GOES_ON = re.compile(r"\s|- |#")
 """What may follow a key that is no part of the identity."""
 
@@ -41,6 +43,16 @@ def check(mount: str, change: Change, holder: Holder) -> None:
     for file in change.files:
         if file.path.mount == mount:
             _check_file(file, holder.tool)
+
+
+def broken_by(path: MountPath, before: bytes, after: bytes) -> list[str]:
+    """In the words that a tool would have been refused with."""
+    try:
+        check(path.mount, Change((FileChange(path, before, after),)), Holder(tool=PERSON_EDIT))
+    except CallError as error:
+        if (error.data or {}).get("rule") != "garden:cap":  # which lint says, and a person may
+            return [error.message.removeprefix(f"{path.shown}, ")]
+    return []
 
 
 def _check_file(file: FileChange, tool: str) -> None:
@@ -350,7 +362,7 @@ def _logged(document: MarkdownFile) -> list[str]:
 
 def _false_logs(document: MarkdownFile) -> int:
     return sum(
-        one.anchor != CHANGE_LOG and lookalikes.taken_for(_words(one.heading), _LOG)
+        one.anchor != CHANGE_LOG and lookalikes.taken_for(_words(one.heading).replace(" ", ""), _LOG)
         for one in document.sections
     )
 

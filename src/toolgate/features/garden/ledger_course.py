@@ -8,6 +8,7 @@ from typing import Any
 
 from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import LedgerBroken
+from toolgate.core.names import HUMAN
 from toolgate.ledger.chain import fault_of
 from toolgate.ledger.effects import Effect
 from toolgate.ledger.ledger import Ledger
@@ -133,3 +134,24 @@ def person_edit(row: Row) -> tuple[str, str, str]:
     """The path, and the hashes before and after, of a noted edit."""
     body = json.loads(row.body)
     return str(body.get("file_path", "")), str(body.get("before_hash", "")), str(body.get("after_hash", ""))
+
+
+def op_of(tool: str, args: Mapping[str, Any]) -> str:
+    """Of a call whose result was lost with its process."""
+    if tool == "md.patch_section":
+        given = {**args, **(args.get("change") or {})}
+        return "replace_section" if given.get("replace") is not None else "append_section"
+    if tool == "md.curate_list" and len(set(args.get("ops") or ())) == 1:
+        return f"{args['ops'][0]}_item"
+    return tool.rpartition(".")[2]
+
+
+def trust_of(effect: Effect) -> str:
+    """System-stamped: by who made the call and where its evidence comes from, never by what a model says of it."""
+    if effect.started.persona == HUMAN:
+        return "person"
+    return "outside" if any("://" in one for one in refs_of(effect)) else "agent"
+
+
+def refs_of(effect: Effect) -> list[str]:
+    return [str(one) for one in (effect.body.get("args") or {}).get("evidence_refs") or ()]

@@ -17,7 +17,7 @@ from toolgate.features.garden.layout import CANONICAL, CHANGE_LOG, EVIDENCE, SCH
 
 MOST_EVIDENCE = 7
 SOFT_WORDS, HARD_WORDS = 200, 400
-_EV = re.compile(r"\bev:([A-Za-z0-9][A-Za-z0-9_-]*)")
+EV = re.compile(r"\bev:([A-Za-z0-9][A-Za-z0-9_-]*)")
 _REL = re.compile(r"\b(rel|part):([A-Za-z0-9][A-Za-z0-9_.-]*)\b")
 _NOT = re.compile(
     r"\b(?:not|never|no|isn't|doesn't|don't|didn't|cannot|can't|won't|no longer)\b", re.IGNORECASE
@@ -120,8 +120,14 @@ def _counted(document: MarkdownFile) -> Iterator[tuple[str, Section, int]]:
             yield (
                 section.anchor,
                 section,
-                len(document.items(section)) if evidence else _about(document, section),
+                _pieces(document, section) if evidence else _about(document, section),
             )
+
+
+def _pieces(document: MarkdownFile, section: Section) -> int:
+    """Of evidence: its items, or the lines with a token where that are more, as in a list within an item or a table."""
+    marked = sum(EV.search(line) is not None for line in document.lines[section.body : section.end])
+    return max(len(document.items(section)), marked)
 
 
 def _named_caps(document: MarkdownFile) -> Iterator[tuple[LintFinding, str]]:
@@ -129,7 +135,7 @@ def _named_caps(document: MarkdownFile) -> Iterator[tuple[LintFinding, str]]:
         line = section.start + 1
         if name.startswith("evidence "):
             if amount > MOST_EVIDENCE:
-                told = f"{section.heading!r} has {amount} items, the cap is {MOST_EVIDENCE}"
+                told = f"{section.heading!r} has {amount} pieces, the cap is {MOST_EVIDENCE}"
                 yield LintFinding("evidence-cap", line, told, "cap"), name
         elif amount > HARD_WORDS:
             told = f"{section.heading!r} has {amount} words, the cap is {HARD_WORDS}"
@@ -207,7 +213,7 @@ def _twice(document: MarkdownFile) -> Iterator[LintFinding]:
         seen: dict[str, tuple[str, int]] = {}
         items = document.items(section)
         for item in items if len(items) > 1 else ():
-            text = _EV.sub("", item.text).lower()
+            text = EV.sub("", item.text).lower()
             plain = " ".join(_WORD.findall(text))
             core = " ".join(_WORD.findall(_NOT.sub("", text))) if _NOT.search(text) else plain
             old = seen.setdefault(core, (plain, item.start))
@@ -220,12 +226,12 @@ def _twice(document: MarkdownFile) -> Iterator[LintFinding]:
 
 def _evidence(document: MarkdownFile) -> Iterator[LintFinding]:
     section = document.anchored.get(EVIDENCE)
-    known = set(_EV.findall(document.text(section.body, section.end))) if section is not None else set()
+    known = set(EV.findall(document.text(section.body, section.end))) if section is not None else set()
     log = document.anchored.get(CHANGE_LOG)  # says what an edit rested on then, and stays as it is
     apart = [range(one.start, one.end) for one in (section, log) if one is not None]
     for number, line in enumerate(document.lines):
         if "ev:" not in line or any(number in lines for lines in apart):
             continue
-        for token in _EV.findall(line):
+        for token in EV.findall(line):
             if token not in known:
                 yield LintFinding("dangling", number + 1, f"ev:{token} is not among the evidence")

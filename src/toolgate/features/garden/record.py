@@ -15,18 +15,32 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolgate.core.change import DIRECTORY, Change, FileChange, content_hash
+from toolgate.core.change import DIRECTORY, content_hash
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import CallError, LedgerBroken
 from toolgate.core.event import Noted
-from toolgate.core.names import HUMAN
 from toolgate.core.paths import MountPath
-from toolgate.core.ports import Holder
 from toolgate.features.garden import guard, lint
 from toolgate.features.garden.grammar import MarkdownFile, read
 from toolgate.features.garden.layout import Place, place_of
-from toolgate.features.garden.ledger_course import PERSON_EDIT, LedgerCourse, person_edit
-from toolgate.features.garden.rows import INSERT, PLACES, GardenEdit, believed, common_start, traced
+from toolgate.features.garden.ledger_course import (
+    PERSON_EDIT,
+    LedgerCourse,
+    op_of,
+    person_edit,
+    refs_of,
+    trust_of,
+)
+from toolgate.features.garden.rows import (
+    INSERT,
+    PLACES,
+    GardenEdit,
+    believed,
+    chosen,
+    common_start,
+    resting,
+    traced,
+)
 from toolgate.ledger.effects import Effect
 from toolgate.ledger.ledger import View, Work
 from toolgate.storage.port import Filter, Row
@@ -215,7 +229,9 @@ class GardenRecord:
                     await self._people([(path, before, last is not None)])
                     last = await self.last(path)
             after = await self.content(place.user, entry["after"])
-            made = await self._made(path, place, last, after, entry["after"], _trust(effect))
+            trust, refs = trust_of(effect), refs_of(effect)
+            back = await self._brought_back(path, place, entry["after"], effect) if trust == "person" else []
+            made = await self._made(path, place, last, after, entry["after"], trust, back, refs)
             if await self._insert([(_from_effect(made, effect), after)]):
                 return
 
@@ -257,7 +273,9 @@ class GardenRecord:
     async def _by_person(self, path: MountPath, content: bytes, known: bool = True) -> GardenEdit:
         """`known`: it has versions."""
         place, last = self._editor.place(path), await self.last(path) if known else None
-        made = await self._made(path, place, last, content, content_hash(content) or "", "person")
+        digest = content_hash(content) or ""
+        back = await self._brought_back(path, place, digest) if last else []
+        made = await self._made(path, place, last, content, digest, "person", back)
         said = [*made["lint"], *(await self._broken(path, last, content) if last else ())]
         return GardenEdit(**made | {"op": PERSON_EDIT, "rationale": "edited outside the gate", "lint": said})
 
@@ -267,7 +285,21 @@ class GardenRecord:
         back = "SELECT number FROM garden_edits WHERE path = ? AND after_hash = ?"
         if before is None or await tables.fetch(back, str(path), content_hash(content)):
             return []
-        return broken_by(path, before, content)
+        return guard.broken_by(path, before, content)
+
+    async def _brought_back(
+        self, path: MountPath, place: Place, digest: str, effect: Effect | None = None
+    ) -> Sequence[tuple[str, tuple[int, str]]]:
+        """The lines of the earlier version that somebody has brought back, with their origins."""
+        if effect is not None and effect.started.tool == "garden.restore":
+            found = chosen(await self.edits(path), str((effect.body.get("args") or {}).get("version", "")))
+        else:
+            tables = await self._context.tables()
+            same = "SELECT * FROM garden_edits WHERE path = ? AND after_hash = ? ORDER BY number DESC LIMIT 1"
+            rows = await tables.fetch(same, str(path), digest)
+            found = believed(self.ledger.keys, rows[0]) if rows else None
+        lines = _lines(await self.content(place.user, found.after_hash)) if found else []
+        return list(zip(lines, found.origins, strict=False)) if found else []
 
     async def _made(
         self,
@@ -277,6 +309,8 @@ class GardenRecord:
         after: bytes | None,
         digest: str,
         trust: str,
+        back: Sequence[tuple[str, tuple[int, str]]],
+        refs: Sequence[str] = (),
     ) -> dict[str, Any]:
         number = (last.number if last else 0) + 1
         old = await self.content(place.user, last.after_hash) if last else b""
@@ -291,13 +325,16 @@ class GardenRecord:
             if document
             else {}
         )
+        origins = traced(_lines(old), last.origins if last else [], _lines(after), number, trust, back)
+        if document and trust != "person":
+            origins = resting(document, origins, number, refs)
         return {
             "path": str(path), "number": number, "event": 0, "user_id": place.user, "at": 0, "call": "", "persona": "",
             "tool": "", "conversation": "", "op": "", "section_anchor": "", "rationale": "", "override_rationale": "",
             "evidence_refs": [], "before_hash": last.after_hash if last else "", "after_hash": digest, "trust": trust,
             "status": "committed", "lint": [one.shown() for one in lint.check(document, place)] if document else [],
             "line_hash": mac, "section_hashes": macs, "integrity_salt_version": version,
-            "origins": traced(_lines(old), last.origins if last else [], _lines(after), number, trust),
+            "origins": origins,
         }  # fmt: skip
 
     async def _insert(self, edits: Sequence[tuple[GardenEdit, bytes | None]]) -> int:
@@ -323,16 +360,6 @@ class GardenRecord:
         )
 
 
-def broken_by(path: MountPath, before: bytes, after: bytes) -> list[str]:
-    """In the words that a tool would have been refused with."""
-    try:
-        guard.check(path.mount, Change((FileChange(path, before, after),)), Holder(tool=PERSON_EDIT))
-    except CallError as error:
-        if (error.data or {}).get("rule") != "garden:cap":  # which lint says, and a person may
-            return [error.message.removeprefix(f"{path.shown}, ")]
-    return []
-
-
 def _noted(edit: GardenEdit) -> Noted:
     return Noted(
         type="garden", op=PERSON_EDIT, file_path=edit.path, before_hash=edit.before_hash, after_hash=edit.after_hash,
@@ -349,30 +376,12 @@ def _from_effect(made: dict[str, Any], effect: Effect) -> GardenEdit:
     evidence = [str(one) for one in told.get("evidence_refs") or args.get("evidence_refs") or []]
     made.update(
         event=effect.event, at=effect.settled.at, call=row.call, persona=row.persona, tool=row.tool,
-        conversation=row.conversation, op=str(told.get("op") or _op(row.tool, args)),
+        conversation=row.conversation, op=str(told.get("op") or op_of(row.tool, args)),
         section_anchor=str(told.get("section_anchor") or args.get("section_anchor") or ""), evidence_refs=evidence,
         rationale=str(told.get("rationale") or args.get("rationale") or args.get("reason") or trail.get("rationale") or ""),
         override_rationale=str(told.get("override_rationale") or args.get("override_rationale") or ""),
     )  # fmt: skip
     return GardenEdit(**made)
-
-
-def _op(tool: str, args: Mapping[str, Any]) -> str:
-    """Of a call whose result was lost with its process."""
-    if tool == "md.patch_section":
-        given = {**args, **(args.get("change") or {})}
-        return "replace_section" if given.get("replace") is not None else "append_section"
-    if tool == "md.curate_list" and len(set(args.get("ops") or ())) == 1:
-        return f"{args['ops'][0]}_item"
-    return tool.rpartition(".")[2]
-
-
-def _trust(effect: Effect) -> str:
-    """System-stamped: by who made the call and where its evidence comes from, never by what a model says of it."""
-    if effect.started.persona == HUMAN:
-        return "person"
-    cited = (effect.body.get("args") or {}).get("evidence_refs") or []
-    return "outside" if any("://" in str(one) for one in cited) else "agent"
 
 
 def _lines(content: bytes | None) -> list[str]:

@@ -6,12 +6,15 @@ Whoever can write the database and has no key can neither change a row nor add o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
 from toolgate.core.errors import LedgerBroken
+from toolgate.features.garden.grammar import MarkdownFile
+from toolgate.features.garden.layout import EVIDENCE
+from toolgate.features.garden.lint import EV
 from toolgate.ledger.keys import Keys
 
 PURPOSE = "garden row"
@@ -116,20 +119,52 @@ def common_start(paths: Sequence[str]) -> str:
     return first[:same]
 
 
-def traced(old: list[str], origins: Origins, new: list[str], number: int, trust: str) -> Origins:
-    """Where each line of the new version comes from. What stands where something was removed is trusted no more than that."""
+def chosen(edits: Sequence[GardenEdit], ident: str) -> GardenEdit | None:
+    """The last version that an event, a hash or its beginning, or the name of a copy means."""
+    digest = ident.removeprefix("sha256:").removesuffix(".md").rpartition(".")[2]
+    for edit in reversed(edits):
+        if ident == str(edit.event) or (len(digest) >= 8 and edit.after_hash.startswith(f"sha256:{digest}")):
+            return edit
+    return None
+
+
+def traced(
+    old: list[str], origins: Origins, new: list[str], number: int, trust: str,
+    back: Sequence[tuple[str, tuple[int, str]]] = (),
+) -> Origins:  # fmt: skip
+    """Where each line of the new version comes from. What stands where something was removed is trusted no more than that,
+    and words that are moved, copied or brought `back` no more than they were: nobody vouches for them by that."""
     if len(origins) != len(old):
         return [(number, trust)] * len(new)
     found: Origins = []
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     removed = [one[1] for op, a, b, _, _ in steps if op in ("replace", "delete") for one in origins[a:b]]
     given = _least(trust, *removed) if removed and trust != "person" else trust
+    known: dict[str, str] = {}
+    for text, (_, level) in [*zip(old, origins, strict=True), *back]:
+        known[text.strip()] = _least(level, known.get(text.strip(), level))
     for op, first, last, start, end in steps:
         if op == "equal":
             found += [(by, level) for by, level in origins[first:last]]
         else:
-            found += [(number, given)] * (end - start)
+            found += [(number, _least(given, known.get(line.strip(), given))) for line in new[start:end]]
     return found
+
+
+def resting(document: MarkdownFile, origins: Origins, number: int, refs: Iterable[str]) -> Origins:
+    """What a version's new lines are trusted after all: no more than the evidence that they, or the `refs` of the edit, cite
+    by its token. Evidence that has an address on the web is from outside."""
+    evidence, found, levels = document.anchored.get(EVIDENCE), list(origins), dict[str, str]()
+    for at in range(evidence.body, evidence.end) if evidence is not None else ():
+        if found[at][0] == number and "://" in document.lines[at]:
+            found[at] = (number, "outside")
+        for token in EV.findall(document.lines[at]):
+            levels[token] = _least(found[at][1], levels.get(token, found[at][1]))
+    told = EV.findall(" ".join(refs))
+    return [
+        (by, _least(level, *(levels.get(token, level) for token in [*told, *EV.findall(line)]))) if by == number else (by, level)
+        for line, (by, level) in zip(document.lines, found, strict=True)
+    ]  # fmt: skip
 
 
 def _least(*levels: str) -> str:

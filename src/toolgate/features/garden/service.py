@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from typing import Any
 
 from toolgate.core.change import content_hash
 from toolgate.core.clock import iso
-from toolgate.core.errors import Conflict, InvalidArgs, NotFound, Unavailable
+from toolgate.core.errors import CallError, Conflict, InvalidArgs, NotFound, Unavailable
 from toolgate.core.names import HUMAN
 from toolgate.core.paths import MountPath
 from toolgate.core.result import Result
@@ -24,7 +25,7 @@ from toolgate.features.garden.layout import is_copy_of, place_of
 from toolgate.features.garden.lint import LintFinding
 from toolgate.features.garden.lint_cache import LintBatch, LintCache, ScannedFile, known_by
 from toolgate.features.garden.record import GardenRecord, Noticed
-from toolgate.features.garden.rows import GardenEdit
+from toolgate.features.garden.rows import GardenEdit, chosen
 from toolgate.features.garden.verifying import Tell, VerifiedFile, verified
 from toolgate.workspace.tree import walk_tree
 
@@ -223,14 +224,10 @@ class Garden:
             if found is not None:
                 return found
         await self.record.sync()
-        digest = ident.removeprefix("sha256:")
-        for edit in reversed(await self.record.edits(where)):
-            if ident == str(edit.event) or (
-                len(digest) >= 8 and edit.after_hash.startswith("sha256:" + digest)
-            ):
-                content = await self.record.content(place.user, edit.after_hash)
-                if content is not None:
-                    return content
+        edit = chosen(await self.record.edits(where), ident)
+        content = await self.record.content(place.user, edit.after_hash) if edit is not None else None
+        if content is not None:
+            return content
         raise NotFound(f"{where.shown} has no version {ident[:80]!r}", "`toolgate garden history` lists them")
 
     async def diff(self, path: MountPath | str, old: str, new: str = "") -> str:
@@ -320,6 +317,14 @@ def _origin(number: int, text: str, edit: GardenEdit, trust: str, stale: str) ->
     return LineOrigin(
         number, text, edit.event, iso(edit.at), edit.who, edit.tool, edit.op, edit.rationale, edit.evidence_refs, trust, stale
     )  # fmt: skip
+
+
+async def remarks(context: FeatureContext, path: MountPath, persona: str) -> list[dict[str, Any]]:
+    """Whether what the lines of a file cite is still so, for whoever reads it with `fs.read`."""
+    garden: Garden = context.gate.feature("garden")
+    with suppress(CallError):  # a directory, or no text: `fs.read` says so
+        return await garden.stale(path, persona)
+    return []
 
 
 def open_garden(context: FeatureContext) -> Garden:

@@ -163,12 +163,14 @@ def _reading(garden: Garden) -> list[Tool]:
         return told
 
     @tool("md.lint", reads=["garden"], aliases=("lint.check",))
-    async def lint_file(path: GardenPath) -> LintResult:
-        """What is not as it should be in a garden file: caps, headings, white space, duplicates, dangling ids, broken rules."""
+    async def lint_file(context: Context, path: GardenPath) -> LintResult:
+        """What is not as it should be in a garden file: caps, headings, white space, duplicates, dangling ids, citations of what is gone, broken rules."""
         found = await garden.lint(path)
         blocked = [one.shown() for one in found if one.severity == "blocked"]
+        stale = await garden.stale(path, context.persona)
+        warnings = [one.shown() for one in found if one.severity != "blocked"]
         told = LintResult(
-            path=path.shown, warnings=[one.shown() for one in found if one.severity != "blocked"],
+            path=path.shown, warnings=warnings + [f"line {one['line']}: {one['problem']} (stale)" for one in stale],
             blocked=bool(blocked), blocked_reasons=blocked, fixable=sum(one.fixable for one in found),
         )  # fmt: skip
         if blocked:
@@ -278,7 +280,8 @@ def _proposing(editor: Editor) -> Tool:
             return proposal("", f"refused by {rule}: {error.message}; {error.fix}", asks)
         found = made.report.get("lint", [])
         report = "no rule is broken" + (f"; lint: {'; '.join(found)}" if found else "; lint is clean")
-        shown = await off_loop(longest, lambda: diff.render(with_contents(made, editor.known)))
+        own = Change(tuple(file for file in made.files if file.path == path))  # the copy says nothing new
+        shown = await off_loop(longest, lambda: diff.render(with_contents(own, editor.known)))
         return proposal(shown, report, asks)
 
     return propose

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from toolgate.core import wire
+from toolgate.core.context import Context
 from toolgate.core.errors import CallError
 from toolgate.core.tool import Tool, tool
 from toolgate.feature import FeatureContext
@@ -27,14 +29,22 @@ Contains = Annotated[str, Field(max_length=1000, description="Only lines with th
 
 def tools(context: FeatureContext) -> list[Tool]:
     log = context.directory / "log" / "toolgate.jsonl"
-    return toolset(context.gate.stores, context.root, log, VERSION, context.gate.redact)
+    gate = context.gate
+    return toolset(
+        gate.stores, context.root, log, VERSION, gate.redact, lambda persona: gate.policy.foreign(persona)
+    )
 
 
 def toolset(
-    stores: Callable[[], Awaitable[dict[str, Any]]], root: Path, logfile: Path, version: str,
+    stores: Callable[[], Awaitable[dict[str, Any]]],
+    root: Path,
+    logfile: Path,
+    version: str,
     known: Callable[[Any], Any] = lambda text: text,
-) -> list[Tool]:  # fmt: skip
-    """`known` is what may be known of a text: it is what is looked in."""
+    foreign: Callable[[str], Callable[[str, str], bool] | None] = lambda persona: None,
+) -> list[Tool]:
+    """`known` is what may be known of a text: it is what is looked in. `foreign` says what a persona may not see,
+    because it is another user's."""
     started = time.time()
 
     @tool("system.ping", reads=["system"])
@@ -63,6 +73,7 @@ def toolset(
 
     @tool("system.logs", reads=["system"])
     def logs(
+        ctx: Context,
         lines: Lines = 50,
         level: Level = "info",
         contains: Contains = "",
@@ -71,6 +82,9 @@ def toolset(
         wanted = ("debug", "info", "warning", "error", "critical")
         floor = wanted.index(level)
         found = [entry for entry in _tail(logfile) if wanted.index(entry.get("level", "info")) >= floor]
+        hides = foreign(ctx.persona)
+        if hides is not None:
+            found = [entry for entry in found if not hides(str(entry.get("persona", "")), json.dumps(entry))]
         if contains:
             found = [entry for entry in found if contains in str(known(entry.get("message", "")))]
         kept = found[-lines:]

@@ -7,5 +7,5 @@ from toolgate.features.files.fs import look, place, read, write
 from toolgate.workspace.files import WorkspaceFiles
 
 
-def toolset(files: WorkspaceFiles) -> list[Tool]:
-    return [*look.tools(files), *read.tools(files), *write.tools(files), *place.tools(files)]
+def toolset(files: WorkspaceFiles, remarks: read.Remarks = read.none) -> list[Tool]:
+    return [*look.tools(files), *read.tools(files, remarks), *write.tools(files), *place.tools(files)]

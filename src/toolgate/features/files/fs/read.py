@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
+from collections.abc import Awaitable, Callable
 from threading import Event
 from typing import Any, NotRequired
 
@@ -11,6 +13,7 @@ from typing_extensions import TypedDict  # pydantic reads those of `typing` only
 
 from toolgate.core.change import content_hash
 from toolgate.core.conceal import Secrets, conceal_text
+from toolgate.core.context import Context
 from toolgate.core.errors import InvalidArgs, NotFound, NotText, TimedOut, TooLarge
 from toolgate.core.evidence import spoil
 from toolgate.core.fitting import RESERVE, head, leading, shorten, size
@@ -89,6 +92,8 @@ class Content(TypedDict):
     hash: NotRequired[str]
     content: NotRequired[str]
     range_slices: NotRequired[list[Slice]]
+    stale: NotRequired[list[dict[str, Any]]]
+    """Lines of a garden's file that cite what is gone or changed."""
     truncated: NotRequired[bool]
     """Only where it was shortened to its budget; then `next` says how to go on."""
     next: NotRequired[str]
@@ -102,17 +107,38 @@ class Hashes(TypedDict):
     size: int
 
 
-def tools(files: WorkspaceFiles) -> list[Tool]:
+Remarks = Callable[[MountPath, str], Awaitable[list[dict[str, Any]]]]
+"""What a persona that reads a file should know of its lines."""
+_MOST_REMARKS = 50
+
+
+async def none(path: MountPath, persona: str) -> list[dict[str, Any]]:
+    return []
+
+
+def tools(files: WorkspaceFiles, remarks: Remarks) -> list[Tool]:
     @tool(
         "fs.read", reads=["project"], effects_of=by_mount(files, "path", writes=False), summarize=_in_words, cache_s=300,
         fit=fit_read, also={"section_anchor": "anchor"},
     )  # fmt: skip
-    async def read(path: MountPath, ranges: Ranges = None, section_anchor: InSection = "") -> Content:
+    async def read(
+        context: Context, path: MountPath, ranges: Ranges = None, section_anchor: InSection = ""
+    ) -> Content:
         """Read the contents of a text file, whole or some `ranges` of its lines."""
         if section_anchor:
-            return await _read_section(files, path, section_anchor, bool(ranges))
-        wanted = _checked(ranges) if ranges else []
-        return await files.run(lambda: _read(files, path, wanted))
+            found = await _read_section(files, path, section_anchor, bool(ranges))
+        else:
+            wanted = _checked(ranges) if ranges else []
+            found = await files.run(lambda: _read(files, path, wanted))
+        shown = [(one["start"], one["end"]) for one in found.get("range_slices", ())] or [(1, sys.maxsize)]
+        told = [
+            one
+            for one in await remarks(path, context.persona)
+            if any(start <= one["line"] <= end for start, end in shown)
+        ]
+        if told:
+            found["stale"] = told[:_MOST_REMARKS]
+        return found
 
     @tool(
         "fs.hash",
