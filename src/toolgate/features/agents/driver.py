@@ -34,7 +34,7 @@ from toolgate.agents.models import Model, ModelRequest
 from toolgate.agents.wires import Parsed, WireCall, WireFormat, wire
 from toolgate.agents.wires.base import as_told
 from toolgate.core.context import Trail
-from toolgate.core.errors import CallError, Code
+from toolgate.core.errors import CallError, Code, ToolgateError
 from toolgate.core.result import Meta, Result
 from toolgate.core.spec import ToolSpecs
 from toolgate.features.agents.step_bodies import not_run, parsed_reply, result_body, spent_on
@@ -152,10 +152,15 @@ class Drive:
     async def _ask(self, step: AskModel, spoken: WireFormat) -> Answered:
         body = self.replies.get(step.turn)
         if body is None:
-            over = self.budget.over()
+            over = self.budget.over(calls=not step.final)
             if over:  # a helper or an earlier step used it up: nothing more is asked
                 return Answered(Parsed(), {"role": "assistant", "content": ""}, over)
-            body = await self._ask_now(step, spoken)
+            try:
+                body = await self._ask_now(step, spoken)
+            except ToolgateError as error:
+                if not step.spare:
+                    raise
+                return Answered(Parsed(), {"role": "assistant", "content": ""}, error.message)
             await self._keep("reply", body)
             self.listen("reply", self.run, body)
         return Answered(parsed_reply(body), body["message"], body["over"])
