@@ -178,7 +178,11 @@ async def test_a_run_that_is_stopped_or_has_no_calls_left_still_answers(tmp_path
     answer = {"text": "It is in a.py.", "expect": "Answer now", "usage": {"input": 10, "output": 0}}
     for most, state, said in (
         (RunLimits(calls=1), "budget", "It is in a.py."),
-        (RunLimits(tokens=10), "budget", "(stopped: the budget is used up, tokens: 10 of 10 tokens are used)"),
+        (
+            RunLimits(tokens=10),
+            "budget",
+            "(stopped: the budget is used up, tokens: 10 of 10 tokens are used)",
+        ),
         (RunLimits(), "stopped", "It is in a.py."),
     ):
         script = [look] * (1 if most.calls or most.tokens else 3) + [answer]

@@ -124,7 +124,9 @@ def test_a_chat_remembers_what_was_said(project: Path, cli: Cli) -> None:
     assert len({one["conversation"] for one in cli("runs", "--json").data}) == 1
 
 
-def test_ctrl_c_ends_a_chat_while_the_model_is_silent_and_at_its_prompt(project: Path, tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_chat_while_the_model_is_silent_and_at_its_prompt(
+    project: Path, tmp_path: Path
+) -> None:
     (project / "script.yaml").write_text('- "Hello."\n- {text: "late", delay_s: 300}\n')
     with Tmux(tmp_path / "tmux") as tmux:
         tmux.start(project, "chat")

@@ -209,7 +209,11 @@ async def _show(ident: str, root: Path | None) -> None:
         family = [one for one in await agents.store.family(found.root) if one.parent == ident]
     if speech.finish(found.shown() | {"steps": steps, "helpers": [one.shown() for one in family]}):
         return
-    told = {name: value for name, value in found.shown().items() if value and name not in ("spent", "answer")}
+    told = {
+        name: ago(value / SECOND) if name == "created_at" else value
+        for name, value in found.shown().items()
+        if value and name not in ("spent", "answer")
+    }
     speech.put(speech.pairs(told.items()))
     for step in steps:
         speech.say(_step_line(step["kind"], step["body"]))
