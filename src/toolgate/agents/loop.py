@@ -7,6 +7,8 @@ to the same place, and a run that was killed is driven again through what was re
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 ROUNDS = 5
 MOST_MISTAKES = 3
-"""Replies in a row of which nothing could be called, before the run stops."""
+"""Replies in a row of which nothing could be called, or equal malformed calls, before the run stops."""
 USED_UP = "the budget is used up, "
 
 Message = dict[str, Any]
@@ -72,6 +74,8 @@ class ToolAnswer:
     ok: bool
     stop: str = ""
     """Why the run ends here, such as the gate's word that it goes round in circles."""
+    malformed: bool = False
+    """It never became a call, so the gate's guard against circles does not see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,7 @@ def loop(task: Task, wire: WireFormat) -> Generator[Step, Any, RunEnding]:
         if parsed.calls:
             told = yield CallTools(number, parsed.calls)
         talk.results(parsed, told)
-        stop = next((answer.stop for answer in told.answers if answer.stop), "")
+        stop = next((answer.stop for answer in told.answers if answer.stop), "") or talk.circles(parsed, told)
         if stop:
             return (yield from talk.close("stopped", stop))
         if told.over:
@@ -133,6 +137,7 @@ class _Talk:
         self.standing = ""
         self.turn = -1
         self.said = ""
+        self.malformed: Counter[str] = Counter()
 
     def close(self, state: str, reason: str, what: str = "") -> Generator[Step, Answered, RunEnding]:
         """One more reply, without tools: it is the answer."""
@@ -162,6 +167,16 @@ class _Talk:
         answers = [(call, answer.text, answer.ok) for call, answer in pairs]
         self.add(*self.wire.results(answers, parsed.errors))
         self.standing = told.standing or self.standing
+
+    def circles(self, parsed: Parsed, told: ToolsAnswered) -> str:
+        """Why the run ends, where the same call was malformed too often."""
+        wrong = [pair for pair in zip(parsed.calls, told.answers, strict=True) if pair[1].malformed]
+        for call, answer in wrong:
+            same = json.dumps([call.name, call.args], sort_keys=True)
+            self.malformed[same] += 1
+            if self.malformed[same] >= MOST_MISTAKES:
+                return f"it went round in circles: the same call failed {MOST_MISTAKES} times: {answer.text[:200]}"
+        return ""
 
     def last_words(self, reason: str) -> str:
         """Where there is no answer: what was said last, and why there is no more."""

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 AT_ONCE = 8
 """Calls that only read and stand in one reply, made together."""
 REASON = 500
+MALFORMED = frozenset({Code.INVALID_ARGS.value, Code.UNKNOWN_TOOL.value, Code.OUTSIDE_MOUNT.value})
 HELPER = "ai.ask"
 NO_TOOLS = ToolSpecs()
 
@@ -200,7 +201,10 @@ class Drive:
                 await self._in_order(step, said)
             bodies = self._bodies(step)
             assert bodies is not None
-        answers = [ToolAnswer(body["text"], body["ok"], body["stop"]) for body in bodies]
+        answers = [
+            ToolAnswer(body["text"], body["ok"], body["stop"], body["code"] in MALFORMED and not body["note"])
+            for body in bodies
+        ]
         return ToolsAnswered(answers, bodies[-1]["standing"], bodies[-1]["over"])
 
     def _meant(self, call: WireCall) -> WireCall:
