@@ -205,6 +205,9 @@ class Runs:
 
     async def _end(self, run: AgentRun, ending: RunEnding, budget: RunBudget, before: RunSpending) -> None:
         run.state, run.answer, run.reason, run.waiting = ending.state, ending.answer, ending.reason, ""
+        spoken = wires.wire(run.settings["begun"]["wire"])
+        if spoken.native and wires.parse(run.answer, "leaked", self.gate.tool_names()).calls:
+            run.reason = f"the answer looks like a call written as text: try `wire: leaked` or `wire: xml` for the model {run.model}"
         await self._keep(run, budget, before, let_go=True)
         steps = await self.store.steps(run.id)
         await self.plans.finish(run, steps)

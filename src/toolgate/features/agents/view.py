@@ -96,8 +96,8 @@ class RunView:
         if run.answer:
             speech.put(speech.safe(run.answer, lines=True), whole=True)
         told = _STATES.get(run.state, run.state)
-        if run.state not in ("done", "limit"):
-            self._line("!", f"{told}: {run.reason}" if run.reason else told, "yellow")
+        if run.state not in ("done", "limit") or (run.state == "done" and run.reason):
+            self._line("!", ": ".join(filter(None, (told, run.reason))), "yellow")
         if run.state == "waiting":
             self._line(" ", f"go on with: toolgate runs resume {run.id}", "")
         self._line("", f"{cost(run)} · run {run.id}", "dim")
