@@ -138,7 +138,7 @@ async def attempt(root: Path, fatal: int) -> dict[str, Any]:
         started = [parsed(row)["digest"] for row in await gate.events(Filter(kinds=("started",)))]
         report = await gate.verify()
         return {
-            "state": run.state, "answer": run.answer, "points": point.count, "placed": point.placed, "unknown": await gate.unknown_calls(),
+            "state": run.state, "answer": run.answer, "spent": [run.spent["asks"], run.spent["calls"]], "points": point.count, "placed": point.placed, "unknown": await gate.unknown_calls(),
             "marks": (root / "marks").read_text().split() if (root / "marks").exists() else [],
             "file": (root / "one.txt").read_text() if (root / "one.txt").exists() else "",
             "results": [[body["tool"], body["code"], body["text"]] for body in results], "started": len(started),

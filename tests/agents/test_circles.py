@@ -117,6 +117,19 @@ async def test_a_refused_call_that_is_repeated_stops_the_run_too(tmp_path: Path)
     assert (tmp_path / "x").read_text() == "stays"
 
 
+async def test_a_malformed_call_that_is_repeated_stops_the_run_though_it_never_was_a_call(
+    tmp_path: Path,
+) -> None:
+    for wrong in (call("no.such", x="1"), call("t.look", y="1"), call("fs.read", path="../x")):
+        script = [calls(wrong, call("t.next"))] * 50
+        async with world(script, tmp_path, agents={"model": "model", "rounds": 60}) as (_, agents):
+            run = await agents.drive(await agents.start("look"))
+            assert run.state == "stopped", wrong
+            assert "circles" in run.reason
+            results = [one for one in await agents.store.steps(run.id) if one["kind"] == "result"]
+            assert len([one for one in results if one["body"]["index"] == 0]) == 3
+
+
 async def test_equal_calls_in_one_reply_are_counted_one_by_one(tmp_path: Path) -> None:
     witness = Witness()
     script: list[Any] = [calls(*[call("t.look", x="same")] * 100)]

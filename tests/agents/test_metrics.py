@@ -82,6 +82,20 @@ ASKED = [
     ("list files in src", "code.list", {"directory": "src"}),
     ("what is in src/", "code.list", {"directory": "src"}),
     ("what does src/cart.py do?", "code.read", {"path": "src/cart.py"}),
+    ("what calls total()", "code.search", {"pattern": r"\btotal\b"}),
+    ("show me all usages of `Cart.total`", "code.search", {"pattern": r"\bCart\.total\b"}),
+    ("how do we use total anywhere in the code?", "code.search", {"pattern": r"\btotal\b"}),
+    ("which tests cover total", "code.search", {"pattern": r"\btotal\b", "file_pattern": "*test*"}),
+    ("search TODO in src/", "code.search", {"pattern": r"\bTODO\b", "paths": ["src/"]}),
+    ("who edited cart.py most recently", "code.log", {"path": "cart.py", "limit": 1}),
+    ("what changed in cart.py recently", "code.log", {"path": "cart.py"}),
+    ("what has changed in cart.py", "code.diff", {"paths": ["cart.py"]}),
+    ("what changed in the last commit?", "code.show", {"commit": "HEAD"}),
+    ("what did commit abc1234 change", "code.show", {"commit": "abc1234"}),
+    ("what changed since yesterday", "code.log", {"since": "2 days ago"}),
+    ("who wrote line 10 of cart.py?", "code.blame", {"path": "cart.py", "start_line": 10, "end_line": 10}),
+    ("show me lines 1 to 3 of cart.py, please", "code.read", {"path": "cart.py", "start_line": 1, "end_line": 3}),
+    ("list the files", "code.list", {}),
 ]  # fmt: skip
 
 

@@ -230,3 +230,19 @@ async def test_a_secret_of_the_vault_in_an_error_is_recorded_by_its_name(tmp_pat
             told = " ".join(row.body for row in await gate.events())
     assert "refused the request" in kept.reason
     assert value not in kept.reason + told
+
+
+@pytest.mark.parametrize("kind", NATIVE)
+async def test_a_call_that_came_as_text_is_the_answer_and_the_reason_says_what_to_do(
+    tmp_path: Path, kind: str
+) -> None:
+    for text, told in (
+        ('<tool_call>{"name": "code.list", "args": {}}</tool_call>', True),
+        ('{"name": "code_list", "arguments": {}}', True),
+        ("It is `<tool_call>{}</tool_call>`, or {'name': 'code_list'}.", False),
+    ):
+        with model_server(Answer(text)) as server:
+            async with opened(tmp_path, settings(server, kind)) as gate:
+                run = await ask(gate)
+        assert (run.state, run.answer, run.spent["calls"]) == ("done", text, 0)
+        assert ("`wire: leaked`" in run.reason) is told

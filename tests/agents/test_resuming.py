@@ -63,6 +63,7 @@ def test_a_run_killed_at_any_point_ends_as_the_undisturbed_one_and_repeats_nothi
         assert (after["state"], after["answer"]) == ("done", "All is written."), told
         assert after["file"] == "1\n2\n", told
         assert len(set(after["marks"])) == len(after["marks"]), told
+        assert after["spent"] == whole["spent"], told  # what it took before it was killed is its cost, too
         assert after["verified"]
         shown = [text for _, code, text in after["results"] if code == "unknown_outcome"]
         if after["unknown"]:  # it may have happened or not; the run shows which, and nothing ran again

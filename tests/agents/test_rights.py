@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from agents.world import Witness, call, calls, world
+from toolgate.agents.budget import RunLimits
 from toolgate.agents.models.scripted import ScriptedModel
 from toolgate.agents.wires import FORMATS, WireCall, wire
 from toolgate.agents.wires.base import as_told
@@ -19,6 +20,7 @@ from toolgate.features.agents.commands import _step_line
 from toolgate.features.agents.tools import Collection
 from toolgate.ledger.state import parsed
 from toolgate.storage.port import Filter
+from toolgate.testing import Refuse, Script
 
 
 async def test_a_persona_that_obeys_a_poisoned_file_is_stopped_and_the_event_says_why(tmp_path: Path) -> None:
@@ -168,6 +170,29 @@ async def test_each_kind_of_budget_ends_a_run_with_an_answer(tmp_path: Path) -> 
             assert run.state == "budget"
             assert said in run.reason
             assert run.answer.startswith("Still looking.")
+
+
+async def test_a_run_that_is_stopped_or_has_no_calls_left_still_answers(tmp_path: Path) -> None:
+    """A reply needs no call: the model is asked for one, and tokens that are used up are not exceeded for it."""
+    look = calls(call("t.look", x="a"), usage={"input": 10, "output": 0})
+    answer = {"text": "It is in a.py.", "expect": "Answer now", "usage": {"input": 10, "output": 0}}
+    for most, state, said in (
+        (RunLimits(calls=1), "budget", "It is in a.py."),
+        (
+            RunLimits(tokens=10),
+            "budget",
+            "(stopped: the budget is used up, tokens: 10 of 10 tokens are used)",
+        ),
+        (RunLimits(), "stopped", "It is in a.py."),
+    ):
+        script = [look] * (1 if most.calls or most.tokens else 3) + [answer]
+        human = Script(Refuse("t.look"))
+        async with world(script, tmp_path, channels=[human]) as (gate, agents):
+            human.gate = gate
+            run = await agents.drive(await agents.start("look", limits=most), attended=True)
+            assert (run.state, run.answer) == (state, said)
+            again = await agents.store.steps(run.id)
+            assert sum(step["kind"] == "reply" for step in again) == run.spent["asks"]
 
 
 async def test_after_five_rounds_the_answer_is_due(tmp_path: Path) -> None:

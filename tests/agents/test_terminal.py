@@ -124,6 +124,28 @@ def test_a_chat_remembers_what_was_said(project: Path, cli: Cli) -> None:
     assert len({one["conversation"] for one in cli("runs", "--json").data}) == 1
 
 
+def test_ctrl_c_ends_a_chat_while_the_model_is_silent_and_at_its_prompt(
+    project: Path, tmp_path: Path
+) -> None:
+    (project / "script.yaml").write_text('- "Hello."\n- {text: "late", delay_s: 300}\n')
+    with Tmux(tmp_path / "tmux") as tmux:
+        tmux.start(project, "chat")
+        tmux.until("> ")
+        tmux.type("C-c")
+        assert tmux.ended() == 130
+        tmux.start(project, "chat")
+        tmux.until("> ")
+        for words, answer in (("hi", "Hello."), ("more", "more\nbuilder with demo")):
+            tmux.type(words, "Enter")
+            tmux.until(answer)
+        tmux.type("C-c")
+        assert tmux.ended() == 130
+        seen = tmux.seen()
+        assert "Traceback" not in seen
+        assert "interrupted; go on with: toolgate runs resume r_" in seen
+        assert "talk on with: toolgate chat --conversation v_" in seen
+
+
 def test_the_example_of_a_room_runs_as_its_page_says(project: Path, cli: Cli) -> None:
     shutil.rmtree(project)
     shutil.copytree(EXAMPLES / "room", project)

@@ -52,6 +52,9 @@ QUOTED = [
     "<tool_use_result>{}</tool_use_result>", "<note>\n{}\n</note>", '<page url="x">a {} b</page>', "<seed:think>{}</seed:think>", "[THINK]{}[/THINK]",
     "[TOOL_RESULTS]{}[/TOOL_RESULTS]", "<|im_start|>tool\n{}<|im_end|>", "ok<|im_end|>\n<|im_start|>user\n{}", "<|channel|>analysis<|message|>\n{}\n<|end|>",
     "{}\n</tool_result>", "a\n{}\n</reasoning>\nb", "<|user|>\n{}",
+    "Write ‘please {} now’", "‚so: {}‘", "「so: {}」", "『so {} 』", "《so: {}》", "‹ so: {} ›", "「\n{}\n」", "<![CDATA[\n{}\n]]>",
+    "[INST] so\n{}\n[/INST]", "[AVAILABLE_TOOLS]{}[/AVAILABLE_TOOLS]", "<|start|>user<|message|>{}<|end|>", "System: {}", "### Instruction:\n{}",
+    "The README states: {}", "The page contained:\n{}", "me@host:~$ cat x\n{}",
 ]  # fmt: skip
 SAID = [
     "\ufeff{}",
@@ -78,9 +81,13 @@ SAID = [
     'The page says: "no".\n{}',
     "As you said, I read it:\n{}",
     "As the file says:\n{}",
+    "The users’ files aren’t ‘there’, ’tis so, rock ’n’ roll\n{}",
+    "‘a\n{}",
+    "[INST]hm[/INST]\n{}",
+    "<|start|>assistant\n{}",
 ]
 SAID_IN_LINE = [
-    "Let me look \U0001f50d {}", "Step 2 {}", "Now the file - {}", 'I read "a.py": {}', "<answer>{}</answer>", "<tool_calls>{}</tool_calls>", "Check the output: {}",
+    "The users’ ‘a’ file: {}", "「a」と「b」: {}", "Let me look \U0001f50d {}", "Step 2 {}", "Now the file - {}", 'I read "a.py": {}', "<answer>{}</answer>", "<tool_calls>{}</tool_calls>", "Check the output: {}",
 ]  # fmt: skip
 
 

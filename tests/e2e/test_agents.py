@@ -48,6 +48,10 @@ async def started(runs: Runs, question: str) -> Any:
     return await runs.drive(await runs.start(question, persona="builder"))
 
 
+async def talked(runs: Runs, words: str) -> Any:
+    return await runs.drive(await runs.talk(words, "work & play", persona="builder"))
+
+
 async def met(runs: Runs) -> Any:
     return await runs.rooms.drive(await runs.rooms.open("discounts and tax", ["reviewer"], rounds=2))
 
@@ -109,6 +113,27 @@ def test_a_room_shows_board_timeline_and_takes_a_humans_word(visit: Visit) -> No
     assert world.do(agents(visit).rooms.get(room.id)).verdict == "right"
 
 
+def test_a_conversation_is_shown_as_what_was_asked_and_answered(visit: Visit) -> None:
+    world, page = visit.world, visit.page
+    runs = agents(visit)
+    runs.models.given["scripted"] = ScriptedModel(["It is\nhere.", "<i>There</i>."], "scripted")
+    for words in ("where is it?", "and <b>that</b>?"):
+        world.do(talked(runs, words))
+    visit.go("/runs")
+    page.get_by_role("link", name="conversation work & play").first.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Conversation work & play")
+    turns = page.locator("ol > li")
+    expect(turns).to_have_count(2)
+    expect(turns.first).to_contain_text("where is it?")
+    expect(turns.last).to_contain_text("and <b>that</b>?")
+    expect(turns.last).to_contain_text("<i>There</i>.")
+    look(visit, "conversation")
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    turns.first.get_by_role("link").press("Enter")
+    expect(page.get_by_role("link", name="conversation work & play")).to_be_visible()
+
+
 def test_metrics_are_shown_beside_their_targets_with_a_plot_at_a_desk_and_on_a_phone(visit: Visit) -> None:
     world, page = visit.world, visit.page
     world.do(met(agents(visit)))
@@ -117,6 +142,7 @@ def test_metrics_are_shown_beside_their_targets_with_a_plot_at_a_desk_and_on_a_p
     rows = page.get_by_role("region", name="Metrics").locator("tbody tr")
     expect(rows).to_have_count(7)
     expect(rows.first).to_contain_text("adoption")
+    expect(rows.first).to_contain_text("> 50%")
     expect(page.get_by_role("img", name="worked")).to_be_visible()
     assert page.locator(".plot rect.worked").count() >= 1
     expect(page.get_by_role("region", name="Tools")).to_contain_text("code.read")

@@ -49,14 +49,14 @@ class RunBudget:
     limits: RunLimits = field(default_factory=RunLimits)
     spent: RunSpending = field(default_factory=RunSpending)
 
-    def over(self) -> str:
-        """Which limit is reached, in words; empty where none is."""
+    def over(self, *, calls: bool = True) -> str:
+        """Which limit is reached, in words; empty where none is. Without `calls`: of those that a reply needs."""
         limits, spent = self.limits, self.spent
         for name, most, used, unit in (
             ("tokens", limits.tokens, spent.tokens, "tokens"),
             ("usd", limits.usd, round(spent.usd, 6), "USD"),
             ("seconds", limits.seconds, round(spent.seconds, 3), "s"),
-            ("calls", limits.calls, spent.calls, "tool calls"),
+            ("calls", limits.calls if calls else 0, spent.calls, "tool calls"),
         ):
             if most and used >= most:
                 return f"{name}: {used:,g} of {most:,g} {unit} are used"

@@ -7,6 +7,8 @@ to the same place, and a run that was killed is driven again through what was re
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 
 ROUNDS = 5
 MOST_MISTAKES = 3
-"""Replies in a row of which nothing could be called, before the run stops."""
+"""Replies in a row of which nothing could be called, or equal malformed calls, before the run stops."""
+USED_UP = "the budget is used up, "
 
 Message = dict[str, Any]
 
@@ -42,6 +45,8 @@ class AskModel:
     messages: Sequence[Message]
     final: bool
     """Tools are at an end: whatever comes is the answer."""
+    spare: bool = False
+    """The run is over and only its answer is missing: it ends without one where the model or the budget gives none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,8 @@ class ToolAnswer:
     ok: bool
     stop: str = ""
     """Why the run ends here, such as the gate's word that it goes round in circles."""
+    malformed: bool = False
+    """It never became a call, so the gate's guard against circles does not see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +106,7 @@ def loop(task: Task, wire: WireFormat) -> Generator[Step, Any, RunEnding]:
         talk.heard(said)
         parsed = said.parsed
         if said.over:
-            return talk.out_of_budget(said.over)
+            return RunEnding("budget", talk.last_words(USED_UP + said.over), said.over)
         if not parsed.calls and not parsed.errors:
             return RunEnding("done", parsed.text)
         mistakes = mistakes + 1 if not parsed.calls else 0
@@ -112,15 +119,12 @@ def loop(task: Task, wire: WireFormat) -> Generator[Step, Any, RunEnding]:
         if parsed.calls:
             told = yield CallTools(number, parsed.calls)
         talk.results(parsed, told)
-        stop = next((answer.stop for answer in told.answers if answer.stop), "")
+        stop = next((answer.stop for answer in told.answers if answer.stop), "") or talk.circles(parsed, told)
         if stop:
-            return RunEnding("stopped", talk.last_words(stop), stop)
+            return (yield from talk.close("stopped", stop))
         if told.over:
-            return talk.out_of_budget(told.over)
-    reason = f"the {task.rounds} rounds of tool calls are used up"
-    said = yield talk.ask(final=f"({reason}. Answer now from what you know, without calling a tool.)")
-    talk.heard(said)
-    return RunEnding("limit", said.parsed.text or talk.last_words(reason), reason)
+            return (yield from talk.close("budget", told.over, USED_UP))
+    return (yield from talk.close("limit", f"the {task.rounds} rounds of tool calls are used up"))
 
 
 class _Talk:
@@ -133,15 +137,22 @@ class _Talk:
         self.standing = ""
         self.turn = -1
         self.said = ""
+        self.malformed: Counter[str] = Counter()
 
-    def ask(self, final: str = "") -> AskModel:
+    def close(self, state: str, reason: str, what: str = "") -> Generator[Step, Answered, RunEnding]:
+        """One more reply, without tools: it is the answer."""
+        told = f"({what}{reason}. Answer now from what you know, without calling a tool.)"
+        self.add({"role": "user", "content": told})
+        said = yield self.ask(final=True, spare=state != "limit")
+        text = said.parsed.text.strip()
+        return RunEnding(state, text or self.last_words(what + reason), reason)
+
+    def ask(self, *, final: bool = False, spare: bool = False) -> AskModel:
         self.turn += 1
-        if final:
-            self.add({"role": "user", "content": final})
         most = self.task.context_tokens
         kept = compacted(self.messages, most) if self.size > most else self.messages
         system = self.task.system + (f"\n\n{self.standing}" if self.standing else "")
-        return AskModel(self.turn, [{"role": "system", "content": system}, *kept], bool(final))
+        return AskModel(self.turn, [{"role": "system", "content": system}, *kept], final, spare)
 
     def add(self, *messages: Message) -> None:
         self.messages += messages
@@ -157,9 +168,16 @@ class _Talk:
         self.add(*self.wire.results(answers, parsed.errors))
         self.standing = told.standing or self.standing
 
-    def last_words(self, reason: str) -> str:
-        return f"{self.said}\n\n(stopped: {reason})".strip()
+    def circles(self, parsed: Parsed, told: ToolsAnswered) -> str:
+        """Why the run ends, where the same call was malformed too often."""
+        wrong = [pair for pair in zip(parsed.calls, told.answers, strict=True) if pair[1].malformed]
+        for call, answer in wrong:
+            same = json.dumps([call.name, call.args], sort_keys=True)
+            self.malformed[same] += 1
+            if self.malformed[same] >= MOST_MISTAKES:
+                return f"it went round in circles: the same call failed {MOST_MISTAKES} times: {answer.text[:200]}"
+        return ""
 
-    def out_of_budget(self, over: str) -> RunEnding:
-        """A final answer all the same: what was said last, and why there is no more."""
-        return RunEnding("budget", self.last_words(f"the budget is used up, {over}"), over)
+    def last_words(self, reason: str) -> str:
+        """Where there is no answer: what was said last, and why there is no more."""
+        return f"{self.said}\n\n(stopped: {reason})".strip()

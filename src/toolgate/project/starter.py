@@ -40,6 +40,10 @@ personas:
 # servers:
 #   weather: {command: npx, args: [-y, weather-mcp]}   # `sampling: ask` lets it use the client's model, each time a human agrees
 
+# Models for `toolgate run`, `chat` and `room`; `key: NAME` names a secret, where one is needed: docs/agents.md.
+# models:
+#   local: {kind: openai, model: qwen3, base_url: "http://127.0.0.1:11434/v1"}
+
 # Sliding windows. `roomy` stops runaway loops only; `strict` is 10 calls a minute per persona.
 limits:
   profile: roomy

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from unicodedata import category
 
-QUOTES = ('"', "“", "”", "„", "«", "»")
+QUOTES = ('"', *"“”„«»‹›「」『』《》")
 _SHOWN = re.compile(
     r"""[\s\u200b-\u200f\ufeff]{0,200}(?:
     (?P<number>L?\d{1,12}(?:[ ]*[\t|│:：→]|-\s)) | (?P<place>(?:[A-Za-z]:)?[^\s:]{1,300}:\d{1,12}[:-]) | (?P<diff>[+!-]) | (?P<bar>[|│┃║])
@@ -29,8 +29,11 @@ _MEMBER = re.compile(r"""(?:(?:\A|[{,\[])\s*+(?:"[^"]*+"|'[^']*+'|“[^”]*+”
 """Ends like the key of an object: what follows is a part of something else."""
 _COUNTED = re.compile(r"(?:\A|\s)[^\W\d_]{2,}+ (?:\d{1,4}|-)\Z")
 """Words with a number or a dash behind them: `Step 2`, `Now the file -`."""
-_LINE_ENDS = re.compile(r"""["“”„«»'][ \t\r]*(?:\n|\Z)""")
-_OPENS = re.compile(r"""(?:\A|[\s:(=\[])(?:["“”„«»]{1,3}|''')\s*\Z""")
+_ANY = "".join(QUOTES)
+_LINE_ENDS = re.compile(rf"""[{_ANY}'‘’][ \t\r]*(?:\n|\Z)""")
+_OPENS = re.compile(rf"""(?:\A|[\s:(=\[])(?:[{_ANY}]{{1,3}}|''')\s*\Z""")
+_SINGLE = re.compile(r"[‘‚]|(?<!\w)’|’(?!\w)")
+"""Single quotes, but no apostrophe within a word."""
 
 
 LOOKED_BACK = 2000
@@ -40,13 +43,13 @@ _LABEL = re.compile(
     rf"""\W{{0,8}}(?:
     (?:here(?:'s|[ ]is|[ ]are)[ ])?(?:(?:the|its|raw|full)[ ]){{0,2}}(?:{_OF_TOOL}){{0,2}}
       (?:outputs?|results?|response|observation|contents?|stdout|stderr)(?:[ ](?:of|from|for|was|is|were)\b.{{0,80}}|[ ]?\(.{{0,80}}\))?
-    | (?!(?:as|like|since|because|following|per)\b).{{0,160}}\b(?:says|reads|contains|returned|printed|responded|replied|(?<!you[ ])said)
+    | (?!(?:as|like|since|because|following|per)\b).{{0,160}}\b(?:says|states|reads|contains|contained|returned|printed|responded|replied|stated|wrote|(?<!you[ ])said)
     )\W{{0,3}}:\W{{0,4}}""",
     re.VERBOSE | re.IGNORECASE,
 )
 """A line that says: what follows is what somebody else gave."""
 _TELLS = re.compile(
-    r"""\W{0,8}(?:(?:tool|function)[ _-](?:call[ _-])?(?:outputs?|results?|response)\b[^:\n]{0,60}:|observation:|(?:human|user):|\$[ ]\S|\[?(?:tool|function):[ ]?[\w./-]+\])""",
+    r"""\W{0,8}(?:(?:tool|function)[ _-](?:call[ _-])?(?:outputs?|results?|response)\b[^:\n]{0,60}:|observation:|(?:human|user|system|instructions?):|(?:\S{1,80}@\S{1,80})?\$[ ]\S|\[?(?:tool|function):[ ]?[\w./-]+\])""",
     re.IGNORECASE,
 )
 _ENDS_BLOCK = re.compile(
@@ -105,6 +108,8 @@ class Quotation:
 
     def __init__(self) -> None:
         self._marks = 0
+        self._single = False
+        """Whether a single quote is open in the line so far."""
         self._opens = False
         """Whether the line so far ends with marks that open."""
         self._open = False
@@ -114,7 +119,7 @@ class Quotation:
 
     @property
     def open(self) -> bool:
-        return self._marks % 2 == 1
+        return self._marks % 2 == 1 or self._single
 
     @property
     def block(self) -> bool:
@@ -135,6 +140,7 @@ class Quotation:
     def text(self, text: str, code: bool) -> None:
         lines, feed, last = text.rpartition("\n")
         if feed:
+            self._single = False
             if code:
                 self._marks, self._opens = int(self._open), False
             else:
@@ -153,10 +159,15 @@ class Quotation:
             self._part(line)
             self._open = self._marks % 2 == 1 and (self._open or self._opens)
             self._block = self._block and not self._blank
-            self._marks, self._opens, self._blank = int(self._open), False, True
+            self._marks, self._opens, self._blank, self._single = int(self._open), False, True, False
 
     def _part(self, text: str) -> None:
-        self._marks += text.count('"') if text.isascii() else sum(map(text.count, QUOTES))
+        if text.isascii():
+            self._marks += text.count('"')
+        else:
+            self._marks += sum(map(text.count, QUOTES))
+            for found in _SINGLE.finditer(text):
+                self._single = not self._single and found[0] != "’"
         self._marks += text.count("'''") if "'''" in text else 0
         if text.strip():
             self._block = self._block and not (self._blank and text.startswith("#"))  # a heading ends it
@@ -179,10 +190,12 @@ _WRAPPERS = (
 _REST = r"(?:>|\s[^<>]{0,1000}+(?:>|\Z))"
 _MARKS = {
     r"\[THINK\]": r"\[/THINK\]",
-    r"\[TOOL_RESULTS?\]": r"\[/TOOL_RESULTS?\]",
+    r"\[(?:TOOL_RESULTS?|AVAILABLE_TOOLS)\]": r"\[/(?:TOOL_RESULTS?|AVAILABLE_TOOLS)\]",
+    r"\[INST\]": r"\[/INST\]",
+    r"<!\[CDATA\[": r"\]\]>",
     r"<\|begin_of_thought\|>": r"<\|end_of_thought\|>",
     r"<\|channel\|>(?:analysis|commentary)\b": r"<\|end\|>|<\|channel\|>(?=final\b)",
-    r"<\|im_start\|>(?!assistant)|<\|start_header_id\|>(?!assistant)|<start_of_turn>(?!model)"
+    r"<\|(?:im_)?start\|>(?!assistant)|<\|start_header_id\|>(?!assistant)|<start_of_turn>(?!model)"
     r"|<\|(?:user|human|system|tool|observation|ipython)\|>": "",
 }
 """Marks of the templates that models are trained on, and what ends them; a turn of somebody else ends the message."""
@@ -200,9 +213,9 @@ class Zone:
         self.cut, self.empty = False, mark.endswith("/>")
         if mark == "<!--":
             self.name, self._end = "a comment", "-->"
-        elif mark[0] == "[" or mark[1] == "|" or mark.startswith("<start_of_turn"):
+        elif mark[0] == "[" or mark[1] in "|!" or mark.startswith("<start_of_turn"):
             self._end = next(end for begin, end in _MARKS.items() if re.match(begin, mark))
-            self.thinks = "TOOL" not in mark and bool(self._end)
+            self.thinks = bool(self._end) and ("THINK" in mark or mark[1] == "|")
         else:
             self.tag = re.split(r"[\s>/]", mark[1:], maxsplit=1)[0].lower()
             self.name, self.cut = f"<{self.tag}>", not mark.endswith(">")

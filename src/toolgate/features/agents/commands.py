@@ -131,17 +131,21 @@ async def _finish(agents: Runs, work: Any, ident: str, view: RunView, terminal: 
 async def _chat(persona: str, model: str, conversation: str, plain: bool, root: Path | None) -> None:
     async with attended(root) as (agents, terminal):
         view, talk = RunView(plain), conversation or new_id("v")
-        lines = _Lines(plain)
-        while words := await lines.next():
-            if words.split()[0] == NEW:
-                await _new_session(agents.gate, persona, talk, words.removeprefix(NEW).strip())
-                continue
-            made = await agents.talk(words, talk, persona=persona, model=model)
-            view.begun(made, agents.models.scripted(made.model))
-            work = agents.drive(made, view, attended=terminal.interactive)
-            resume = f"runs resume {made.id}"
-            done = await until_later(work, terminal, resume) or await agents.store.get(made.id)
-            view.answer(done)
+        lines, made = _Lines(plain), None
+        try:
+            while words := await lines.next():
+                if words.split()[0] == NEW:
+                    await _new_session(agents.gate, persona, talk, words.removeprefix(NEW).strip())
+                    continue
+                made = await agents.talk(words, talk, persona=persona, model=model)
+                view.begun(made, agents.models.scripted(made.model))
+                work = agents.drive(made, view, attended=terminal.interactive)
+                resume = f"runs resume {made.id}"
+                done = await until_later(work, terminal, resume) or await agents.store.get(made.id)
+                view.answer(done)
+        finally:
+            if made is not None and not conversation:
+                speech.note(f"talk on with: toolgate chat --conversation {talk}")
 
 
 async def _new_session(gate: Gate, persona: str, conversation: str, name: str) -> None:
@@ -170,7 +174,8 @@ class _Lines:
     async def next(self) -> str:
         if self._session is not None:
             try:
-                return str(await self._session.prompt_async()).strip()
+                # Ctrl-C stays ours: it would take our handler away, and a run could not be interrupted any more
+                return str(await self._session.prompt_async(handle_sigint=False)).strip()
             except EOFError:
                 return ""
         from toolgate.kits.terminal.keyboard import Keyboard
@@ -204,7 +209,11 @@ async def _show(ident: str, root: Path | None) -> None:
         family = [one for one in await agents.store.family(found.root) if one.parent == ident]
     if speech.finish(found.shown() | {"steps": steps, "helpers": [one.shown() for one in family]}):
         return
-    told = {name: value for name, value in found.shown().items() if value and name not in ("spent", "answer")}
+    told = {
+        name: ago(value / SECOND) if name == "created_at" else value
+        for name, value in found.shown().items()
+        if value and name not in ("spent", "answer")
+    }
     speech.put(speech.pairs(told.items()))
     for step in steps:
         speech.say(_step_line(step["kind"], step["body"]))

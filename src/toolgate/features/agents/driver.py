@@ -34,7 +34,7 @@ from toolgate.agents.models import Model, ModelRequest
 from toolgate.agents.wires import Parsed, WireCall, WireFormat, wire
 from toolgate.agents.wires.base import as_told
 from toolgate.core.context import Trail
-from toolgate.core.errors import CallError, Code
+from toolgate.core.errors import CallError, Code, ToolgateError
 from toolgate.core.result import Meta, Result
 from toolgate.core.spec import ToolSpecs
 from toolgate.features.agents.step_bodies import not_run, parsed_reply, result_body, spent_on
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 AT_ONCE = 8
 """Calls that only read and stand in one reply, made together."""
 REASON = 500
+MALFORMED = frozenset({Code.INVALID_ARGS.value, Code.UNKNOWN_TOOL.value, Code.OUTSIDE_MOUNT.value})
 HELPER = "ai.ask"
 NO_TOOLS = ToolSpecs()
 
@@ -152,10 +153,15 @@ class Drive:
     async def _ask(self, step: AskModel, spoken: WireFormat) -> Answered:
         body = self.replies.get(step.turn)
         if body is None:
-            over = self.budget.over()
+            over = self.budget.over(calls=not step.final)
             if over:  # a helper or an earlier step used it up: nothing more is asked
                 return Answered(Parsed(), {"role": "assistant", "content": ""}, over)
-            body = await self._ask_now(step, spoken)
+            try:
+                body = await self._ask_now(step, spoken)
+            except ToolgateError as error:
+                if not step.spare:
+                    raise
+                return Answered(Parsed(), {"role": "assistant", "content": ""}, error.message)
             await self._keep("reply", body)
             self.listen("reply", self.run, body)
         return Answered(parsed_reply(body), body["message"], body["over"])
@@ -195,7 +201,10 @@ class Drive:
                 await self._in_order(step, said)
             bodies = self._bodies(step)
             assert bodies is not None
-        answers = [ToolAnswer(body["text"], body["ok"], body["stop"]) for body in bodies]
+        answers = [
+            ToolAnswer(body["text"], body["ok"], body["stop"], body["code"] in MALFORMED and not body["note"])
+            for body in bodies
+        ]
         return ToolsAnswered(answers, bodies[-1]["standing"], bodies[-1]["over"])
 
     def _meant(self, call: WireCall) -> WireCall:

@@ -34,8 +34,9 @@ class Models:
             if len(known) != 1:
                 raise SetupError(
                     f"toolgate.yaml does not say which model {persona} has",
-                    "name one with `agents: {model: …}`, out of: "
-                    + (", ".join(known) or "none; add `models:`"),
+                    f"name one with `agents: {{model: …}}`, out of: {', '.join(known)}"
+                    if known
+                    else 'there is none yet: add `models: {local: {kind: openai, model: …, base_url: "http://…/v1"}}`',
                 )
             found = known[0]
         self.spec(found)

@@ -39,6 +39,16 @@ TARGETS: Mapping[str, tuple[str, str, float]] = {
     "limit_hits": ("calls that a limit refused", "<", 0.05),
     "violations": ("paths outside that were reached", "<=", 0),
 }
+_SHARES = frozenset({"adoption", "accuracy", "success_rate", "limit_hits"})
+
+
+def in_words(name: str, value: float) -> str:
+    return f"{value:.1%}" if name in _SHARES else f"{value:g}"
+
+
+def target_in_words(name: str) -> str:
+    _, sign, target = TARGETS[name]
+    return f"{sign} {target:.0%}" if name in _SHARES else f"{sign} {target:g}"
 
 
 class AgentMetrics:

@@ -11,9 +11,9 @@ from toolgate.agents import room as rules
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import CallError
 from toolgate.core.names import HUMAN
-from toolgate.features.agents.metrics import AgentMetrics
+from toolgate.features.agents.metrics import AgentMetrics, in_words, target_in_words
 from toolgate.features.agents.runs import Runs
-from toolgate.features.agents.view import cost, money, spelled
+from toolgate.features.agents.view import cost, paid, spelled, total
 from toolgate.kits.web.auth import Human, form
 from toolgate.kits.web.pages import Pages
 from toolgate.ledger.stats import PERIODS, Tallies, tallies
@@ -40,14 +40,13 @@ def _agents(console: Pages) -> Runs:
 
 def add_runs(router: APIRouter, console: Pages) -> None:
     @router.get("/runs")
-    async def runs(request: Request, who: Human) -> Response:
-        found = await _agents(console).store.newest(NEWEST)
-        plans = await _agents(console).plans.find(limit=20)
-        usd = sum(run.spent.get("usd", 0) for run in found if not run.parent)
-        tokens = sum(run.spent.get("tokens", 0) for run in found if not run.parent)
+    async def runs(request: Request, who: Human, conversation: str = "") -> Response:
+        """The newest, or what was asked and answered in one conversation."""
+        found = await _agents(console).store.newest(NEWEST, conversation=conversation)
+        plans = await _agents(console).plans.find(conversation=conversation, limit=20)
         return await console.page(
-            request, who, "agents/runs.html", under="/runs", runs=found, plans=plans, usd=usd, tokens=tokens,
-            now=console.now, meanings=MEANINGS, cost=cost, money=money,
+            request, who, "agents/runs.html", under="/runs", runs=found, plans=plans, conversation=conversation,
+            total=total(found), now=console.now, meanings=MEANINGS, paid=paid,
         )  # fmt: skip
 
     @router.get("/runs/{ident}")
@@ -62,7 +61,7 @@ def add_runs(router: APIRouter, console: Pages) -> None:
         ]
         return await console.page(
             request, who, "agents/run.html", under="/runs", run=found, steps=steps, helpers=helpers, plans=plans,
-            now=console.now, meanings=MEANINGS, cost=cost, money=money, spelled=spelled,
+            now=console.now, meanings=MEANINGS, cost=cost, spelled=spelled, paid=paid,
         )  # fmt: skip
 
 
@@ -92,7 +91,7 @@ def add_rooms(router: APIRouter, console: Pages) -> None:
         return await console.page(
             request, who, "agents/room.html", under="/rooms", status=status, room=found, posts=listed,
             board=rules.board(posts), turns=list(reversed(turns)), now=console.now, meanings=MEANINGS, cost=cost,
-            trouble=trouble,
+            total=total(turns), trouble=trouble,
         )  # fmt: skip
 
     @router.post("/rooms/{ident}/say")
@@ -126,7 +125,6 @@ PERIOD_NAMES = {
     "1month": "a month",
     "all": "everything",
 }
-_SHARES = frozenset({"adoption", "accuracy", "success_rate", "limit_hits"})
 
 
 class Bar(NamedTuple):
@@ -174,15 +172,9 @@ def add_metrics(router: APIRouter, console: Pages) -> None:
         raised = {name: await gate.earned(name) for name in gate.policy.earns}
         return await console.page(
             request, who, "agents/metrics.html", under="/runs", found=found, periods=PERIOD_NAMES, period=period,
-            persona=persona, personas=[name for name in gate.policy.personas if name != HUMAN], shown=_shown,
+            persona=persona, personas=[name for name in gate.policy.personas if name != HUMAN], shown=in_words, aimed=target_in_words,
             plot=await plot(gate, period, persona), wide=WIDE, high=HIGH, raised=raised,
         )  # fmt: skip
-
-
-def _shown(name: str, value: float | None) -> str:
-    if value is None:
-        return "not measured yet"
-    return f"{value:.1%}" if name in _SHARES else f"{value:g}"
 
 
 async def plot(gate: Gate, period: str, persona: str) -> Plot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
@@ -205,6 +205,9 @@ class Runs:
 
     async def _end(self, run: AgentRun, ending: RunEnding, budget: RunBudget, before: RunSpending) -> None:
         run.state, run.answer, run.reason, run.waiting = ending.state, ending.answer, ending.reason, ""
+        spoken = wires.wire(run.settings["begun"]["wire"])
+        if spoken.native and wires.parse(run.answer, "leaked", self.gate.tool_names()).calls:
+            run.reason = f"the answer looks like a call written as text: try `wire: leaked` or `wire: xml` for the model {run.model}"
         await self._keep(run, budget, before, let_go=True)
         steps = await self.store.steps(run.id)
         await self.plans.finish(run, steps)
@@ -231,26 +234,32 @@ class Runs:
     async def take_up(self, ident: str) -> AgentRun:
         run = await self.store.take(ident)
         run.state, run.waiting, run.settings["resumed"] = "running", "", True
+        whole = [one.id for one in await self.store.family(run.root) if f"{one.id}.".startswith(f"{ident}.")]
+        run.spent = (await self._recorded(whole)).as_dict()  # a process that was killed did not say
         return run
+
+    async def _recorded(self, idents: Iterable[str]) -> RunSpending:
+        spent = RunSpending()
+        for ident in idents:
+            for step in await self.store.steps(ident):
+                spent.add(recorded_spending(step))
+        return spent
 
     async def _helper(self, parent: AgentRun, ident: str, drive: Drive) -> AgentRun:
         run = await self.store.get(ident)
         if run.ended:
             return run
         if run.holder != self.gate.services.owners.me:
-            run = await self.store.take(ident)
-            run.settings["resumed"] = True
+            run = await self.take_up(ident)
         drive.listen("helper", run, {"parent": parent.id})
         return await self.drive(run, drive.listen, attended=drive.attended)
 
     async def _budget(self, run: AgentRun) -> RunBudget:
         """One for the whole family, counted from what was recorded where this process has not counted itself."""
         if run.root not in self._budgets:
-            budget = RunBudget(RunLimits(**run.settings["limits"]))
-            for member in await self.store.family(run.root):
-                for step in await self.store.steps(member.id):
-                    budget.spent.add(recorded_spending(step))
-            self._budgets[run.root] = budget
+            family = await self.store.family(run.root)
+            spent = await self._recorded(member.id for member in family)
+            self._budgets[run.root] = RunBudget(RunLimits(**run.settings["limits"]), spent)
         return self._budgets[run.root]
 
     async def cancel(self, ident: str) -> AgentRun:

@@ -54,7 +54,7 @@ def recorded_spending(step: Mapping[str, Any]) -> RunSpending:
         tokens, usd = body["input"] + body["output"], body["usd"]
         return RunSpending(tokens, usd or 0.0, body["seconds"], 0, 1, tokens if usd is None else 0)
     if step["kind"] == "result":
-        spent = RunSpending(0, 0.0, body["ms"] / 1000, 1)
+        spent = RunSpending(0, 0.0, body["ms"] / 1000, 1 if body["call"] else 0)
         if told := body.get("summary"):
             tokens, usd = told["input"] + told["output"], told["usd"]
             spent.add(RunSpending(tokens, usd or 0.0, told["seconds"], 0, 1, tokens if usd is None else 0))

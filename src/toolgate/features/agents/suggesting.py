@@ -12,7 +12,7 @@ from pydantic import Field
 from toolgate.agents.suggest import suggest
 from toolgate.core.context import Context
 from toolgate.core.tool import Tool, tool
-from toolgate.features.agents.metrics import AgentMetrics
+from toolgate.features.agents.metrics import AgentMetrics, in_words, target_in_words
 from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.command import Argument, command
 
@@ -67,8 +67,8 @@ async def metrics(period: str, persona: str, root: Path | None) -> None:
     rows = [
         [
             one["name"],
-            _shown(one["name"], one["value"]),
-            one["target"],
+            "–" if one["value"] is None else in_words(one["name"], one["value"]),
+            target_in_words(one["name"]),
             _met(one["met"]),
             one["of"],
             one["what"],
@@ -83,12 +83,6 @@ async def metrics(period: str, persona: str, root: Path | None) -> None:
         speech.say(f"{name}: {'not measured yet' if value is None else value}", "dim")
     for one in found["tools"][:10]:
         speech.say(f"{one['tool']}: {one['calls']} calls, {one['led_to_answer']:.0%} led to an answer", "dim")
-
-
-def _shown(name: str, value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.1%}" if name in ("adoption", "accuracy", "success_rate", "limit_hits") else f"{value:g}"
 
 
 def _met(met: bool | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolgate.core.display import visible
@@ -96,8 +96,8 @@ class RunView:
         if run.answer:
             speech.put(speech.safe(run.answer, lines=True), whole=True)
         told = _STATES.get(run.state, run.state)
-        if run.state not in ("done", "limit"):
-            self._line("!", f"{told}: {run.reason}" if run.reason else told, "yellow")
+        if run.state not in ("done", "limit") or (run.state == "done" and run.reason):
+            self._line("!", ": ".join(filter(None, (told, run.reason))), "yellow")
         if run.state == "waiting":
             self._line(" ", f"go on with: toolgate runs resume {run.id}", "")
         self._line("", f"{cost(run)} · run {run.id}", "dim")
@@ -105,12 +105,25 @@ class RunView:
 
 def cost(run: AgentRun) -> str:
     spent = run.spent
-    usd = spent.get("usd", 0)
-    paid = money(usd) if usd or not spent.get("unpriced") else "price unknown"
     return (
-        f"{counted(spent.get('calls', 0), 'call', 'calls')} · {counted(spent.get('asks', 0), 'reply', 'replies')} · {spent.get('tokens', 0):,} tokens · {paid}"
+        f"{counted(spent.get('calls', 0), 'call', 'calls')} · {counted(spent.get('asks', 0), 'reply', 'replies')} · {spent.get('tokens', 0):,} tokens · {paid(spent)}"
         f" · {spent.get('seconds', 0):.1f} s"
     )
+
+
+def total(runs: Iterable[AgentRun]) -> str:
+    """What they took together; a helper's part is in its parent's."""
+    whole = [run.spent for run in runs if not run.parent]
+    sums = {name: sum(one.get(name, 0) for one in whole) for name in ("tokens", "usd", "unpriced")}
+    return f"{sums['tokens']:,} tokens · {paid(sums)}"
+
+
+def paid(spent: Mapping[str, Any]) -> str:
+    """Tokens without a known price are not free."""
+    usd, unpriced = spent.get("usd", 0), spent.get("unpriced")
+    if not usd and unpriced:
+        return "price unknown"
+    return f"{money(usd)} and {unpriced:,} tokens of unknown price" if unpriced else money(usd)
 
 
 def counted(count: int, one: str, more: str) -> str:
