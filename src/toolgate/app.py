@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from itertools import permutations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolgate.consent.desk import Desk
 from toolgate.consent.notify import notifiers
@@ -31,7 +31,6 @@ from toolgate.ledger.needed import calls_needed
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
 from toolgate.project import known_ledgers as places
 from toolgate.project import plugins, trust
-from toolgate.project.config import Config, environment
 from toolgate.project.live import LivePolicy, allowance_of, consent_settings
 from toolgate.project.logs import log_to
 from toolgate.project.opening import (
@@ -55,11 +54,14 @@ from toolgate.secrets.vault import Vault
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Backend, Filter
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.storage.tables import PostgresTables, SqliteTables, Tables
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.images import Images
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.placing import Placing
+
+if TYPE_CHECKING:
+    from toolgate.project.config import Config
+    from toolgate.storage.tables import Tables
 
 
 @asynccontextmanager
@@ -309,6 +311,8 @@ def _tables(
     async def tables() -> Tables:
         async with turn:  # nobody gets them before they are up to date
             if not made:
+                from toolgate.storage.tables import PostgresTables, SqliteTables
+
                 dsn, memory = getattr(backend, "dsn", ""), isinstance(backend, MemoryBackend)
                 file = None if memory else setup.local / "features.db"
                 opened: Tables = PostgresTables(dsn) if dsn else SqliteTables(file)
@@ -352,7 +356,7 @@ def _own_code(setup: Setup, backend: Backend) -> Callable[[Config], OwnCode] | N
     if not setup.trusted:
         return None  # nothing of it is loaded or run
     database = backend.path if isinstance(backend, SqliteBackend) else None
-    return lambda config: own_code(config, setup.root, setup.source, database, environment())
+    return lambda config: own_code(config, setup.root, setup.source, database, trust.environment())
 
 
 async def _remember_policy(services: Services) -> None:

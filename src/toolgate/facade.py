@@ -33,10 +33,10 @@ from toolgate.ledger.resolve import ResolveWork
 from toolgate.ledger.state import Grant
 from toolgate.policy.explain import Explanation
 from toolgate.policy.facts import FactsFor, facts_from
-from toolgate.policy.model import DEFAULT_USER
 from toolgate.policy.policy import Policy
+from toolgate.policy.values import DEFAULT_USER
 from toolgate.project import trust
-from toolgate.project.config import Config, check_persona
+from toolgate.project.checked import check_persona
 from toolgate.project.gate_reads import GateReads
 from toolgate.secrets.vault import Vault
 from toolgate.storage.port import Row
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from toolgate.ledger.archive import Segment
     from toolgate.ledger.traces import Traces
     from toolgate.ledger.verify import Progress, Report
+    from toolgate.project.config import Config
 
 
 class PolicySource(Protocol):

@@ -6,15 +6,11 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from toolgate.core.canonical import canonical
 from toolgate.core.effects import Effects
 from toolgate.core.errors import ConfigError, InvalidArgs
 from toolgate.core.wire import loads
-from toolgate.policy.conditions import Condition
 from toolgate.policy.globs import PathGlob, path_glob
-from toolgate.policy.model import ConditionSpec
 
 if TYPE_CHECKING:
     from toolgate.core.call import Call
@@ -22,6 +18,7 @@ if TYPE_CHECKING:
     from toolgate.core.ports import Facts
     from toolgate.core.tool import Tool
     from toolgate.ledger.state import Grant, State
+    from toolgate.policy.conditions import Condition
 
 
 def grant_for(
@@ -82,6 +79,11 @@ def _args_fit(conditions: Mapping[str, Any], args: Mapping[str, Any]) -> bool:
 
 @lru_cache(maxsize=256)
 def compile_conditions(text: str) -> tuple[Condition, ...]:
+    from pydantic import ValidationError
+
+    from toolgate.policy.conditions import Condition
+    from toolgate.policy.model import ConditionSpec
+
     try:
         specs = {name: ConditionSpec.model_validate(spec) for name, spec in loads(text).items()}
     except ValidationError as error:

@@ -5,7 +5,6 @@ asyncio is imported where something waits: whoever lists, answers or pauses on a
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -325,6 +324,8 @@ def as_question(item: Open, whole: Mapping[str, Any] | None = None) -> Question:
 
 
 def whoami() -> str:
+    import getpass
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):

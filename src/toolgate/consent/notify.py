@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import shutil
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import iso
@@ -58,6 +57,8 @@ class Desktop:
     name: str = "desktop"
 
     async def tell(self, question: Question) -> None:
+        import shutil
+
         program = shutil.which("notify-send")
         if program is None:
             log.warning("there is no notify-send on this machine")

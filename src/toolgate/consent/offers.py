@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.paths import MountPath, paths_in
 from toolgate.core.records import dataclass
-from toolgate.policy.conditions import hash_of
-from toolgate.policy.endpoints import check_host
 from toolgate.policy.globs import escaped
 
 if TYPE_CHECKING:
@@ -58,6 +56,8 @@ def condition_of(name: str, value: Any) -> dict[str, Any]:
             return {"host": texts}
         if name in _AT_MOST and all(map(_short, texts)):
             return {"in": texts}
+    from toolgate.policy.conditions import hash_of
+
     return {"sha256": [hash_of(value)]}
 
 
@@ -152,6 +152,8 @@ def _short(text: str) -> bool:
 
 
 def _is_host(text: str) -> bool:
+    from toolgate.policy.endpoints import check_host
+
     try:
         check_host(text)
     except SetupError:

@@ -1,17 +1,12 @@
 """How large arguments may be. One walk tells, before anybody looks at what they say; it goes no further than the bounds.
 
-A tool's author gets bounds without asking: `bounded` puts them on every text, list and object of a type that has none.
+A tool's author gets bounds without asking: `tool_types.py` puts them on every text, list and object of a type that has none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
-
-import annotated_types
-from pydantic import Field
-from pydantic.fields import FieldInfo
+from typing import Any
 
 from toolgate.core.errors import InvalidArgs, TooLarge
 from toolgate.core.records import dataclass
@@ -111,42 +106,3 @@ def _too_large(bounds: Bounds, text: bool) -> TooLarge:
     return TooLarge(
         f"the arguments hold more than {bounds.values:,} values, which is the limit", "send less at once"
     )
-
-
-def bounded(hint: Any) -> Any:
-    """The type with a bound on every text, list and object that has none of its own."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        base, *said = inner
-        return Annotated[(_inside(base) if _is_bounded(said) else bounded(base), *said)]
-    if hint is str or hint is bytes:
-        return Annotated[hint, Field(max_length=MAX_TEXT)]
-    if hint in (list, dict) or origin in (list, dict, set, frozenset) or _is_endless(origin, inner):
-        return Annotated[_inside(hint), Field(max_length=MAX_ITEMS)]
-    return _inside(hint)
-
-
-def _inside(hint: Any) -> Any:
-    """The same type, bounded in what it holds."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        return Union[tuple(bounded(one) for one in inner)]  # noqa: UP007 - made of what was given
-    if origin is dict:
-        return dict[_key(inner[0]), bounded(inner[1])]  # type: ignore[misc]
-    if origin in (list, set, frozenset, tuple):
-        return origin[tuple(one if one is ... else bounded(one) for one in inner)]
-    return hint
-
-
-def _key(hint: Any) -> Any:
-    return Annotated[hint, Field(max_length=MAX_KEY)] if hint is str else hint
-
-
-def _is_endless(origin: Any, inner: tuple[Any, ...]) -> bool:
-    return origin is tuple and len(inner) == 2 and inner[1] is ...
-
-
-def _is_bounded(said: list[Any]) -> bool:
-    """Whether these words about a type bound it, or a pattern of its own does."""
-    found = [part for one in said for part in (one.metadata if isinstance(one, FieldInfo) else [one])]
-    return any(isinstance(one, annotated_types.MaxLen) for one in found)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from toolgate.core.result import Problem
 
 _KNOWN = frozenset(
@@ -52,6 +50,8 @@ def _object(data: dict[str, Any]) -> str:
 def _one_line(value: Any) -> str:
     if isinstance(value, str):
         return value
+    import orjson
+
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # an integer beyond 64 bits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core import functions
@@ -32,6 +31,8 @@ class ToolSpec:
     """What policy says before any arguments are known: `allow` or `ask`."""
 
     def as_dict(self) -> dict[str, Any]:
+        from dataclasses import asdict
+
         return asdict(self)
 
 

@@ -13,18 +13,6 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_type_hints
 
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    create_model,
-)
-from pydantic.json_schema import GenerateJsonSchema
-
-from toolgate.core.bounds import bounded
 from toolgate.core.canonical import digest
 from toolgate.core.change import Change
 from toolgate.core.context import Context
@@ -35,8 +23,11 @@ from toolgate.core.records import dataclass, field
 from toolgate.core.tool_options import ToolOptions, check_options, check_plan, check_signatures
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from toolgate.core.follow import Follow
     from toolgate.core.paths import MountPath, Places
+    from toolgate.core.tool_types import Returns
 
 Risk = Literal["low", "medium", "high"]
 Phase = Literal["observe", "experiment", "contribute", "collaborate"]
@@ -44,44 +35,8 @@ Outcome = Literal["happened", "not", "unknown"]
 Handler = Callable[..., Any] | Callable[..., Awaitable[Any]]
 
 DEFAULT_TIMEOUT = 30.0
-
-
-class _Schema(GenerateJsonSchema):
-    """Without a title for every field, which only says its name again: models pay for each word of a tool list."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-
-class Args(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=False,
-        populate_by_name=True,
-        arbitrary_types_allowed=True,
-        defer_build=True,  # a server that starts for one call builds the validators of one tool
-    )
-
-
-class Returns:
-    """What a tool's function returns: as JSON, and as a schema. Worked out when it is first needed."""
-
-    def __init__(self, hint: Any) -> None:
-        self._hint = hint
-
-    @cached_property
-    def _adapter(self) -> TypeAdapter[Any]:
-        return TypeAdapter(self._hint)
-
-    @cached_property
-    def _to_python(self) -> Callable[..., Any]:
-        return self._adapter.serializer.to_python
-
-    def dump(self, value: Any) -> Any:
-        return self._to_python(value, mode="json")
-
-    def schema(self) -> dict[str, Any]:
-        return self._adapter.json_schema(mode="serialization", schema_generator=_Schema)
+MAX_SHOWN = 200
+"""Characters of a name that a message quotes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +112,9 @@ class Tool:
     def input_schema(self) -> dict[str, Any]:
         if self.input_schema_override is not None:
             return dict(self.input_schema_override)
-        schema = self.args.model_json_schema(schema_generator=_Schema)
+        from toolgate.core.tool_types import LeanSchema
+
+        schema = self.args.model_json_schema(schema_generator=LeanSchema)
         schema.pop("title", None)
         return schema
 
@@ -234,8 +191,9 @@ class Tool:
         known = self.spellings
         unknown = [str(name)[:MAX_SHOWN] for name in islice((one for one in raw if one not in known), 8)]
         if unknown:
-            problem = _PROBLEMS["extra_forbidden"]
-            raise _misfit(self, [{"arg": name, "problem": problem} for name in unknown])
+            from toolgate.core.tool_types import unknown_args
+
+            raise unknown_args(self, unknown)
 
     def validate(self, raw: Mapping[str, Any], places: Places | None = None) -> BaseModel:
         """With `places`, paths may be absolute."""
@@ -248,8 +206,10 @@ class Tool:
             return args
         except CallError:
             raise
-        except ValidationError as error:
-            raise _invalid(self, error) from None
+        except ValueError as error:
+            from toolgate.core.tool_types import invalid
+
+            raise invalid(self, error) from None
         except RecursionError:
             raise InvalidArgs(f"the arguments of {self.name} are nested too deeply", "flatten them") from None
 
@@ -269,8 +229,10 @@ def tool(
     check_options(name, options)
 
     def make(function: Handler) -> Tool:
+        from toolgate.core.tool_types import args_model, returns
+
         typed = plan or function
-        args = _args_model(name, typed, also or {})
+        args = args_model(name, typed, also or {})
         check_signatures(name, args.model_fields, options)
         if plan is not None:
             check_plan(name, plan, function)
@@ -280,61 +242,12 @@ def tool(
             run=function,
             plan=plan,
             args=args,
-            result=_returns(function),
+            result=returns(function),
             effects=Effects.of(tuple(reads), tuple(writes)),
             **options,
         )
 
     return make
-
-
-def _args_model(name: str, function: Handler, also: Mapping[str, str]) -> type[BaseModel]:
-    hints = get_type_hints(function, include_extras=True)
-    fields: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
-        if hints.get(parameter.name) is Context:
-            continue
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise SetupError(
-                f"{name}: parameter {parameter.name!r} has no name a caller could use", "name it"
-            )
-        if parameter.name not in hints:
-            raise SetupError(f"{name}: parameter {parameter.name!r} has no type", "annotate it")
-        default = ... if parameter.default is parameter.empty else _cheap_to_copy(parameter.default)
-        fields[parameter.name] = _field(
-            parameter.name, hints[parameter.name], default, also.get(parameter.name)
-        )
-    return create_model(f"{name} arguments", __base__=Args, **fields)
-
-
-class _FlatList(list[Any]):
-    """A default that pydantic copies at every call, as deeply as it can: here there is nothing deep."""
-
-    def __deepcopy__(self, memo: Any) -> list[Any]:
-        return list(self)
-
-
-def _cheap_to_copy(default: Any) -> Any:
-    flat = type(default) is list and all(type(item) in (str, int, float, bool) for item in default)
-    return _FlatList(default) if flat else default
-
-
-def _field(name: str, hint: Any, default: Any, other: str | None) -> tuple[Any, Any]:
-    """Accept the documents' camelCase spelling beside ours, and their other names."""
-    spellings = dict.fromkeys(each for given in (name, other) if given for each in (given, _camel(given)))
-    if len(spellings) == 1:
-        return bounded(hint), default
-    return bounded(hint), Field(default, validation_alias=AliasChoices(*spellings))
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
-
-
-def _returns(function: Handler) -> Returns | None:
-    hint = get_type_hints(function, include_extras=True).get("return")
-    return Returns(hint) if hint is not None and hint is not type(None) else None
 
 
 def _context_parameter(function: Handler) -> str:
@@ -352,43 +265,6 @@ def _writes_only(part: Any) -> bool:
     if isinstance(part, list):
         return any(map(_writes_only, part))
     return isinstance(part, dict) and (part.get("writeOnly") is True or any(map(_writes_only, part.values())))
-
-
-_PROBLEMS = {
-    "extra_forbidden": "there is no such argument",
-    "missing": "it is needed",
-    "string_unicode": "a lone surrogate in it is not valid Unicode",
-}
-"""Words of pydantic's in those of a caller: the mistakes that models make most."""
-
-
-MAX_SHOWN = 200
-"""Characters of a name that a message quotes."""
-_MANY = 1000
-"""Problems that are listed at all: to get the first few of pydantic's, it makes all of them."""
-
-
-def _invalid(subject: Tool, error: ValidationError) -> InvalidArgs:
-    if error.error_count() > _MANY:
-        return _misfit(subject, [{"arg": "(all)", "problem": f"{error.error_count():,} things are wrong"}])
-    problems = [
-        {
-            "arg": ".".join(str(part)[:MAX_SHOWN] for part in item["loc"]) or "(all)",
-            "problem": _PROBLEMS.get(item["type"], item["msg"]),
-        }
-        for item in error.errors(include_url=False, include_input=False, include_context=False)[:8]
-    ]
-    return _misfit(subject, problems)
-
-
-def _misfit(subject: Tool, problems: list[dict[str, str]]) -> InvalidArgs:
-    listed = "; ".join(f"{item['arg']}: {item['problem']}" for item in problems)
-    known = ", ".join(subject.args.model_fields) or "none"
-    return InvalidArgs(
-        f"the arguments of {subject.name} do not fit: {listed}",
-        f"it takes: {known}",
-        data={"problems": problems},
-    )
 
 
 __all__ = ["Change", "Context", "Tool", "tool"]

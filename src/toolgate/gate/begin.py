@@ -11,8 +11,6 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from toolgate.consent.cover import grant_for
 from toolgate.consent.works import approval_for, close_due
 from toolgate.core.apart import LARGE
@@ -196,6 +194,8 @@ class BeginWork(Work[Begun | Stored | BeginStopped | Unearned | AskAgain]):
             close_due(view)
         args: Any = recorded_args(self.services, flow)
         if args is call.args:
+            import orjson
+
             args = orjson.Fragment(call.args_json)  # spelled already
         started = Started(
             call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,

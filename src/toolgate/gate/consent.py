@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
@@ -112,7 +112,7 @@ def _describe(services: Services, flow: Flow) -> Described:
     if shown == {"args": args, "preview": preview}:
         return args, preview, None, named
     # the number keeps a short secret from being guessed by the hash of what is kept of it
-    return args, preview, shown | {"salt": secrets.token_hex(16)}, named
+    return args, preview, shown | {"salt": os.urandom(16).hex()}, named
 
 
 def _repeats(flow: Flow) -> tuple[str, ...]:

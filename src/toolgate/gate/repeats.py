@@ -11,8 +11,6 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import orjson
-
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.records import dataclass, replace
 from toolgate.gate.flow import Broke, Done
@@ -68,6 +66,8 @@ class Repeats:
         if type(flow.outcome) is Done:
             data = flow.data
             if type(data) is dict and not MEASURED.isdisjoint(data):
+                import orjson
+
                 said = {name: value for name, value in data.items() if name not in MEASURED}
                 return _hash(orjson.dumps(said, default=str).decode())
             return _hash(flow.text)

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import orjson
-
 from toolgate.core.effects import FILE_WORDS
 from toolgate.core.evidence import Evidence, gather
 from toolgate.core.records import dataclass
@@ -47,6 +45,8 @@ class Serving:
             return False
         if kept is None or _standing(self.services) != self.key[1:]:
             return False
+        import orjson
+
         self.flow.outcome = Done(orjson.loads(kept), cached=True)
         return True
 
@@ -74,6 +74,8 @@ class Serving:
             return  # from files, and nothing says which
         if _standing(self.services) != self.key[1:]:
             return  # read under the old rules or the new ones: nobody knows
+        import orjson
+
         try:
             self.services.cache.put(self.key, orjson.dumps(value), tool.cache_s, evidence.proofs)
         except orjson.JSONEncodeError:

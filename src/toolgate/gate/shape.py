@@ -11,8 +11,6 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from toolgate.core.display import encodable
 from toolgate.core.errors import Code
 from toolgate.core.records import replace
@@ -108,6 +106,8 @@ def _by_tool(tool: Tool, data: Any, room: int) -> Any:
 
 def _encode(value: Any) -> tuple[str, bool]:
     """The value as JSON, and whether something had to be mended on the way."""
+    import orjson
+
     try:
         return orjson.dumps(value).decode(), False
     except orjson.JSONEncodeError:  # lone surrogates from file names, integers beyond 64 bits

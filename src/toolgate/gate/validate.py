@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
-from dataclasses import is_dataclass
 from typing import Any
-
-import orjson
-from pydantic import BaseModel, Secret, SecretBytes, SecretStr
-from pydantic_core import to_jsonable_python
 
 from toolgate.core.apart import apart
 from toolgate.core.bounds import measure
@@ -69,6 +64,8 @@ def _identify(
     flow.call = Call.make(tool.name, tool.definition, args, flow.persona, flow.trail, flow.call_id, sealed)
     spelled = flow.call.args_json
     if nested and not tool.has_secrets:
+        import orjson
+
         # 1 and 1.0 are one number in JSON: the tool gets the spelling that was digested, shown and approved
         flow.args = tool.validate(orjson.loads(spelled))
     if len(spelled) > services.budget.args.size:
@@ -103,6 +100,11 @@ def _judge_by(flow: Flow, args: dict[str, Any]) -> None:
 
 def _revealed(value: Any, dumped: Any) -> Any:
     """What was dumped, with secrets at any depth as they are: two calls with different ones are two calls."""
+    from dataclasses import is_dataclass
+
+    from pydantic import BaseModel, Secret, SecretBytes, SecretStr
+    from pydantic_core import to_jsonable_python
+
     if isinstance(value, SecretStr | SecretBytes | Secret):
         hidden = value.get_secret_value()
         return hidden.hex() if isinstance(hidden, bytes) else to_jsonable_python(hidden)

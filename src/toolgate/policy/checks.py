@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from toolgate.core.records import dataclass
 from toolgate.policy.globs import text_glob
 from toolgate.policy.limits import RateLimits
-from toolgate.policy.model import (
-    DEFAULT_USER,
-    ExampleSpec,
-    Flaw,
-    LimitsSpec,
-    MountSpec,
-    PersonaSpec,
-    PolicySpec,
-    RuleSpec,
-)
+from toolgate.policy.values import DEFAULT_USER, Flaw
+
+if TYPE_CHECKING:
+    from toolgate.policy.model import ExampleSpec, LimitsSpec, MountSpec, PersonaSpec, PolicySpec, RuleSpec
 
 WILD = frozenset("*?[{")
 GENERATIONS = 50
@@ -60,6 +54,8 @@ def flaws(parts: Parts) -> Iterator[Flaw]:
 
 def _near(name: str, known: Iterable[str], what: str) -> str:
     names = list(islice(known, COMPARED))
+    import difflib
+
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if near:
         return f"did you mean `{near[0]}`?"

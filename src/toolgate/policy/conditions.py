@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.canonical import canonical
 from toolgate.policy.endpoints import caught, leads, names_place, places, reaches_only, takes_place, within
 from toolgate.policy.globs import text_glob
 from toolgate.policy.linear import Linear
-from toolgate.policy.model import ConditionSpec, Scalar
 from toolgate.policy.readings import readings
+
+if TYPE_CHECKING:
+    from toolgate.policy.model import ConditionSpec, Scalar
 
 MAX_TEXT = 4096
 MAX_JUDGED = 64 * 1024

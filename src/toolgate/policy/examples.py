@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from toolgate.core.decision import Verdict
 from toolgate.core.errors import CallError
 from toolgate.policy.checks import only_persona
 from toolgate.policy.explain import Explanation
 from toolgate.policy.facts import FactsFor
-from toolgate.policy.model import ExampleCall, ExampleSpec
 from toolgate.policy.policy import Policy
+
+if TYPE_CHECKING:
+    from toolgate.policy.model import ExampleCall, ExampleSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from toolgate.core.finding import Finding, FindingKind
 from toolgate.core.names import Registry
 from toolgate.core.paths import MountPath, paths_in
 from toolgate.core.ports import Facts
-from toolgate.policy.model import ExampleCall
 
-FactsFor = Callable[[ExampleCall], Facts]
+if TYPE_CHECKING:
+    from toolgate.policy.model import ExampleCall
+
+FactsFor = Callable[["ExampleCall"], Facts]
 
 
 def facts_from(registry: Registry, paused: Mapping[str, str] | None = None) -> FactsFor:

@@ -7,15 +7,17 @@ The call's own decision knows nothing of findings; the strictest of all counts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.finding import FINDING_KINDS, Finding, FindingKind, named
 from toolgate.core.ports import Facts
 from toolgate.core.records import replace
-from toolgate.policy.model import PersonaSpec, ScanSpec, Word
 from toolgate.policy.persona import joined
 from toolgate.policy.rules import Rule
+
+if TYPE_CHECKING:
+    from toolgate.policy.model import PersonaSpec, ScanSpec, Word
 
 DEFAULTS: Mapping[FindingKind, Word] = {"secret": "ask", "payload": "deny", "hidden": "ask"}
 STEP = 7

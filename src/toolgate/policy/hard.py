@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.effects import FILE_WORDS, Effects
@@ -22,7 +22,9 @@ from toolgate.feature import KINDS, MountKind, kind_of
 from toolgate.policy.dotfiles import USUAL, Dotfiles
 from toolgate.policy.globs import PathGlob, fold, path_glob, text_glob
 from toolgate.policy.held import Held
-from toolgate.policy.model import MountSpec
+
+if TYPE_CHECKING:
+    from toolgate.policy.model import MountSpec
 
 BLOCKED: tuple[str, ...] = (
     ".git",

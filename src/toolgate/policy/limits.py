@@ -7,28 +7,36 @@ on each effect that it has; per minute and per hour. `burst` shapes: at most tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from toolgate.core.ports import Window
 from toolgate.policy.globs import tool_glob
-from toolgate.policy.model import AdaptiveSpec, Flaw, LimitsSpec, PersonaSpec, RateSpec
+from toolgate.policy.values import Flaw
 
-_made = RateSpec.model_construct
-"""Of numbers that are known to be right: what is checked is built first, which takes longer than reading the file."""
-PROFILES: dict[str, LimitsSpec] = {
-    "roomy": LimitsSpec.model_construct(
-        profile="roomy",
-        everybody=_made(per_minute=3000, per_hour=60_000),
-        persona=_made(per_minute=1200, per_hour=30_000),
-    ),
-    "strict": LimitsSpec.model_construct(
-        profile="strict",
-        everybody=_made(per_minute=100, per_hour=2000),
-        persona=_made(per_minute=10, per_hour=200, burst=3),
-        tool={
-            "code.read": _made(per_minute=5),
-            "code.search": _made(per_minute=3),
-            "exec.python": _made(per_minute=2),
-        },
+if TYPE_CHECKING:
+    from toolgate.policy.model import AdaptiveSpec, LimitsSpec, PersonaSpec, RateSpec
+
+
+class Rate(NamedTuple):
+    """What holds in the end, field by field; None: no limit."""
+
+    per_minute: int | None = None
+    per_hour: int | None = None
+    burst: int | None = None
+
+
+class Profile(NamedTuple):
+    everybody: Rate
+    persona: Rate
+    tool: Mapping[str, Rate] = {}
+
+
+PROFILES = {
+    "roomy": Profile(Rate(3000, 60_000), Rate(1200, 30_000)),
+    "strict": Profile(
+        Rate(100, 2000),
+        Rate(10, 200, burst=3),
+        {"code.read": Rate(5), "code.search": Rate(3), "exec.python": Rate(2)},
     ),
 }
 
@@ -47,12 +55,12 @@ class RateLimits:
         base = over(profile.persona, spec.persona)
         self.personas = {name: over(base, persona.limits) for name, persona in personas.items()}
         keys = {**profile.tool, **spec.tool}
-        self.tools = {key: over(profile.tool.get(key, _made()), spec.tool.get(key, _made())) for key in keys}
+        self.tools = {key: over(profile.tool.get(key, Rate()), spec.tool.get(key, Rate())) for key in keys}
         self._globs = {key: tool_glob(key) for key in keys}
         own = {name: persona.limits.writes for name, persona in personas.items()}
         self.writes = {
             name: {
-                word: (over(spec.writes.get(word, _made()), mine.get(word, _made())), mine.get(word))
+                word: (over(spec.writes.get(word, Rate()), mine.get(word, Rate())), mine.get(word))
                 for word in {**spec.writes, **mine}
             }
             for name, mine in own.items()
@@ -96,7 +104,7 @@ class RateLimits:
                     yield Flaw(
                         at_field, f"{top:,} is no raise of {base or 'no limit'} to at most twice that", fix
                     )
-        places: list[tuple[Place, RateSpec]] = [(("limits", "global"), self.everybody)]
+        places: list[tuple[Place, Rate]] = [(("limits", "global"), self.everybody)]
         places += [(("personas", name, "limits"), rate) for name, rate in self.personas.items()]
         places += [(("limits", "tool", key), rate) for key, rate in self.tools.items()]
         for name, words in self.writes.items():
@@ -108,13 +116,9 @@ class RateLimits:
                 yield Flaw((*at, "burst"), "`burst` needs `per_minute`", "add `per_minute` beside it")
 
 
-def over(base: RateSpec, own: RateSpec) -> RateSpec:
+def over(base: Rate | RateSpec, own: Rate | RateSpec) -> Rate:
     """`own` where it says something, else `base`."""
-    return _made(
-        per_minute=own.per_minute or base.per_minute,
-        per_hour=own.per_hour or base.per_hour,
-        burst=own.burst or base.burst,
-    )
+    return Rate(own.per_minute or base.per_minute, own.per_hour or base.per_hour, own.burst or base.burst)
 
 
 def _whose(name: str) -> Named:
@@ -130,9 +134,7 @@ def _setting(persona: str, word: str, own: RateSpec | None) -> Named:
     )
 
 
-def _windows(
-    scope: str, named: Named, rate: RateSpec, adaptive: AdaptiveSpec | None = None
-) -> Iterator[Window]:
+def _windows(scope: str, named: Named, rate: Rate, adaptive: AdaptiveSpec | None = None) -> Iterator[Window]:
     minute, hour = (adaptive.per_minute or 0, adaptive.per_hour or 0) if adaptive is not None else (0, 0)
     if rate.per_minute is not None:
         if rate.burst is not None and rate.burst < rate.per_minute:

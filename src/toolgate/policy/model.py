@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -24,6 +24,7 @@ from toolgate.policy.endpoints import check_host
 from toolgate.policy.globs import path_glob, text_glob, tool_glob
 from toolgate.policy.linear import Linear
 from toolgate.policy.phases import phase_name
+from toolgate.policy.values import Flaw as Flaw
 
 Word = Literal["allow", "ask", "deny"]
 Scalar = str | bool | int | float | None
@@ -31,14 +32,6 @@ _CHANNEL = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _FINDING_RULE = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _RULE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-
-
-class Flaw(NamedTuple):
-    """Something wrong with the configuration, and where: the keys that lead there."""
-
-    at: tuple[str | int, ...]
-    message: str
-    fix: str
 
 
 UNKNOWN_KEYS, WHOLE = "unknown_keys", "whole"
@@ -145,8 +138,6 @@ def _inside_mount(text: str) -> None:
     path_glob(text)
 
 
-DEFAULT_USER = "me"
-"""Whose memory and garden a persona tends that names nobody: a project of one person needs no names."""
 _mount = _named(MOUNT, "a mount's name", "garden")
 Texts = tuple[str, ...]
 ToolGlobs = Annotated[Texts, _each(tool_glob)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.effects import Effects
@@ -12,7 +13,10 @@ from toolgate.core.records import dataclass, field
 from toolgate.core.tool import Phase, Tool
 from toolgate.policy.checks import lineage
 from toolgate.policy.globs import any_matches, tool_glob
-from toolgate.policy.model import DEFAULT_USER, PersonaSpec
+from toolgate.policy.values import DEFAULT_USER
+
+if TYPE_CHECKING:
+    from toolgate.policy.model import PersonaSpec
 from toolgate.policy.phases import cell
 from toolgate.policy.rules import Rule
 

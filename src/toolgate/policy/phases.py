@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from pydantic_core import PydanticCustomError
-
 from toolgate.core.decision import Verdict
 from toolgate.core.effects import Effects
 from toolgate.core.records import dataclass
@@ -102,6 +100,8 @@ def phase_name(value: Any) -> Phase:
     """Both spellings: `observe` and `2A`."""
     found = SPELLINGS.get(str(value).lower()) if isinstance(value, str | int) else None
     if found is None:
+        from pydantic_core import PydanticCustomError
+
         fix = "use observe (2A), experiment (2B), contribute (3) or collaborate (4)"
         message = f"{str(value)[:80]!r} is not a phase"
         raise PydanticCustomError("flaw", "{message}", {"message": message, "fix": fix, "at": ()})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from toolgate.core.canonical import digest, sha256
 from toolgate.core.decision import Decision, Verdict
@@ -35,9 +35,12 @@ from toolgate.policy.hard import (
 )
 from toolgate.policy.held import Held, HeldPlace, asked
 from toolgate.policy.limits import RateLimits
-from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, ScanSpec
 from toolgate.policy.persona import Persona, PersonaRights, joined
 from toolgate.policy.rules import Rule
+from toolgate.policy.values import plain
+
+if TYPE_CHECKING:
+    from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, ScanSpec
 
 ORDER: tuple[tuple[int, str, str], ...] = (
     (
@@ -79,7 +82,11 @@ class Policy:
         scan: ScanSpec | None = None,
         kinds: Mapping[str, MountKind] = KINDS,
     ) -> None:
-        self.parts = Parts(personas, mounts, policy or PolicySpec(), limits or LimitsSpec())
+        if policy is None or limits is None or scan is None:
+            from toolgate.policy.model import LimitsSpec, PolicySpec, ScanSpec
+
+            policy, limits, scan = policy or PolicySpec(), limits or LimitsSpec(), scan or ScanSpec()
+        self.parts = Parts(personas, mounts, policy, limits)
         flaw = next(flaws(self.parts), None)
         if flaw is not None:
             raise ConfigError(f"{'.'.join(map(str, flaw.at))}: {flaw.message}", flaw.fix)
@@ -89,7 +96,7 @@ class Policy:
         self.all_rules = tuple(made)
         self.rules = tuple(rule for rule in made if not rule.about_findings)
         self.finding_rules = tuple(rule for rule in made if rule.about_findings)
-        self.scan = scan or ScanSpec()
+        self.scan = scan
         self.named = named or Named()
         self.held = held or Held()
         self.mounts = MountRules.all_of(mounts, self.named, self.held, kinds)
@@ -284,16 +291,12 @@ class Policy:
     def _described(self) -> dict[str, object]:
         """Everything in the file that can influence a decision; examples and limits cannot. What toolgate itself runs is no
         part of it: that differs between processes, and is never looser than the file."""
-        spoken: dict[str, Any] = {"rules": {"__all__": {"examples"}}, "examples": True}
         return {
             "trusted": self.trusted,
-            "personas": {
-                name: spec.model_dump(mode="json", exclude={"limits"})
-                for name, spec in self.parts.personas.items()
-            },
-            "mounts": {name: spec.model_dump(mode="json") for name, spec in self.parts.mounts.items()},
+            "personas": {name: plain(spec, {"limits"}) for name, spec in self.parts.personas.items()},
+            "mounts": {name: plain(spec) for name, spec in self.parts.mounts.items()},
             "named": self.named.described(),
-            "scan": self.scan.model_dump(mode="json"),
+            "scan": plain(self.scan),
             # `equals: null` says something and no `equals` does not
-            "policy": self.parts.policy.model_dump(mode="json", exclude_unset=True, exclude=spoken),
+            "policy": plain(self.parts.policy, {"examples"}, said=True),
         }

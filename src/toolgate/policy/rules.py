@@ -7,12 +7,15 @@ or list element fits, an allow only if there is one and *all* of them fit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.ports import Facts
-from toolgate.policy.conditions import Condition
 from toolgate.policy.globs import Net, any_matches, path_glob, text_glob, tool_glob
-from toolgate.policy.model import EffectsSpec, RuleSpec
+
+if TYPE_CHECKING:
+    from toolgate.policy.conditions import Condition
+    from toolgate.policy.model import EffectsSpec, RuleSpec
 
 Part = tuple[str, Callable[[Facts], bool]]
 """Why the rule does not apply if this fails, and the test."""
@@ -66,6 +69,8 @@ class Rule:
             parts.append(_path_part(when.path, strict))
         if when.findings is not None:
             parts.append(_findings_part(when.findings))
+        if when.args is not None:
+            from toolgate.policy.conditions import Condition  # arguments are compared by few rules
         for name, condition in (when.args or {}).items():
             parts.append((f"the argument {name} does not fit", _holds(Condition(name, condition, strict))))
         return parts

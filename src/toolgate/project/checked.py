@@ -1,10 +1,9 @@
-"""Checked configurations: what a toolgate.yaml means for its ledger, as it was found when the file was read in full, and
-the data that stands in it.
+"""Checked configurations: what a toolgate.yaml says, as it was found when the file was read in full.
 
-Reading the file in full takes longer than all else that `pause` does. So the answer is kept in the user's own state
-directory, with the hash of the file's bytes and this version of toolgate: another byte, another version or anything odd,
-and the file is read in full again. Where it lies, and whether a tool could write it there, is looked at every time. A gate
-takes the data from here, without parsing YAML, and checks them as always.
+Reading the file in full takes longer than all else that `pause` does, and half as long as opening a gate. So the answer is
+kept in the user's own state directory, with the hash of the file's bytes and this version of toolgate: another byte,
+another version or anything odd, and the file is read in full again. Where it lies, and whether a tool could write it there,
+is looked at every time. This module has what the file means for its ledger; `known_config.py` has all of it, for a gate.
 """
 
 from __future__ import annotations
@@ -69,39 +68,31 @@ def known(root: Path, state_dir: Path) -> Checked | None:
     file = root / FILE
     try:
         raw, status = read_once(file, MAX_BYTES)
-        kept = _kept(root, state_dir)
-        if kept["file"] != hashlib.sha256(raw).hexdigest():
+        before = kept(root, state_dir)
+        if before["file"] != hashlib.sha256(raw).hexdigest():
             return None
-        found = _checked(kept["says"])
+        found = _checked(before["says"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     check_place(file, status, {name: (root / path).resolve() for name, path in found.mounts.items()})
     return found
 
 
-def data(root: Path, state_dir: Path) -> tuple[str, Any] | None:
-    """The hash of a file that was checked, and what stands in it."""
-    try:
-        kept = _kept(root, state_dir)
-        return str(kept["file"]), kept["data"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _kept(root: Path, state_dir: Path) -> dict[str, Any]:
-    kept = json.loads(_place(root, state_dir).read_bytes())
-    if not isinstance(kept, dict) or kept["toolgate"] != VERSION:
+def kept(root: Path, state_dir: Path) -> dict[str, Any]:
+    """What this version found when it read the file last. Raises OSError, ValueError, KeyError or TypeError."""
+    found = json.loads(_place(root, state_dir).read_bytes())
+    if not isinstance(found, dict) or found["toolgate"] != VERSION:
         raise ValueError("another version's")
-    return kept
+    return found
 
 
 def _checked(says: dict[str, Any]) -> Checked:
     return Checked(**(says | {"personas": tuple(says["personas"]), "mounts": dict(says["mounts"])}))
 
 
-def remember(root: Path, state_dir: Path, config: Config, digest: str, written: Any) -> None:
+def remember(root: Path, state_dir: Path, config: Config, digest: str, whole: Mapping[str, Any]) -> None:
     """Keep what the file with this hash says. What cannot be kept is read in full again."""
-    told = {"toolgate": VERSION, "file": digest, "says": of(config)._asdict(), "data": written}
+    told = {"toolgate": VERSION, "file": digest, "says": of(config)._asdict(), "whole": whole}
     with suppress(OSError):
         durable.replace(_place(root, state_dir), json.dumps(told).encode())
 

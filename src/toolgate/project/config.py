@@ -1,4 +1,4 @@
-"""Configuration: the reader of toolgate.yaml and of the environment (where the state is: `trust.py`).
+"""Configuration: the reader of toolgate.yaml. What was checked before is in `checked.py`; `trust.py` reads the environment.
 
 `load` gives a Config or a ConfigError with file, line and fix. Everything below this module is handed values.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -22,8 +21,7 @@ from toolgate.core.names import HUMAN, PERSONA
 from toolgate.core.paths import MOUNT, MountPath, folded
 from toolgate.feature import Feature, everything, kind_of, mount_kinds
 from toolgate.policy.checks import Parts, flaws
-from toolgate.policy.hard import Named
-from toolgate.policy.held import Held, HeldPlace
+from toolgate.policy.held import HeldPlace
 from toolgate.policy.model import (
     WHOLE,
     Flaw,
@@ -37,9 +35,10 @@ from toolgate.policy.model import (
     flawed,
 )
 from toolgate.policy.policy import Policy
-from toolgate.project import checked, yamlfile
+from toolgate.project import checked, known_config, yamlfile
 from toolgate.project.checked import check_persona
 from toolgate.project.config_errors import MAX_FLAWS, every, flaws_of
+from toolgate.project.known_config import sections
 from toolgate.project.ledger_config import LedgerSpec, rescued
 from toolgate.project.own_files import check_config, read_once
 from toolgate.project.sections import (
@@ -52,7 +51,7 @@ from toolgate.project.sections import (
     TimeoutsSpec,
 )
 from toolgate.project.starter import DEFAULT_YAML
-from toolgate.project.trust import FILE, STATE, state_dir
+from toolgate.project.trust import FILE, STATE, environment, state_dir
 
 VERSION = 1
 
@@ -158,38 +157,29 @@ class Config(Strict):
         if key in type(self).model_fields:
             return self.__dict__[key]
         if key not in self._defaults:
-            self._defaults[key] = TypeAdapter(feature.load(_sections(self._more)[key])).validate_python({})
+            self._defaults[key] = known_config.section(sections(self._more)[key], {})
         return self._defaults[key]
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_") and name in _sections(self._more):
+        if not name.startswith("_") and name in sections(self._more):
             return self.section(name)
         return super().__getattr__(name)  # type: ignore[misc]
 
     def policy(
         self, trusted: bool, loaded: Iterable[MountPath] = (), held: Iterable[HeldPlace] = ()
     ) -> Policy:
-        """`loaded` and `held` are what toolgate loads and runs of the files in mounts; see `owncode.py`."""
+        return known_config.policy_of(self, trusted, loaded, held)
+
+    @property
+    def human(self) -> PersonaSpec:
+        """The person who runs the gate, as a persona."""
         own = tuple(
             tool
             for each in everything(self._more)
             if not each.opens_early or self.says(each)
             for tool in each.human_tools
         )
-        human = PersonaSpec(phase="collaborate", allow=own, mounts=tuple(self.mounts))
-        files = [plugin.partition(":")[0] for plugin in self.plugins if plugin.startswith("./")]
-        keys = [self.ledger.key_file] if self.ledger.key_file else []
-        return Policy(
-            {HUMAN: human, **self.personas},
-            self.mounts,
-            self.policy_spec,
-            self.limits,
-            trusted=trusted,
-            named=Named.of(files, keys).also(loaded),
-            held=Held.of(held),
-            scan=self.scan,
-            kinds=mount_kinds(self._more),
-        )
+        return PersonaSpec(phase="collaborate", allow=own, mounts=tuple(self.mounts))
 
 
 def load(root: Path) -> Config:
@@ -212,18 +202,12 @@ def load_from(
     return _loaded(file, raw, status, root, more)[0]
 
 
-def load_known(root: Path, state_dir: Path) -> Config:
-    """As `load`, for a trusted project: what stands in a file that was read before is not parsed again, only checked."""
-    file = root / FILE
-    raw, status = _bytes(file)
-    digest, kept = hashlib.sha256(raw).hexdigest(), checked.data(root, state_dir)
-    if kept is not None and kept[0] == digest:
-        with suppress(ValidationError, RecursionError):  # then its lines are wanted
-            loaded = validate(kept[1])
-            check_config(file, status, root, loaded.mounts)
-            return loaded
-    loaded, data = _loaded(file, raw, status, root, None)
-    checked.remember(root, state_dir, loaded, digest, data)
+def load_and_keep(root: Path, state_dir: Path) -> Config:
+    """As `load`, for a trusted project: what the file says is kept for whoever opens the project next."""
+    raw, status = _bytes(root / FILE)
+    loaded, data = _loaded(root / FILE, raw, status, root, None)
+    digest = hashlib.sha256(raw).hexdigest()
+    checked.remember(root, state_dir, loaded, digest, known_config.told(loaded, data))
     return loaded
 
 
@@ -282,14 +266,9 @@ def ledger_of(file: Path, problem: ConfigError) -> Config:
     return Config.from_dict({"version": VERSION, "ledger": spec.model_dump()})
 
 
-def environment() -> dict[str, str]:
-    """What `${env:NAME}` in toolgate.yaml may refer to."""
-    return dict(os.environ)
-
-
 def schema() -> dict[str, Any]:
     """JSON Schema of toolgate.yaml, for editors."""
-    found = _model(frozenset(_sections().items())).model_json_schema(by_alias=True)
+    found = _model(frozenset(sections().items())).model_json_schema(by_alias=True)
     found.update({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": FILE})
     return found
 
@@ -337,15 +316,6 @@ def _mount_flaws(name: str, mount: MountSpec) -> Iterator[Flaw]:
         yield Flaw(("mounts", name, "path"), told, "choose another path")
 
 
-def _sections(more: Iterable[Feature] = ()) -> dict[str, str]:
-    """A key belongs to the first who has it, as a feature's name does: toolgate's own come first."""
-    found: dict[str, str] = {}
-    for each in everything(more):
-        for key, place in each.sections.items():
-            found.setdefault(key, place)
-    return found
-
-
 @lru_cache(maxsize=16)
 def _model(sections: frozenset[tuple[str, str]]) -> type[Config]:
     """Config with these sections of features, each with the place of its model."""
@@ -361,7 +331,7 @@ def validate(data: Any, more: tuple[Feature, ...] | None = None) -> Config:
     that nobody else knows is set aside where `plugins` name any (`package:FEATURE`, in capitals)."""
     if not isinstance(data, dict):
         return Config.model_validate(data)
-    known = _sections(more or ())
+    known = sections(more or ())
     unread: dict[str, Any] = {}
     named = data.get("plugins")
     if (
@@ -394,5 +364,5 @@ def _error(flaw: Flaw, document: yamlfile.Document, file: str) -> ConfigError:
 
 
 __all__ = [
-    "DEFAULT_YAML", "FILE", "STATE", "Config", "check_persona", "load", "loads", "problems", "read", "schema", "state_dir",
+    "DEFAULT_YAML", "FILE", "STATE", "Config", "check_persona", "environment", "load", "loads", "problems", "read", "schema", "state_dir",
 ]  # fmt: skip

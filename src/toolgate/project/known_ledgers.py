@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from toolgate.project import config
+from toolgate.project import trust
 from toolgate.project.record import Record
 from toolgate.storage import durable
 from toolgate.storage.port import Filter, Head
@@ -53,7 +53,7 @@ async def compare(record: Record) -> str:
     """What is wrong with this ledger, given what was seen at its path; empty if nothing is."""
     if record.root is None:
         return ""
-    state_dir = config.state_dir()
+    state_dir = trust.state_dir()
     other = another(record.root, state_dir, record.project)
     if other:
         return other
@@ -74,4 +74,4 @@ async def compare(record: Record) -> str:
 async def remember(record: Record) -> None:
     if record.root is not None and record.project and record.backend.name != "memory":
         with suppress(OSError):
-            see(record.root, config.state_dir(), record.project, await record.head())
+            see(record.root, trust.state_dir(), record.project, await record.head())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolgate.consent.desk import Settings
 from toolgate.core.errors import Unavailable
@@ -14,9 +15,10 @@ from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.limits import Allowance
 from toolgate.policy.policy import Policy
-from toolgate.project import config as configuration
-from toolgate.project.config import Config
 from toolgate.project.own_code import OwnCode
+
+if TYPE_CHECKING:
+    from toolgate.project.config import Config
 
 
 class LivePolicy:
@@ -76,6 +78,8 @@ class LivePolicy:
             return None
 
     def _reload(self) -> None:
+        from toolgate.project import config as configuration
+
         source = self._source
         assert source is not None
         try:

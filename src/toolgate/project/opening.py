@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from toolgate.core.errors import ConfigError, LedgerBroken, SetupError
 from toolgate.core.loops import has_loop, need_loop
@@ -88,8 +88,7 @@ def prepare(
     config: Config | Mapping[str, Any] | str | Path | None = None,
     database: str | Backend | None = None,
 ) -> Setup:
-    from toolgate.project import config as configuration
-    from toolgate.project.config import Config
+    from toolgate.project import known_config
 
     root = root.resolve()
     state_dir = trust.state_dir()
@@ -97,13 +96,10 @@ def prepare(
     if config is None:
         source = root / FILE
         trusted = trust.is_trusted(root, state_dir)
-        if not source.exists():
-            loaded = Config.from_dict({"version": 1})
-        elif trusted:
-            loaded = configuration.load_known(root, state_dir)
-        else:
-            loaded = configuration.load(root)
+        loaded = (known_config.read(root, state_dir) if trusted else None) or _read(source, trusted)
     else:
+        from toolgate.project import config as configuration
+
         trusted = True  # the program that opens the gate vouches for what it hands in
         if isinstance(config, str | Path):
             source = Path(config)
@@ -111,10 +107,22 @@ def prepare(
                 raise SetupError(f"there is no configuration file {source}", "check the path")
             loaded = configuration.load_from(source.absolute(), root)
         else:
-            loaded = config if isinstance(config, Config) else Config.from_dict(config)
+            made = isinstance(config, configuration.Config | known_config.KnownConfig)
+            loaded = cast("Config", config) if made else configuration.Config.from_dict(cast(Any, config))
     given = config if isinstance(config, Mapping) else None
     says = checked.of(loaded)
     return Setup(root, source, says, trusted, database or says.database, state_dir, given, read=loaded)
+
+
+def _read(source: Path, trusted: bool) -> Config:
+    """What the project's file says, in full."""
+    from toolgate.project import config as configuration
+
+    if not source.exists():
+        return configuration.Config.from_dict({"version": 1})
+    if trusted:
+        return configuration.load_and_keep(source.parent, trust.state_dir())
+    return configuration.load(source.parent)
 
 
 def read_again(setup: Setup, features: tuple[Feature, ...]) -> None:

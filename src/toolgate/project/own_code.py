@@ -12,16 +12,18 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import SetupError
 from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass, field
 from toolgate.feature import everything, load, places_of
 from toolgate.policy.held import HeldPlace
-from toolgate.project.config import Config
 from toolgate.project.own_files import mount_roots
 from toolgate.workspace.placing import Placing
+
+if TYPE_CHECKING:
+    from toolgate.project.config import Config
 
 _BESIDE = ("", "-wal", "-shm", "-journal")
 

@@ -31,6 +31,11 @@ def state_dir() -> Path:
     return Path.home() / ".local" / "state" / "toolgate"
 
 
+def environment() -> dict[str, str]:
+    """What `${env:NAME}` in toolgate.yaml may refer to."""
+    return dict(os.environ)
+
+
 def project_id(root: Path) -> str:
     text = _read_id(root / ".toolgate").decode("ascii", "replace").strip()
     return text if text.isalnum() and len(text) == 32 else ""

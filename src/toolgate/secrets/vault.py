@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -190,7 +189,7 @@ class SecretBroker:
     def __init__(self, vault: Vault | None, granted: Iterable[str]) -> None:
         self._vault = vault
         self._granted = tuple(dict.fromkeys(granted))
-        job = secrets.token_hex(8)
+        job = os.urandom(8).hex()
         self._standing = {name: f"tgs_{job}_{name}" for name in self._granted}
         self.placeholders: Mapping[str, str] = {word: name for name, word in self._standing.items()}
         """The name that each placeholder stands for; for the egress proxy."""

@@ -14,7 +14,6 @@ import ctypes
 import errno
 import functools
 import os
-import platform
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -61,7 +60,7 @@ def _how(flags: int, follow: bool) -> Argument:
 @functools.cache
 def available() -> bool:
     """Asked once, on a path that always exists: old kernels say ENOSYS, some container profiles EPERM."""
-    if sys.platform != "linux" or platform.machine() not in _ARCHITECTURES:
+    if sys.platform != "linux" or os.uname().machine not in _ARCHITECTURES:
         return False
     root = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -280,7 +279,7 @@ def _read(file: Path, limit: int) -> bytes | None:
 
 
 def _write(file: Path, content: bytes) -> None:
-    temporary = file.with_name(_TEMPORARY + secrets.token_hex(8))
+    temporary = file.with_name(_TEMPORARY + os.urandom(8).hex())
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(handle, "wb") as stream:

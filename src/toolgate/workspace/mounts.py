@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from toolgate.core.conceal import Secrets
 from toolgate.core.errors import BlockedPath, OutsideMount, SetupError, Unavailable
@@ -15,9 +15,11 @@ from toolgate.core.paths import MOUNT, MountPath
 from toolgate.core.records import dataclass
 from toolgate.feature import KINDS, MountKind
 from toolgate.policy.hard import MountRules
-from toolgate.policy.model import MountSpec
 from toolgate.workspace.confine import Opener, Root, best_opener, held, open_parent
 from toolgate.workspace.watch import MAX_TREES, Watches
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,8 @@ class Mounts:
 
 
 def _strict(name: str) -> MountRules:
+    from toolgate.policy.model import MountSpec
+
     return MountRules.of(name, MountSpec(path="."))
 
 

@@ -8,7 +8,6 @@ there is no such file, the name that was probably meant is told: models misspell
 from __future__ import annotations
 
 import asyncio
-import difflib
 import hashlib
 import os
 import stat
@@ -42,6 +41,8 @@ def advice(mounts: Mounts, path: MountPath) -> str:
 
 def _near(mounts: Mounts, path: MountPath) -> MountPath | None:
     """The same path with the first name that is missing put right, if all of it is there then."""
+    import difflib
+
     names = path.relative.split("/")
     for index, name in enumerate(names):
         above = "/".join(names[:index]) or "."

@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -92,7 +91,7 @@ def prepare(mounts: Mounts, move: Move, seen: SeenFile) -> Staged:
     if content is None:
         return Staged(move, seen, "")
     with mounts.parent(move.path, create=True) as (parent, name):
-        temporary = _prefix(name) + secrets.token_hex(6)
+        temporary = _prefix(name) + os.urandom(6).hex()
         # A file that replaces a private one is private from its first byte; a new one gets what umask says.
         private = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         handle = os.open(temporary, private, _first_mode(move, seen), dir_fd=parent)

@@ -16,7 +16,7 @@ from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.kits.terminal.prompt import carry
 from toolgate.kits.terminal.results import show
 from toolgate.kits.terminal.ticker import Ticker
-from toolgate.project import config
+from toolgate.project import trust
 
 
 @dataclass
@@ -87,8 +87,8 @@ async def _call(request: CallRequest) -> int:
 
 
 def _note_setup(root: Path | None, result: Result) -> None:
-    if not (project.locate(root) / config.FILE).exists():
-        speech.note(f"there is no {config.FILE} here: `toolgate init` sets up a project", "")
+    if not (project.locate(root) / trust.FILE).exists():
+        speech.note(f"there is no {trust.FILE} here: `toolgate init` sets up a project", "")
     elif result.error and result.error.code is Code.UNKNOWN_TOOL and not project.prepare(root).trusted:
         speech.note(project.FEW_TOOLS, "")
 

@@ -10,7 +10,7 @@ from toolgate.core.names import HUMAN
 from toolgate.kits.terminal import complete, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.kits.web.tokens import Tokens, path_for
-from toolgate.project import config, trust
+from toolgate.project import trust
 from toolgate.project.opening import Setup
 
 
@@ -35,4 +35,4 @@ def token(
 
 
 def of_project(setup: Setup) -> Tokens:
-    return Tokens(path_for(config.state_dir(), trust.make_project_id(setup.root)))
+    return Tokens(path_for(trust.state_dir(), trust.make_project_id(setup.root)))

@@ -54,9 +54,9 @@ def secrets(incomplete: str, words: Sequence[str] = ()) -> list[str]:
     try:
         import json
 
-        from toolgate.project import config, trust
+        from toolgate.project import trust
 
-        file = config.state_dir() / "vault" / f"{trust.project_id(_root(words))}.json"
+        file = trust.state_dir() / "vault" / f"{trust.project_id(_root(words))}.json"
         data = json.loads(file.read_text())
         return _starting(sorted(data.get("names") or data.get("secrets") or ()), incomplete)
     except Exception:  # no vault, or one that cannot be read, completes to nothing
