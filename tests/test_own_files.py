@@ -14,6 +14,7 @@ import toolgate
 from toolgate.app import prepare_ledger
 from toolgate.core.errors import ConfigError, SetupError
 from toolgate.core.paths import MountPath
+from toolgate.core.programs import find_program
 from toolgate.project import config as configuration
 from toolgate.project import own_files as ownfiles
 from toolgate.project import trust
@@ -301,3 +302,41 @@ async def test_toolgates_own_installation_in_a_mount_is_held(
         asked = await gate.call("fs.write", args, wait=False)
         assert asked.error.code == "pending"
         assert "as toolgate's own interpreter" in asked.error.message
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["lib/keyring.py", "lib/keyring/__init__.py", "lib/json.py", "lib/psutil.abi3.so", "LIB/uvloop.py"],
+)
+async def test_a_module_that_stands_in_for_what_toolgate_imports_is_held(
+    root: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    (root / "lib").mkdir()
+    monkeypatch.syspath_prepend(str(root / "lib"))
+    async with toolgate.open(root, configuration.loads(POLICY), "memory") as gate:
+        asked = await gate.call("fs.write", {"path": path, "content": "x"}, wait=False)
+        assert asked.error.code == "pending"
+        assert "as a module that toolgate imports" in asked.error.message
+        assert (await gate.call("fs.write", {"path": "lib/own.py", "content": "x"}, wait=False)).ok
+
+
+@pytest.mark.parametrize("program", ["git", "rg", "notify-send"])
+async def test_a_program_that_toolgate_finds_by_its_name_is_held(
+    root: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    monkeypatch.setenv("PATH", f"{root}:{os.environ['PATH']}")
+    async with toolgate.open(root, configuration.loads(POLICY), "memory") as gate:
+        asked = await gate.call("fs.write", {"path": program, "content": "x"}, wait=False)
+        assert asked.error.code == "pending"
+        assert "as a program that it finds on its PATH" in asked.error.message
+        assert (await gate.call("fs.write", {"path": "other", "content": "x"}, wait=False)).ok
+
+
+def test_no_program_is_started_from_where_toolgate_is_run(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "rg").write_text("#!/bin/sh\n")
+    (root / "rg").chmod(0o755)
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("PATH", os.pathsep.join(["", ".", str(root / "docs")]))
+    assert find_program("rg") is None

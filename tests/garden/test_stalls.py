@@ -49,3 +49,14 @@ async def test_a_large_file_is_worked_on_beside_the_event_loop(
         monkeypatch.setattr(lint, "check", of_text)
         await garden.call(tool, **args)
     assert on_loop == []
+
+
+async def test_a_cited_line_of_a_huge_file_is_not_looked_for(tmp_path: Path) -> None:
+    """Taking 16 MB of lines apart takes half a second, for each of them."""
+    async with plot(tmp_path) as garden:
+        (tmp_path / "huge.txt").write_bytes(b"\n" * (15 << 20))
+        cited = "- see project:huge.txt:99999999 and project:huge.txt@deadbeef and project:gone.txt:1\n"
+        garden.file().write_text(garden.text().replace(ANCHOR, ANCHOR + cited, 1))
+        told = await garden.data("md.list_sections", path=PROFILE)
+        said = [one["problem"] for one in told["stale"]]
+        assert said == ["project:huge.txt has changed", "project:gone.txt is gone"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import toolgate
+from toolgate.core.names import HUMAN
 from toolgate.facade import Gate
 from toolgate.features.memory.memory import Memory
 
@@ -275,3 +276,13 @@ async def test_the_first_and_the_last_year_are_periods_too(tmp_path: Path, key: 
         )
         assert refused.error is not None
         assert refused.error.code == "invalid_args"
+
+
+async def test_another_user_reads_nothing_of_it_in_the_ledger_either(gate: Gate) -> None:
+    """Also where no mount belongs to single users."""
+    await stored(gate, "The MARIGOLD is in the drawer", subject="MARIGOLD")
+    for persona, sees in (("bea", True), ("carl", False), (HUMAN, True)):
+        told = await done(gate, "events.query", {"limit": 1000, "tool": "memory.store"}, persona)
+        assert ("MARIGOLD" in str(told)) is sees, persona
+    for collection in ("events", "usage_logs", "results"):
+        assert "MARIGOLD" not in str(await done(gate, "data.list", {"collection": collection}, "carl"))

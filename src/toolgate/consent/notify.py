@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import iso
 from toolgate.core.display import visible
+from toolgate.core.programs import find_program
 from toolgate.core.records import dataclass
 
 if TYPE_CHECKING:
@@ -57,9 +58,7 @@ class Desktop:
     name: str = "desktop"
 
     async def tell(self, question: Question) -> None:
-        import shutil
-
-        program = shutil.which("notify-send")
+        program = find_program("notify-send")
         if program is None:
             log.warning("there is no notify-send on this machine")
             return

@@ -132,15 +132,17 @@ class Policy:
         about a part of a mount that is another user's. None for one who sees everything."""
         viewer = self.personas.get(persona)
         scopes = [(name, rules.kind.scope) for name, rules in self.mounts.items() if rules.kind.scope]
-        if viewer is None or viewer.sees is None or not scopes:
+        if viewer is None or viewer.sees is None:
             return None
+        others = {one.name for one in self.personas.values() if one.sees not in (None, viewer.sees)}
+        if not scopes:
+            return (lambda who, _: who in others) if others else None
         user = re.escape(viewer.sees)
         paths = [
             f'(?:{name}:|"){scope.format(user=f"(?!{user}(?![A-Za-z0-9_.-]))")}[^/"]'
             for name, scope in scopes
         ]
         other = re.compile("|".join(paths))
-        others = {one.name for one in self.personas.values() if one.sees not in (None, viewer.sees)}
         return lambda who, body: who in others or other.search(body) is not None
 
     def listed(self) -> str:

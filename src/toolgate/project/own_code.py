@@ -10,12 +10,14 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.machinery import all_suffixes
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import SetupError
 from toolgate.core.paths import MountPath
+from toolgate.core.programs import NAMES
 from toolgate.core.records import dataclass, field
 from toolgate.feature import everything, load, places_of
 from toolgate.policy.held import HeldPlace
@@ -25,6 +27,14 @@ from toolgate.workspace.placing import Placing
 if TYPE_CHECKING:
     from toolgate.project.config import Config
 
+_IMPORTED = """
+annotated_types anthropic anyio asyncpg certifi chardet click cryptography dbos deno distro dotenv fastapi genai_prices h11
+httptools httpx httpx_sse idna jinja2 jiter jsonschema keyring markdown_it markupsafe mcp mdurl numpy onnxruntime openai orjson
+prompt_toolkit psutil pydantic pydantic_core pydantic_settings pygments re2 rich secretstorage sniffio sqlalchemy sse_starlette
+starlette tokenizers tqdm tree_sitter typing_extensions typing_inspection usearch uvicorn uvloop watchfiles websockets wsproto
+yaml
+"""
+"""Of other packages, by toolgate and by those that it imports, installed or not."""
 _BESIDE = ("", "-wal", "-shm", "-journal")
 
 
@@ -104,9 +114,23 @@ def _installed(placing: Placing, environ: Mapping[str, str]) -> Iterator[HeldPla
     if sys.prefix != sys.base_prefix:
         places.append((sys.prefix, "toolgate's own interpreter"))
     places += [
-        (entry, "a program that it finds on its PATH")
+        (place, "a program that it finds on its PATH")
         for entry in environ.get("PATH", "").split(os.pathsep)
         if os.path.isabs(entry)
+        for place in (entry, *(os.path.join(entry, name) for name in NAMES))
     ]
     for place, who in places:
         yield from (HeldPlace(name, who) for name in placing.names(place) if name.relative != ".")
+    for entry in dict.fromkeys(sys.path):
+        if os.path.isabs(entry) and not entry.startswith(sys.prefix + os.sep):
+            yield from (place for name in placing.names(entry) for place in _modules(name))
+
+
+def _modules(where: MountPath) -> Iterator[HeldPlace]:
+    """What toolgate would import from a directory on Python's path, also where it is not there yet: a module that stands
+    before another of its name, or in the place of one that is not installed."""
+    base = "" if where.relative == "." else f"{where.relative}/"
+    for module in (*sys.stdlib_module_names, *_IMPORTED.split()):
+        for end in all_suffixes():
+            for name in (f"{module}{end}", f"{module}/__init__{end}"):
+                yield HeldPlace(MountPath(f"{where.mount}:{base}{name}"), "a module that toolgate imports")

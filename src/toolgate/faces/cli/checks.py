@@ -16,6 +16,7 @@ from typing import Literal
 
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import ConfigError
+from toolgate.core.programs import find_program
 from toolgate.kits.terminal.checkup import Check, Diagnosis, Patient
 from toolgate.kits.terminal.question import now
 from toolgate.ledger.chain import check_head, running_of
@@ -253,7 +254,7 @@ async def policy_tests(patient: Patient) -> AsyncIterator[Diagnosis]:
 async def notifier(patient: Patient) -> AsyncIterator[Diagnosis]:
     if patient.setup is None or not patient.setup.config.consent.notify.desktop:
         return
-    found = shutil.which("notify-send")
+    found = find_program("notify-send")
     fix = "install notify-send (libnotify), or set consent.notify.desktop to false"
     yield Diagnosis("ok" if found else "warn", "desktop notifier", found or "there is no notify-send", fix)
 

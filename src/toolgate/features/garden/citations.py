@@ -22,6 +22,10 @@ _CITED = re.compile(
 )
 
 
+LONGEST = 1 << 20
+"""Bytes of a file whose lines are looked at; of a longer one it is said whether it is there, and by its hash whether it changed."""
+
+
 class Citations:
     def __init__(self, context: FeatureContext, files: WorkspaceFiles) -> None:
         self._context, self._files = context, files
@@ -57,8 +61,10 @@ class Citations:
             return ""  # it is there, and not to be read
         if content is None:
             return f"{path} is gone"
-        lines = content.splitlines()
         line = int(cited["line"] or 0)
+        if line and len(content) > LONGEST:
+            return ""
+        lines = content.splitlines() if line else []
         if line > len(lines):
             return f"{path} has {len(lines)} lines"
         part = lines[line - 1] if line else content

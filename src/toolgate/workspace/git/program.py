@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 import resource
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from toolgate.core.errors import Failed, TimedOut, TooLarge, Unavailable
+from toolgate.core.programs import find_program
 from toolgate.core.records import dataclass, field
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ class Output:
 
 def find_git() -> str:
     """The program, by its absolute path. Looked for anew until it is found: it may be installed meanwhile."""
-    places = [place for place in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(place)]
-    found = shutil.which("git", path=os.pathsep.join(places))
+    found = find_program("git")
     if found is None:
         raise Unavailable("git is not installed", "install git, or use the tools that need no history")
     version = _version(found)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import os
 import selectors
-import shutil
 import struct
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from toolgate.core.errors import InvalidArgs, Unavailable
+from toolgate.core.programs import find_program
 from toolgate.core.records import dataclass
 from toolgate.workspace.confine import held
 
@@ -124,7 +124,7 @@ class RgEnd:
 def find_rg() -> str | None:
     """Beside this Python, where the package puts it, or wherever the system has it."""
     beside = Path(sys.executable).parent / "rg"
-    return str(beside) if os.access(beside, os.X_OK) else shutil.which("rg")
+    return str(beside) if os.access(beside, os.X_OK) else find_program("rg")
 
 
 def run(
