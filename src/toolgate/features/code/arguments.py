@@ -42,7 +42,8 @@ Around = Annotated[int, Field(ge=0, le=20, description="Lines to show before and
 CaseSensitive = Annotated[bool, Field(description="Whether upper and lower case differ.")]
 MaxMatches = Annotated[int, Field(ge=1, le=MOST_MATCHES, description="Matching lines to show at most.")]
 FilesOnly = Annotated[
-    bool, Field(description="Only which files match and in how many lines, most first, at most `max_matches`.")
+    bool,
+    Field(description="Only which files match and in how many lines, most first, at most `max_matches`."),
 ]
 Numbers = Annotated[bool, Field(description="Whether each match has `line` and `column`.")]
 
