@@ -152,6 +152,21 @@ async def test_an_approval_that_meets_a_limit_stays_unused(
     assert witness.arguments == ["in"]
 
 
+async def test_nobody_is_asked_about_a_call_that_a_limit_stops_until_its_question_has_expired(
+    opened: Open, clock: FixedClock
+) -> None:
+    async with opened("ask", **limits(per_hour=1)) as gate:
+        assert (await gate.call("system.ping")).ok
+        await refused_with(gate, "in")
+        assert not (await gate.approvals())
+        (row,) = await gate.events(Filter(kinds=("limited",)))
+        assert row.tool == "t.act"
+        clock.advance(3600 - 800)
+        asked = await gate.call("t.act", {"x": "in"}, wait=False)
+        assert asked.error is not None
+        assert asked.error.code == "pending", "there is room again before it expires"
+
+
 async def refused_with(gate: Gate, x: str) -> None:
     result = await gate.call("t.act", {"x": x}, wait=False)
     assert result.error is not None

@@ -81,7 +81,18 @@ def test_every_call_that_is_not_named_is_refused(both: tuple[str, Arch]) -> None
     kind, arch = both
     code = assembled(kind, arch)
     named = {arch.calls[name] for name in seccomp.names(KINDS[kind]) if name in arch.calls}
-    by_arguments = {"clone", "socket", "socketpair", "ioctl", "fcntl", "prctl", "prlimit64", "kill", "tgkill"}
+    by_arguments = {
+        "clone",
+        "socket",
+        "socketpair",
+        "ioctl",
+        "fcntl",
+        "prctl",
+        "prlimit64",
+        "kill",
+        "tgkill",
+        "setsockopt",
+    }
     decided = {arch.calls[name] for name in (*by_arguments, *TALK, "rt_sigqueueinfo", "rt_tgsigqueueinfo")}
     for number in range(600):
         allowed = verdict(code, arch.audit, number) == seccomp.ALLOW

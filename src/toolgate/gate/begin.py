@@ -7,14 +7,12 @@ idempotency claim. After this row the effect may have happened; before it, nothi
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from toolgate.consent.cover import grant_for
 from toolgate.consent.works import approval_for, close_due
 from toolgate.core.apart import LARGE
-from toolgate.core.clock import SECOND
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import CallError, RateLimited
 from toolgate.core.event import Configured, Started
@@ -27,12 +25,12 @@ from toolgate.gate.repeats import stricter
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import live_claim, objection, replay
 from toolgate.ledger.ledger import View, Work, all_questions
-from toolgate.ledger.limits import blocked
+from toolgate.ledger.limits import blocked, used_up
 from toolgate.storage.port import FREE
 
 if TYPE_CHECKING:
     from toolgate.core.change import Change
-    from toolgate.core.ports import Files, Rules, Window
+    from toolgate.core.ports import Files, Rules
     from toolgate.gate.flow import Flow, Services, Stage
     from toolgate.ledger.state import State
     from toolgate.storage.port import Row
@@ -115,7 +113,7 @@ class BeginWork(Work[Begun | Stored | BeginStopped | Unearned | AskAgain]):
             window = full[0]
             if window.most > window.limit and window.scope not in flow.earned:
                 return Unearned(window.scope.partition("/")[2], window.scope)
-            return self._limit(*full)
+            return BeginStopped(used_up(*full))  # an approval stays unused and waits for the repeated call
         if view.state.written and (much := self._too_much(view)) is not None:
             return BeginStopped(much)
         if view.state.policy != rules.fingerprint:
@@ -169,16 +167,6 @@ class BeginWork(Work[Begun | Stored | BeginStopped | Unearned | AskAgain]):
         if self.flow.question:
             return "what would run is no longer what was approved, or the approval was used or has expired"
         return "policy asks for it now"
-
-    def _limit(self, window: Window, wait: int) -> BeginStopped:
-        """An approval stays unused and waits for the repeated call."""
-        seconds = math.ceil(wait * 1000 / SECOND) / 1000  # never a moment too early
-        error = RateLimited(
-            f"{window.name} allows {window.limit} calls in {window.seconds:g} s, and they are used up",
-            f"come back in {math.ceil(seconds * 10) / 10:.1f} s",
-            data={"retry_after_s": seconds, "limit": window.name},
-        )
-        return BeginStopped(error)
 
     def _too_much(self, view: View) -> CallError | None:
         return self.services.ledger.allowance.refusal(view.state, self.flow.persona, view.now)

@@ -23,6 +23,7 @@ from toolgate.gate.plan import holder, plan
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import stored_result
 from toolgate.ledger.ledger import all_questions
+from toolgate.ledger.limits import blocked, used_up
 from toolgate.ledger.state import parsed
 from toolgate.storage.port import Filter
 
@@ -41,13 +42,15 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     if await stored_result(services, flow):
         return None
     rights = services.rules().rights(flow.persona)
-    covered, paused = await services.ledger.look(
+    windows = services.rules().windows(flow.persona, call.tool, facts.effects.writes)
+    covered, paused, full = await services.ledger.look(
         lambda state, now: (
             bool(
                 approval_for(state, call.digests, flow.persona, now, channels=decision.channels)
                 or (not decision.singly and grant_for(state, call, facts, rights, now, decision.channels))
             ),
             dict(state.paused),
+            blocked(state, windows, now),
         ),
         all_questions,
     )
@@ -57,6 +60,8 @@ async def _consent(services: Services, flow: Flow) -> Stage | None:
     if covered and not flow.asked_again:
         return None
     desk = services.desk
+    if full is not None and full[0].most <= full[0].limit and full[1] > desk.settings.expires_s * SECOND:
+        raise used_up(*full)  # nor about what could not run before the question expires
     if desk.settings.unattended:
         raise NotAllowed(
             f"{tool.name} needs a human's approval ({decision.reason}), and this gate runs unattended",

@@ -63,6 +63,15 @@ class Allowance(NamedTuple):
 USUAL = Allowance(8 * 1024 * 1024, 64 * 1024 * 1024)
 
 
+def used_up(window: Window, wait: int) -> RateLimited:
+    seconds = math.ceil(wait * 1000 / SECOND) / 1000  # never a moment too early
+    return RateLimited(
+        f"{window.name} allows {window.limit} calls in {window.seconds:g} s, and they are used up",
+        f"come back in {math.ceil(seconds * 10) / 10:.1f} s",
+        data={"retry_after_s": seconds, "limit": window.name},
+    )
+
+
 def blocked(state: State, windows: Sequence[Window], now: int) -> tuple[Window, int] | None:
     """The window that has no room and how long to wait for it, in microseconds; the longest wait wins."""
     worst: tuple[Window, int] | None = None

@@ -382,8 +382,15 @@ CALLS_ITSELF = """\
 import socket
 for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
     server = socket.create_server((host, 0), family=family)
-    socket.create_connection(server.getsockname()[:2]).close()
-    print("answered at", host)
+    client = socket.create_connection(server.getsockname()[:2])
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+    client.setblocking(False)
+    held = 0
+    try:
+        while True:
+            held += client.send(bytes(1 << 16))
+    except BlockingIOError:
+        print("answered at", host, held < 1 << 19)
 for args in ((socket.AF_INET, socket.SOCK_DGRAM), (socket.AF_UNIX, socket.SOCK_STREAM), (socket.AF_NETLINK, socket.SOCK_RAW)):
     try:
         socket.socket(*args)
@@ -405,7 +412,7 @@ async def test_tests_of_a_project_call_servers_that_they_start_and_nobody_elses(
         async with opened(project, policy=FREE) as (gate, _):
             ran = await shell(gate, argv=["python", "serve.py"])
     refused = ["Permission denied"] * 3 + ["Connection refused"]
-    assert ran["stdout"].splitlines() == ["answered at 127.0.0.1", "answered at ::1", *refused]
+    assert ran["stdout"].splitlines() == ["answered at 127.0.0.1 True", "answered at ::1 True", *refused]
 
 
 async def test_what_a_shell_starts_has_no_more_memory_than_it_may(project: Path) -> None:

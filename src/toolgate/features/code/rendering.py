@@ -112,9 +112,7 @@ def diff(data: Any, args: Mapping[str, Any]) -> str:
 
 def log(data: Any, args: Mapping[str, Any]) -> str:
     if args.get("oneline") and data["commits"]:
-        told = (
-            f"{each['short_hash']} {each['date'][:10]} {text(each['message'])}" for each in data["commits"]
-        )
+        told = (f"{each['short_hash']} {text(each['message'])}" for each in data["commits"])
         return "\n".join([*told, *more(data)])
     made = [_commit(each) for each in data["commits"]]
     return "\n\n".join([*(made or [data["summary"]]), *more(data)])

@@ -215,6 +215,17 @@ def _conditional(permits: Permits, calls: dict[str, int]) -> list[Instruction]:
         for name in ("fork", "vfork"):
             found += rule(calls[name], [give(fail(errno.EAGAIN))]) if name in calls else []
     found += rule(calls["socket"], _socket() if permits.network else [give(fail(errno.EACCES))])
+    if permits.network:  # larger buffers than usual are said to be had
+        found += rule(
+            calls["setsockopt"],
+            [
+                argument(2),
+                if_equal(socket.SO_SNDBUF, 2),
+                if_equal(socket.SO_RCVBUF, 1),
+                give(ALLOW),
+                give(fail(0)),
+            ],
+        )
     found += rule(calls["socketpair"], _socketpair())
     found += rule(calls["ioctl"], allow_only(1, _TERMINAL, fail(errno.ENOTTY)))
     found += rule(calls["fcntl"], allow_only(1, _FCNTL, _REFUSED))

@@ -13,6 +13,7 @@ import stat
 import struct
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from . import landlock, privileges, seccomp, view
@@ -176,7 +177,9 @@ def separate(order: Order, mode: Mode) -> tuple[int, tuple[str, int], socket.soc
         if order.network:
             listener = _listen()
         elif _has_loopback(order, mode):
-            _raise_loopback()
+            with suppress(OSError):  # where they cannot be bounded it stays down
+                _bound_buffers()
+                _raise_loopback()
     work, shown = _enter_root(order, mode)
     if mode == "root" and order.has("uid"):
         privileges.become(order.uid)
@@ -290,6 +293,13 @@ def _copy(order: Order, mode: Mode) -> tuple[str, int]:
 def _has_loopback(order: Order, mode: Mode) -> bool:
     """A shell with a view of the project runs its tests, and these call servers that they start themselves."""
     return order.kind == "shell" and bool(order.view) and mode != "landlock" and order.has("network")
+
+
+def _bound_buffers() -> None:
+    """What sockets hold is the kernel's memory: no limit of the program counts it, and all TCP of the machine shares it."""
+    for name in ("tcp_rmem", "tcp_wmem"):
+        with open(f"/proc/sys/net/ipv4/{name}", "w") as setting:
+            setting.write("4096 16384 32768")
 
 
 def _raise_loopback() -> None:
