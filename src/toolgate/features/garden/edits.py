@@ -148,7 +148,7 @@ def _into_empty(document: MarkdownFile, section: Section, put: str) -> bytes:
 
 
 def _ends_with(document: MarkdownFile, first: int, last: int, put: str) -> bool:
-    wanted = put.replace("\r\n", "\n").rstrip("\n").split("\n")
+    wanted = re.split(r"\r\n|\r|\n", put)[:-1]
     return [line.rstrip("\r\n") for line in document.lines[max(first, last - len(wanted)) : last]] == wanted
 
 
