@@ -120,7 +120,9 @@ class Garden:
         ]
 
     def user_of(self, persona: str) -> str:
-        return self._context.gate.user_of(persona)
+        """A human who does not say whose begins the garden that the default persona tends."""
+        gate = self._context.gate
+        return gate.user_of(gate.config.default_persona or persona if persona == HUMAN else persona)
 
     async def users(self, mount: str = "garden") -> list[str]:
         found = await self._files.run(
