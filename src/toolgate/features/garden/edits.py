@@ -122,7 +122,9 @@ def _identified(document: MarkdownFile, place: Place, lines: list[str], end: str
     own = {"id": place.entity, "user_id": place.user, "schema": SCHEMA}
     if document.fields.get("schema", SCHEMA) != SCHEMA:
         raise InvalidArgs(f"its schema is {document.fields['schema']!r}", "upgrade toolgate")
-    front = [line for line in lines[1 : document.front - 1] if line.partition(":")[0].strip() not in own]
+    front = [
+        line for line in lines[1 : max(document.front - 1, 1)] if line.partition(":")[0].strip() not in own
+    ]
     return (
         "".join([f"---{end}", *(f"{key}: {value}{end}" for key, value in own.items()), *front, f"---{end}"])
         + body
