@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.garden.plot import PROFILE, Plot, plot
 
 from repositories import Repo
 from toolgate.features.garden.layout import template
+from toolgate.features.garden.watching import status_of
 from toolgate.workspace import write
 
 CONCERNS = {"path": PROFILE, "section_anchor": "concerns v1"}
@@ -44,7 +46,33 @@ async def test_a_file_that_is_broken_can_be_read_and_is_never_made_worse(
         assert (await at.garden.provenance(PROFILE))[0].event
 
 
-@pytest.mark.parametrize("shape", [("\r\n", ""), ("\n", "\ufeff"), ("\r\n", "\ufeff")])
+async def test_a_file_whose_open_fence_hides_an_anchor_is_not_edited_until_that_is_mended(
+    tmp_path: Path,
+) -> None:
+    async with plot(tmp_path) as at:
+        await at.data("md.patch_section", **CONCERNS, append="Late.")
+        at.file().write_text(at.text().replace("evidence v1 -->\n", "evidence v1 -->\n```\n"))
+        before = at.text()
+        item = {
+            "path": PROFILE,
+            "section_anchor": "evidence v1",
+            "ops": "append",
+            "items": ["2026-01-01 approved"],
+        }
+        for tool, args in (
+            ("md.curate_list", item | {"reason": "x"}),
+            ("fs.append", {"path": PROFILE, "text": "- 2026-01-01 approved\n"}),
+        ):
+            refused = await at.call(tool, **args)
+            assert refused.error is not None
+            assert "line 23: a fence or an element before the anchor `change_log v1`" in refused.error.message
+            assert at.text() == before
+        await at.garden.notice("me")
+        (found,) = await status_of(at.garden, "me", "garden")
+        assert "garden restore" in found.repair, "`fix` would write into the fence"
+
+
+@pytest.mark.parametrize("shape", [("\r\n", ""), ("\n", "\ufeff"), ("\r\n", "\ufeff"), ("\r", "")])
 async def test_line_ends_byte_order_mark_tabs_and_emoji_survive_every_edit(
     tmp_path: Path, shape: tuple[str, str]
 ) -> None:
@@ -58,7 +86,7 @@ async def test_line_ends_byte_order_mark_tabs_and_emoji_survive_every_edit(
         await at.data("md.curate_list", **CONCERNS, ops="append", items=["\U0001f4a1 new"], reason="x")
         raw = at.file().read_bytes().decode()
         assert raw.startswith(bom + "---" + end)
-        assert raw.count("\n") == raw.count(end)
+        assert len(re.findall("\r\n|\r|\n", raw)) == raw.count(end)
         assert f"-\ttab{end}- \u05e9\u05dc\u05d5\u05dd \U0001f33b{end}- \U0001f4a1 new{end}" in raw
         assert {one.state for one in await at.garden.verify("me")} == {"ok"}
 

@@ -139,3 +139,16 @@ async def test_what_comes_from_outside_stays_so_however_it_is_taken_over(tmp_pat
         assert (await at.garden.restore(PROFILE, str(version))).ok
         assert (await trust_of(rich), await trust_of("Mine.")) == ({"outside"}, {"person"})
         assert {one.state for one in await at.garden.verify("me")} == {"ok"}
+
+
+async def test_a_copy_that_somebody_altered_is_not_taken_for_the_version_that_its_name_says(
+    tmp_path: Path,
+) -> None:
+    async with plot(tmp_path) as at:
+        edit = {"path": PROFILE, "section_anchor": "concerns v1"}
+        await at.data("md.patch_section", **edit, replace="First.")
+        copy = (await at.data("md.patch_section", **edit, replace="Second."))["history_path"]
+        at.file(copy).write_text(at.text(copy).replace("First.", "Never said."))
+        assert b"First." in await at.garden.version(PROFILE, copy)
+        assert (await at.garden.restore(PROFILE, copy.rpartition("/")[2])).ok
+        assert "First." in at.text()

@@ -349,3 +349,12 @@ async def test_a_garden_whose_directory_is_not_there_says_how_to_begin(tmp_path:
         assert "toolgate garden init" in refused.error.fix
         with pytest.raises(SetupError, match="the mount garden has no directory yet"):
             commands._garden(gate)
+
+
+async def test_a_human_begins_the_garden_that_the_default_persona_tends(tmp_path: Path) -> None:
+    (tmp_path / "garden").mkdir()
+    personas = {"tender": {"phase": "observe", "user": "alice"}, "other": {"phase": "observe", "user": "bob"}}
+    async with toolgate.open(tmp_path, CONFIG | {"personas": personas}, "memory") as gate:
+        made = await gate.call("garden.add", {"kind": "user"}, persona=HUMAN)
+        assert made.data["user"] == "alice"
+        assert (await gate.call("md.list_sections", {"path": "users/alice/overview.md"})).ok

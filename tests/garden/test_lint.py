@@ -73,6 +73,10 @@ def test_all_that_can_be_mended_is() -> None:
     assert [one for one in said(mended) if one[1] == "blocked"] == []
     assert "text" in mended
     assert edits.fixed(mended.encode(), PART).decode() == mended
+    bare = TEXT.partition("schema: garden/1\n---\n")[2]
+    assert edits.fixed(bare.encode(), PART).decode() == (
+        f"---\nid: work\nuser_id: me\nschema: garden/1\n---\n{bare}"
+    )
     alike = TEXT.replace("## Concerns\n<!-- @anchor: concerns v1 -->\n", "## C\u043encerns\n")
     assert "## Concerns\n<!-- @anchor: concerns v1 -->" in edits.fixed(alike.encode(), PART).decode()
     assert "## C\u043encerns\n<!--" not in edits.fixed(alike.encode(), PART).decode(), (

@@ -79,6 +79,8 @@ async def test_status_names_what_a_person_broke_and_the_repair_mends_it(tmp_path
                 line for line in whole.splitlines(keepends=True) if " by tender" not in line
             ),
             "`id` is 'play'": whole.replace("id: work", "id: play", 1),
+            "`schema` is missing": whole.partition("---\n# ")[2],
+            "`id` is missing": "",
             "a merge was not finished": whole.replace("Late.", "<<<<<<< mine\nLate."),
         }
         for told, text in cases.items():
@@ -93,6 +95,7 @@ async def test_status_names_what_a_person_broke_and_the_repair_mends_it(tmp_path
             done = await at.gate.call(f"garden.{tool}", args, persona=HUMAN)
             assert done.ok, done.error
             assert [one for one in await status_of(at.garden, "me", "garden") if one.broken] == [], told
+            assert "Late." in at.text(), told
         at.file().unlink()
         (found,) = await status_of(at.garden, "me", "garden")
         assert found.broken == ["it was deleted"]

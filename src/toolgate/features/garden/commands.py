@@ -25,6 +25,7 @@ app = CommandGroup("The garden: Markdown memory about a user.")
 File = Annotated[str, Argument(metavar="FILE", help="A file of the garden: users/me/parts/work/profile.md")]
 Files = Annotated[str, Argument(metavar="[FILE]", help="A file of the garden; without one, all of them.")]
 User = Annotated[str, Option("--user", help="Whose garden.")]
+Owner = Annotated[str, Option("--user", help="Whose garden; else that of the default persona's user.")]
 Version = Annotated[
     str, Argument(metavar="VERSION", help="An event, a hash or a copy: see `garden history`.")
 ]
@@ -37,7 +38,7 @@ def garden(user: User = "", root: options.Root = None, json: options.Json = Fals
 
 
 @app.command(epilog="Example: toolgate garden init --user me")
-def init(user: User = "me", root: options.Root = None, json: options.Json = False) -> None:
+def init(user: Owner = "", root: options.Root = None, json: options.Json = False) -> None:
     """Make a user's garden: overview.md and notes.md, from their templates."""
     project.run(_init(user, root))
 
@@ -48,7 +49,7 @@ def add(
     ident: Annotated[str, Argument(metavar="ID", help="Its id, a part of its path.")],
     title: Annotated[str, Option("--title", help="Its heading.")] = "",
     participants: Annotated[str, Option("--participants", help="Of a relationship, with commas.")] = "",
-    user: User = "me",
+    user: Owner = "",
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:

@@ -123,7 +123,9 @@ def _identified(document: MarkdownFile, place: Place, lines: list[str], end: str
     own = {"id": place.entity, "user_id": place.user, "schema": SCHEMA}
     if document.fields.get("schema", SCHEMA) != SCHEMA:
         raise InvalidArgs(f"its schema is {document.fields['schema']!r}", "upgrade toolgate")
-    front = [line for line in lines[1 : document.front - 1] if line.partition(":")[0].strip() not in own]
+    front = [
+        line for line in lines[1 : max(document.front - 1, 1)] if line.partition(":")[0].strip() not in own
+    ]
     return (
         "".join([f"---{end}", *(f"{key}: {value}{end}" for key, value in own.items()), *front, f"---{end}"])
         + body
@@ -149,7 +151,7 @@ def _into_empty(document: MarkdownFile, section: Section, put: str) -> bytes:
 
 
 def _ends_with(document: MarkdownFile, first: int, last: int, put: str) -> bool:
-    wanted = put.replace("\r\n", "\n").rstrip("\n").split("\n")
+    wanted = re.split(r"\r\n|\r|\n", put)[:-1]
     return [line.rstrip("\r\n") for line in document.lines[max(first, last - len(wanted)) : last]] == wanted
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -107,8 +108,20 @@ class MarkdownFile:
 
     @cached_property
     def eol(self) -> str:
-        crlf = sum(line.endswith("\r\n") for line in self.lines)
-        return "\r\n" if crlf * 2 > len(self.lines) else "\n"
+        ends = Counter(line[len(line.rstrip("\r\n")) :] for line in self.lines)
+        return max(("\n", "\r\n", "\r"), key=ends.__getitem__)
+
+    def hidden(self, anchor: str, start: int = 0, end: int | None = None) -> int:
+        """The line, from 1, of an anchor that is text because a fence or an element before it is not closed; else 0."""
+        if anchor in self.anchored:
+            return 0
+        lines = enumerate(self.lines[start:end], start)
+        found = (
+            at
+            for at, line in lines
+            if at not in self.strays and (one := ANCHOR.fullmatch(line.rstrip())) and one[1] == anchor
+        )
+        return next(found, -1) + 1
 
     def section(self, anchor: str) -> Section:
         """By its anchor, with or without the version."""

@@ -90,6 +90,10 @@ def _check_file(file: FileChange, tool: str) -> None:
     _check_same_identity(file, before, after)
     _check_second_front(file, before, after)
     _check_anchors(file, before, after, place.kind)
+    for anchor in CANONICAL[place.kind] if tool not in (UNDO, PERSON_EDIT) else ():
+        if after.hidden(anchor) and (line := before.hidden(anchor)):  # what goes there may end up below it
+            told = f"a fence or an element before the anchor `{anchor}` is not closed"
+            raise _refused(file, "anchors", line, told, "a human mends it first: `toolgate garden status`")
     if tool != UNDO:
         _check_log(file, before, after, tool)
         _check_caps(file, before, after, place, tool)
@@ -370,9 +374,7 @@ def _false_logs(document: MarkdownFile) -> int:
 def _check_caps(
     file: FileChange, before: MarkdownFile | None, after: MarkdownFile, place: Place, tool: str
 ) -> None:
-    if tool in EDITS:
-        return
-    for cap in lint.passed(before, after, place.kind):
+    for cap in lint.passed(before, after, place.kind) if tool not in EDITS else ():
         how = "use `md.curate_list` or `md.patch_section` with `override_rationale`, or shorten it"
         raise _refused(file, "cap", cap.line, cap.message, how)
 

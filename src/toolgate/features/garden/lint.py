@@ -168,8 +168,10 @@ def _broken(document: MarkdownFile, place: Place) -> Iterator[LintFinding]:
         seen.add(section.anchor)
     for anchor, heading in CANONICAL[place.kind].items():
         if anchor not in seen:
-            told = f"the section {heading!r} has lost its anchor `{anchor}`"
-            yield LintFinding("anchors", 0, told, "blocked", True)
+            hid = document.hidden(anchor)
+            lost = f"the section {heading!r} has lost its anchor `{anchor}`"
+            told = f"the anchor `{anchor}` is hidden: a fence or an element before it is not closed"
+            yield LintFinding("anchors", hid, told if hid else lost, "blocked", not hid)
     for number in document.strays:
         yield LintFinding("anchors", number + 1, "an anchor stands where none can be", "blocked")
     for number, line in enumerate(document.lines, 1):

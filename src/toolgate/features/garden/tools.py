@@ -200,7 +200,7 @@ def _editing(garden: Garden) -> list[Tool]:
         context: Context, path: GardenPath, section_anchor: Anchor, ops: Ops, items: Items, reason: Rationale,
         if_match: IfMatch = "", override_rationale: Override = "", evidence_refs: Evidence = [],  # noqa: B006
     ) -> Change:  # fmt: skip
-        """Append, prune or merge items of a section's list. What is so already is skipped."""
+        """Append, prune or merge items of a section's list, such as its evidence. What is so already is skipped."""
         steps = _steps(ops, items)
         request = EditRequest(
             path, section_anchor, if_match, reason, override_rationale, tuple(evidence_refs)

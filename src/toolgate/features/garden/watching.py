@@ -107,19 +107,19 @@ async def status_of(garden: Garden, user: str, mount: str) -> list[GardenFileSta
         broken = [*(one.shown() for one in blocked), *rules]
         if not broken and not by_person:
             continue
-        mends = blocked and all(one.fixable for one in blocked)
-        repair = f"toolgate garden fix {path}" if mends else _back(edit) if broken else ""
+        # where every section is lost, nothing is left to mend
+        left = edit.section_hashes or path.endswith("/notes.md") or not edit.before_hash
+        mends = blocked and left and all(one.fixable for one in blocked)
+        repair = f"toolgate garden fix {path}" if mends else _back(edit, by_person) if broken else ""
         found.append(GardenFileStatus(path, edit.event, edit.at, by_person, broken, repair))
     return found
 
 
-def _back(edit: GardenEdit) -> str:
-    """Mending it by hand is a repair, too: the next look finds nothing."""
-    return (
-        f"toolgate garden restore {edit.path} {edit.before_hash[7:19]}"
-        if edit.before_hash
-        else "mend it by hand"
-    )
+def _back(edit: GardenEdit, by_person: bool) -> str:
+    """To the version before a person's; where what is there is not on record, to the last one. Mending it by hand is a repair,
+    too: the next look finds nothing."""
+    digest = edit.before_hash if by_person else edit.after_hash
+    return f"toolgate garden restore {edit.path} {digest[7:19]}" if digest else "mend it by hand"
 
 
 def _told(said: list[str]) -> str:
