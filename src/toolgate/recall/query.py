@@ -26,6 +26,8 @@ _DAY_MONTH = re.compile(
 )
 _MONTH_YEAR = re.compile(rf"\b({_MONTH})\b\.?,?(?: of)?(?: (\d{{4}}))?", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:in|of|during|since|year) ((?:19|20)\d\d)\b", re.IGNORECASE)
+ASKING_MOST = 20
+"""Words of a turn that only asks: a longer one tells what the question is about."""
 _WHEN = re.compile(
     r"\b(when|what (?:date|day|month|year|time)|which (?:date|day|month|year)|how long|how many (?:days|weeks|months|years))\b",
     re.IGNORECASE,
@@ -91,7 +93,7 @@ def says_time(text: str) -> bool:
 
 def only_asks(text: str) -> bool:
     """Whether a turn asks and says nothing itself."""
-    if not text.rstrip().endswith("?"):
+    if not text.rstrip().endswith("?") or len(text.split()) > ASKING_MOST:
         return False
     sentences = [part for part in re.split(r"(?<=[.!?])\s+", text.strip()) if part]
     asking = sum(part.endswith("?") for part in sentences)

@@ -91,7 +91,7 @@ _STOPPED = STOP_WORDS | {word.replace("'", "") for word in STOP_WORDS}
 
 def passages(text: str, words: int = PASSAGE_WORDS) -> list[str]:
     """The text in pieces of about so many words, cut between sentences where there are any. A heading in the first
-    line stands over each of them."""
+    line stands over each of them; the first turn of a conversation is none."""
     if len(text) < words * 4 or len(text.split()) <= words * 1.25:
         return [text]
     found: list[str] = []
@@ -107,7 +107,7 @@ def passages(text: str, words: int = PASSAGE_WORDS) -> list[str]:
     if pending:
         found.append(" ".join(pending))
     heading, _, rest = text.strip().partition("\n")
-    if rest and len(heading.split()) <= HEADING_WORDS:
+    if rest and len(heading.split()) <= HEADING_WORDS and not is_turn(heading):
         found[1:] = [f"{heading}\n{piece}" for piece in found[1:]]
     return found
 
