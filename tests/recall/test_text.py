@@ -42,6 +42,10 @@ def test_a_title_before_a_fact_is_nobody_who_talks(text: str, turn: bool) -> Non
     assert is_turn(text) is turn
 
 
+def test_names_are_left_out_and_words_that_only_name_a_part_are_not() -> None:
+    assert without_names("User: Each user has a role, Mina.", ("User", "Mina")) == "Each user has a role."
+
+
 def test_a_heading_stands_over_each_passage_and_a_first_turn_does_not() -> None:
     long = "\n".join(f"Mina: we sailed to island {n}, and then slept." for n in range(90))
     for first, repeated in (("Sailing in the north", True), ("Rahel: Hi, how was your summer?", False)):

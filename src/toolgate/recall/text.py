@@ -35,6 +35,8 @@ _OPENING = """answer attention caution decision error example fact fix fyi goal 
     topic update url warning"""
 _LABELS = frozenset(_OPENING.split())
 """What texts begin with that nobody speaks."""
+ASKING, ANSWERING = frozenset({"user", "human", "me"}), frozenset({"assistant", "ai", "bot"})
+"""Who says `I` and who is meant by `you` where somebody asks an assistant. Inside a text these are plain words."""
 _TALKING = re.compile(r"[!?]|\b(?:i|me|my|mine|we|us|our|you|your|yours|hey|hi|thanks)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
 
@@ -147,7 +149,7 @@ def without_names(text: str, names: Iterable[str]) -> str:
     found = _opening(text)
     if found:
         text = text[found.end() :]
-    known = [re.escape(name) for name in names]
+    known = [re.escape(name) for name in names if name.lower() not in ASKING | ANSWERING]
     if known:
         text = re.sub(rf"[,\s]*\b(?:{'|'.join(known)})\b(?:['’]s)?", "", text, flags=re.IGNORECASE)
     return text.strip()
