@@ -154,3 +154,21 @@ async def test_who_says_it_counts_more_than_who_is_spoken_to(recall: Recall) -> 
         assert found.hits[0].id == "2", query
         assert "speaker" in found.hits[0].boosts
         assert "speaker" not in found.hits[1].boosts
+
+
+async def test_in_a_chat_with_an_assistant_i_and_you_are_known(recall: Recall) -> None:
+    await recall.put(
+        [
+            Item("mine", "me", "User: The budget of my garden project is tight.", conversation="c", place=0),
+            Item("its", "me", "Assistant: The budget of a garden project is best planned early.", conversation="d", place=0),
+        ]
+    )  # fmt: skip
+    for query, first in (
+        ("what did I say about the budget of the garden project", "mine"),
+        ("what did you say about the budget of the garden project", "its"),
+        ("what is my budget for the garden project", "mine"),
+        ("what you recommended for the budget of my garden project", "its"),
+    ):
+        found = (await recall.search(query, scope="me", neighbours=True)).hits
+        assert found[0].id == first, query
+        assert [hit.id for hit in found if "speaker" in hit.boosts] == [first], query

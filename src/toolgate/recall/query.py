@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from toolgate.recall.text import STOP_WORDS, telling, terms
+from toolgate.recall.text import ANSWERING, ASKING, STOP_WORDS, telling, terms
 
 MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
 MONTHS |= {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name and name != "May"}
@@ -26,10 +26,14 @@ _DAY_MONTH = re.compile(
 )
 _MONTH_YEAR = re.compile(rf"\b({_MONTH})\b\.?,?(?: of)?(?: (\d{{4}}))?", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:in|of|during|since|year) ((?:19|20)\d\d)\b", re.IGNORECASE)
+ASKING_MOST = 20
+"""Words of a turn that only asks: a longer one tells what the question is about."""
 _WHEN = re.compile(
     r"\b(when|what (?:date|day|month|year|time)|which (?:date|day|month|year)|how long|how many (?:days|weeks|months|years))\b",
     re.IGNORECASE,
 )
+_I = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
+_YOU_SAID = re.compile(r"\b(?:did|have|had) you\b|\byou (?:\w+ed|said|told|gave|wrote|made)\b|\byours?\b", re.IGNORECASE)
 _TIME_WORDS = re.compile(
     rf"\b(today|yesterday|tomorrow|tonight|ago|last|next|since|until|week|weekend|month|year|day|morning|evening|"
     rf"monday|tuesday|wednesday|thursday|friday|saturday|sunday|{_MONTH}|(?:19|20)\d\d|\d{{1,2}}(?:st|nd|rd|th))s?\b",
@@ -80,8 +84,10 @@ def parse(text: str) -> Query:
 
 
 def naming(query: Query, speakers: Iterable[str]) -> Query:
-    """The query with the names of those who talk, also where they are written small."""
-    small = [name for name in speakers if name.lower() in query.terms]
+    """The query with the names of those who talk, also where they are written small. In a chat with an assistant it is
+    known who `I` and `you` are."""
+    roles = ANSWERING if _YOU_SAID.search(query.text) else ASKING if _I.search(query.text) else frozenset()
+    small = [name for name in speakers if name.lower() in query.terms or name.lower() in roles]
     return query._replace(names=tuple(dict.fromkeys((*query.names, *small)))) if small else query
 
 
@@ -91,7 +97,7 @@ def says_time(text: str) -> bool:
 
 def only_asks(text: str) -> bool:
     """Whether a turn asks and says nothing itself."""
-    if not text.rstrip().endswith("?"):
+    if not text.rstrip().endswith("?") or len(text.split()) > ASKING_MOST:
         return False
     sentences = [part for part in re.split(r"(?<=[.!?])\s+", text.strip()) if part]
     asking = sum(part.endswith("?") for part in sentences)

@@ -35,6 +35,8 @@ _OPENING = """answer attention caution decision error example fact fix fyi goal 
     topic update url warning"""
 _LABELS = frozenset(_OPENING.split())
 """What texts begin with that nobody speaks."""
+ASKING, ANSWERING = frozenset({"user", "human", "me"}), frozenset({"assistant", "ai", "bot"})
+"""Who says `I` and who is meant by `you` where somebody asks an assistant. Inside a text these are plain words."""
 _TALKING = re.compile(r"[!?]|\b(?:i|me|my|mine|we|us|our|you|your|yours|hey|hi|thanks)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
 
@@ -91,7 +93,7 @@ _STOPPED = STOP_WORDS | {word.replace("'", "") for word in STOP_WORDS}
 
 def passages(text: str, words: int = PASSAGE_WORDS) -> list[str]:
     """The text in pieces of about so many words, cut between sentences where there are any. A heading in the first
-    line stands over each of them."""
+    line stands over each of them; the first turn of a conversation is none."""
     if len(text) < words * 4 or len(text.split()) <= words * 1.25:
         return [text]
     found: list[str] = []
@@ -107,7 +109,7 @@ def passages(text: str, words: int = PASSAGE_WORDS) -> list[str]:
     if pending:
         found.append(" ".join(pending))
     heading, _, rest = text.strip().partition("\n")
-    if rest and len(heading.split()) <= HEADING_WORDS:
+    if rest and len(heading.split()) <= HEADING_WORDS and not is_turn(heading):
         found[1:] = [f"{heading}\n{piece}" for piece in found[1:]]
     return found
 
@@ -147,7 +149,7 @@ def without_names(text: str, names: Iterable[str]) -> str:
     found = _opening(text)
     if found:
         text = text[found.end() :]
-    known = [re.escape(name) for name in names]
+    known = [re.escape(name) for name in names if name.lower() not in ASKING | ANSWERING]
     if known:
         text = re.sub(rf"[,\s]*\b(?:{'|'.join(known)})\b(?:['’]s)?", "", text, flags=re.IGNORECASE)
     return text.strip()

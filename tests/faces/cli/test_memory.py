@@ -45,6 +45,7 @@ def test_a_fact_is_remembered_found_replaced_shown_forgotten_and_brought_back(
     assert cli("memory", "forget", new).code == 0
     assert cli("memory", "purge", new, "--yes").code == 0
     assert cli("memory", "show", new, "--json").data["state"] == "purged"
+    assert "its text was purged" in cli("memory", "show", new).out
 
 
 def test_what_is_exported_is_imported_and_audited(project: Path, cli: Cli, tmp_path: Path) -> None:

@@ -281,7 +281,7 @@ async def _show(ident: str, root: Path | None) -> None:
         (one,) = (await details(_memory(gate), ident, ""))["memories"]
     if speech.finish(one):
         return
-    content, versions = one.pop("content"), one.pop("versions")
+    content, versions = one.pop("content", "(its text was purged)"), one.pop("versions")
     provenance = one.pop("provenance")
     speech.say(speech.safe(content, lines=True))
     speech.put(
