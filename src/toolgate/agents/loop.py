@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ROUNDS = 5
 MOST_MISTAKES = 3
 """Replies in a row of which nothing could be called, or equal malformed calls, before the run stops."""
+EMPTY = "(Your reply was empty. Answer, or call a tool.)"
 USED_UP = "the budget is used up, "
 
 Message = dict[str, Any]
@@ -107,13 +108,12 @@ def loop(task: Task, wire: WireFormat) -> Generator[Step, Any, RunEnding]:
         parsed = said.parsed
         if said.over:
             return RunEnding("budget", talk.last_words(USED_UP + said.over), said.over)
-        if not parsed.calls and not parsed.errors:
+        if not parsed.calls and not parsed.errors and parsed.text.strip():
             return RunEnding("done", parsed.text)
         mistakes = mistakes + 1 if not parsed.calls else 0
         if mistakes >= MOST_MISTAKES:
-            reason = (
-                f"{mistakes} replies in a row held no call that could be read: {parsed.errors[0].message}"
-            )
+            wrong = parsed.errors[0].message if parsed.errors else "they were empty"
+            reason = f"{mistakes} replies in a row held no answer and no call that could be read: {wrong}"
             return RunEnding("stopped", talk.last_words(reason), reason)
         told = ToolsAnswered(())
         if parsed.calls:
@@ -159,8 +159,12 @@ class _Talk:
         self.size += sum(map(tokens_of, messages))
 
     def heard(self, said: Answered) -> None:
-        self.add(said.message)
-        self.said = said.parsed.text.strip() or self.said
+        parsed = said.parsed
+        if parsed.calls or parsed.errors or parsed.text.strip():
+            self.add(said.message)
+        else:  # APIs take no empty message
+            self.add({"role": "user", "content": EMPTY})
+        self.said = parsed.text.strip() or self.said
 
     def results(self, parsed: Parsed, told: ToolsAnswered) -> None:
         pairs = zip(parsed.calls, told.answers, strict=True)
