@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from toolgate.agents.wires import Parsed, WireCall, WireFormat
 
 ROUNDS = 5
+LEAST = 500
+"""Tokens of the conversation that a model is given, however long the prompt is."""
 MOST_MISTAKES = 3
 """Replies in a row of which nothing could be called, or equal malformed calls, before the run stops."""
 EMPTY = "(Your reply was empty. Answer, or call a tool.)"
@@ -36,7 +38,7 @@ class Task:
     history: Sequence[Message] = ()
     rounds: int = ROUNDS
     context_tokens: int = 100_000
-    """How much of the conversation the model is given; older results are left out beyond it."""
+    """How much the model is given; results are left out beyond it, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +151,12 @@ class _Talk:
 
     def ask(self, *, final: bool = False, spare: bool = False) -> AskModel:
         self.turn += 1
-        most = self.task.context_tokens
-        kept = compacted(self.messages, most) if self.size > most else self.messages
-        system = self.task.system + (f"\n\n{self.standing}" if self.standing else "")
-        return AskModel(self.turn, [{"role": "system", "content": system}, *kept], final, spare)
+        text = self.task.system + (f"\n\n{self.standing}" if self.standing else "")
+        system = {"role": "system", "content": text}
+        most = max(self.task.context_tokens - tokens_of(system), LEAST)
+        question = len(self.task.history)
+        kept = compacted(self.messages, most, question) if self.size > most else self.messages
+        return AskModel(self.turn, [system, *kept], final, spare)
 
     def add(self, *messages: Message) -> None:
         self.messages += messages
