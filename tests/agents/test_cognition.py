@@ -74,6 +74,42 @@ def test_only_old_results_are_shortened_and_pairs_stay_pairs() -> None:
     assert "left out" in kept[2]["content"]
 
 
+def test_the_newest_results_are_cut_only_as_far_as_they_must_be_and_the_question_never() -> None:
+    talk = [{"role": "user", "content": "before " * 400}, {"role": "assistant", "content": "so " * 400}]
+    asked = {"role": "user", "content": "q" * 3000}
+    last = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "t", "content": "line\n" * 9000}],
+    }
+    called = {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "t", "name": "x", "input": {"a": "b" * 900}}],
+    }
+    kept = compacted([*talk, asked, called, last, called, last], 8000, 2)
+    assert 7000 < sum(map(tokens_of, kept)) <= 8000
+    assert kept[2:4] == [asked, called]
+    assert len(kept[4]["content"][0]["content"]) < 300 < len(kept[6]["content"][0]["content"])
+
+
+async def test_a_request_with_its_prompt_fits_the_context_of_its_model(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("word " * 4000)
+    script = [calls(call("code.read", path="long.txt"), text="I read."), "done"]
+    sizes: list[int] = []
+    async with world(script, tmp_path) as (_, agents):
+        model = agents.models.given["model"]
+        ask = model.ask
+
+        async def noted(request: Any, say: Any) -> Any:
+            sizes.append(sum(map(tokens_of, request.messages)))
+            return await ask(request, say)
+
+        model.ask = noted  # type: ignore[method-assign]
+        run = await agents.start("read it")
+        run.settings["begun"]["context_tokens"] = 6000
+        assert (await agents.drive(run)).state == "done"
+    assert 4000 < sizes[1] <= 6000
+
+
 async def test_personas_read_their_own_and_each_others_but_not_another_users(tmp_path: Path) -> None:
     personas = {
         "ada": {"phase": "observe", "allow": ["t.*"]},

@@ -14,6 +14,7 @@ from agents.model_server import Answer, ModelServer, model_server
 from agents.world import CART
 from toolgate import app
 from toolgate.agents.models import ModelSettings, ModelUsage, priced
+from toolgate.core.errors import Conflict
 from toolgate.facade import Gate
 from toolgate.storage.memory import MemoryBackend
 
@@ -162,6 +163,36 @@ async def test_an_interrupted_request_leaves_a_run_that_can_be_resumed(tmp_path:
             assert (await agents.store.get(run.id)).state == "waiting"
             stalled.set()
             assert (await agents.resume(run.id)).answer == "Here it is."
+
+
+@pytest.mark.parametrize("kind", NATIVE)
+async def test_a_run_whose_model_was_out_of_reach_goes_on_where_it_was(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "cart.py").write_text(CART)
+    busy = Answer(status=429, headers={"retry-after-ms": "1"})
+    read = wanting(kind, ("code.read", {"path": "cart.py"}))
+    with model_server(read, busy, busy, Answer("It divides by 10.")) as server:
+        async with opened(tmp_path, settings(server, kind)) as gate:
+            run = await ask(gate)
+            assert (run.state, run.spent["calls"]) == ("failed", 1)
+            run = await gate.feature("agents").resume(run.id)
+            assert (run.state, run.answer, run.spent["calls"]) == ("done", "It divides by 10.", 1)
+            with pytest.raises(Conflict, match="has ended: done"):
+                await gate.feature("agents").resume(run.id)
+
+
+@pytest.mark.parametrize("kind", NATIVE)
+async def test_a_model_that_says_nothing_is_asked_again_and_not_taken_for_done(
+    tmp_path: Path, kind: str
+) -> None:
+    with model_server(Answer(""), Answer("Here it is.")) as server:
+        async with opened(tmp_path, settings(server, kind)) as gate:
+            assert (await ask(gate)).answer == "Here it is."
+        assert "Your reply was empty" in str(server.requests[1])
+    with model_server(*[Answer("", thinking="hm")] * 3) as server:
+        async with opened(tmp_path, settings(server, kind)) as gate:
+            run = await ask(gate)
+    assert run.state == "stopped"
+    assert "they were empty" in run.reason
 
 
 async def test_a_key_is_looked_up_by_name_and_sent_nowhere_else(

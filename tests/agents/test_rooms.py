@@ -109,6 +109,29 @@ def test_a_check_that_passes_from_the_start_shows_nothing() -> None:
     assert rules.ending(["a"], [post("v", "check", passed=True, text="")], 3, True) is None
 
 
+def test_what_the_human_says_is_new_for_everybody() -> None:
+    silent = [post("a", "pass"), post("b", "pass")]
+    assert rules.ending(["a", "b"], silent, 1, False) is not None
+    asked = [*silent, post("human")]
+    assert rules.ending(["a", "b"], asked, 1, False) is None
+    assert rules.speaker(["a", "b"], asked) == "a"
+    assert rules.ending(["a", "b"], [*asked, *silent], 1, False) is not None
+
+
+async def test_a_room_whose_member_cannot_speak_stays_open_and_goes_on(tmp_path: Path) -> None:
+    script: dict[str, list[Any]] = {"ada": ["The totals are too low."], "bob": []}
+    async with world(script, tmp_path) as (_, agents):
+        room = await agents.rooms.drive(await agents.rooms.open("totals are wrong", ["ada", "bob"], rounds=1))
+        assert room.state == "open"
+        assert "bob could not speak: the script of bob has 0 replies" in room.settings["reason"]
+        assert [one["persona"] for one in await agents.rooms.posts(room.id)] == ["ada"]
+        assert await agents.rooms.due() == []
+        script["bob"] = ["The totals are never rounded."]
+        room = await agents.rooms.drive(await agents.rooms.get(room.id))
+        assert room.state == "undecided"
+        assert [one["persona"] for one in await agents.rooms.posts(room.id)] == ["ada", "bob"]
+
+
 async def test_a_room_whose_members_only_agree_ends_without_a_diagnosis(tmp_path: Path) -> None:
     agree = calls(call("room.post", text="I agree with everything that was said about the totals."))
     script = {name: [agree, "Posted."] * 4 for name in ("ada", "bob")}

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from toolgate.agents.wires import Parsed, WireCall, WireFormat
 
 ROUNDS = 5
+LEAST = 500
+"""Tokens of the conversation that a model is given, however long the prompt is."""
 MOST_MISTAKES = 3
 """Replies in a row of which nothing could be called, or equal malformed calls, before the run stops."""
+EMPTY = "(Your reply was empty. Answer, or call a tool.)"
 USED_UP = "the budget is used up, "
 
 Message = dict[str, Any]
@@ -35,7 +38,7 @@ class Task:
     history: Sequence[Message] = ()
     rounds: int = ROUNDS
     context_tokens: int = 100_000
-    """How much of the conversation the model is given; older results are left out beyond it."""
+    """How much the model is given; results are left out beyond it, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +110,12 @@ def loop(task: Task, wire: WireFormat) -> Generator[Step, Any, RunEnding]:
         parsed = said.parsed
         if said.over:
             return RunEnding("budget", talk.last_words(USED_UP + said.over), said.over)
-        if not parsed.calls and not parsed.errors:
+        if not parsed.calls and not parsed.errors and parsed.text.strip():
             return RunEnding("done", parsed.text)
         mistakes = mistakes + 1 if not parsed.calls else 0
         if mistakes >= MOST_MISTAKES:
-            reason = (
-                f"{mistakes} replies in a row held no call that could be read: {parsed.errors[0].message}"
-            )
+            wrong = parsed.errors[0].message if parsed.errors else "they were empty"
+            reason = f"{mistakes} replies in a row held no answer and no call that could be read: {wrong}"
             return RunEnding("stopped", talk.last_words(reason), reason)
         told = ToolsAnswered(())
         if parsed.calls:
@@ -149,18 +151,24 @@ class _Talk:
 
     def ask(self, *, final: bool = False, spare: bool = False) -> AskModel:
         self.turn += 1
-        most = self.task.context_tokens
-        kept = compacted(self.messages, most) if self.size > most else self.messages
-        system = self.task.system + (f"\n\n{self.standing}" if self.standing else "")
-        return AskModel(self.turn, [{"role": "system", "content": system}, *kept], final, spare)
+        text = self.task.system + (f"\n\n{self.standing}" if self.standing else "")
+        system = {"role": "system", "content": text}
+        most = max(self.task.context_tokens - tokens_of(system), LEAST)
+        question = len(self.task.history)
+        kept = compacted(self.messages, most, question) if self.size > most else self.messages
+        return AskModel(self.turn, [system, *kept], final, spare)
 
     def add(self, *messages: Message) -> None:
         self.messages += messages
         self.size += sum(map(tokens_of, messages))
 
     def heard(self, said: Answered) -> None:
-        self.add(said.message)
-        self.said = said.parsed.text.strip() or self.said
+        parsed = said.parsed
+        if parsed.calls or parsed.errors or parsed.text.strip():
+            self.add(said.message)
+        else:  # APIs take no empty message
+            self.add({"role": "user", "content": EMPTY})
+        self.said = parsed.text.strip() or self.said
 
     def results(self, parsed: Parsed, told: ToolsAnswered) -> None:
         pairs = zip(parsed.calls, told.answers, strict=True)

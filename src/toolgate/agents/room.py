@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolgate.core.names import HUMAN
+
 NEW_ENOUGH = 0.25
 """How much of a message must be in no earlier one."""
 ON_TOPIC = 0.05
@@ -119,6 +121,10 @@ def turns(members: Sequence[str], posts: Sequence[Post]) -> int:
     return sum(1 for post in posts if post["kind"] in ("message", "pass") and post["persona"] in members)
 
 
+def _by_human(post: Post) -> bool:
+    return post["persona"] == HUMAN and post["kind"] == "message"
+
+
 @dataclass(frozen=True, slots=True)
 class RoomEnding:
     state: str
@@ -131,8 +137,11 @@ def ending(members: Sequence[str], posts: Sequence[Post], rounds: int, checked: 
     checks = [post for post in posts if post["kind"] == "check"]
     if checks and checks[-1]["passed"] and any(not post["passed"] for post in checks):
         return RoomEnding("verified", f"the check passes now: {checks[-1]['text'][:300]}")
-    spoken = [
-        post["kind"] for post in posts if post["kind"] in ("message", "pass") and post["persona"] in members
+    human = max((at for at, post in enumerate(posts) if _by_human(post)), default=-1)
+    spoken = [  # since the human spoke last: that is something new for everybody
+        post["kind"]
+        for post in posts[human + 1 :]
+        if post["kind"] in ("message", "pass") and post["persona"] in members
     ]
     silent = len(spoken) >= len(members) and set(spoken[-len(members) :]) == {"pass"}
     if not silent and len(spoken) < rounds * len(members):

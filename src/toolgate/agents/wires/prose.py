@@ -336,7 +336,7 @@ class ProseReader:
         if self._indented(at):
             return "in an indented block, which is code"
         if label := echoed(self.text, at):
-            return f"in what {label!r} introduces: leave an empty line before it"
+            return f"in what {label!r} introduces: leave those words out"
         return f"behind {mark}: begin a line with it" if (mark := self.behind(at)) else ""
 
     def behind(self, at: int) -> str:

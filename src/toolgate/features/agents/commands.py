@@ -89,7 +89,7 @@ def show(ident: Ident, root: options.Root = None, json: options.Json = False) ->
 
 @app.command(epilog="Example: toolgate runs resume r_0192")
 def resume(ident: Ident, plain: Plain = False, root: options.Root = None, json: options.Json = False) -> None:
-    """Go on with a run that waits, or whose process is gone."""
+    """Go on with a run that waits or has failed, or whose process is gone."""
     project.run(_resume(ident, plain, root))
 
 

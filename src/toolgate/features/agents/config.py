@@ -33,7 +33,7 @@ class ModelSpec(Strict):
     retries: Annotated[int, Field(ge=0, le=10, strict=True)] = 2
     max_tokens: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = 4096
     context_tokens: Annotated[int, Field(ge=1000, le=10_000_000, strict=True)] = 100_000
-    """How much of a conversation it is given."""
+    """How much it is given at once, with the prompt."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     usd_per_million: tuple[Amount, Amount] | None = None
     """Price of input and output tokens. Absent: by the list of prices that comes with the extra `agents`."""

@@ -141,7 +141,7 @@ async def _finish(agents: Runs, room: AgentRoom, view: RunView) -> int:
     if not speech.finish(room.shown() | {"board": board, "posts": posts}, ok=good or room.state == "waiting"):
         _draw(board, posts)
         speech.say(f"{room.state}: {room.settings.get('reason') or room.settings.get('waiting', '')}")
-        speech.note(f"toolgate rooms show {room.id}")
+        speech.note(f"toolgate rooms {'resume' if room.state == 'open' else 'show'} {room.id}")
     return failures.OK if good else WAITING if room.state == "waiting" else failures.FAILED
 
 

@@ -242,6 +242,7 @@ class Rooms:
             )
 
     async def _turns(self, room: AgentRoom, listen: Listener, attended: bool) -> AgentRoom:
+        room.settings.pop("reason", None)
         if await self._check_is_due(room) and (question := await self._verify(room, attended)):
             return await self._wait(room, question)
         while True:
@@ -255,6 +256,11 @@ class Rooms:
                 return await self._wait(room, run.waiting)
             if run.state == "budget":
                 return await self._end(room, rules.RoomEnding("budget", run.reason))
+            if (
+                run.state == "failed"
+            ):  # its model is out of reach: the room stays open, and nobody is taken for silent
+                room.state, room.settings["reason"] = "open", f"{run.persona} could not speak: {run.reason}"
+                return await self._keep(room)
             await self._close_turn(room, run, turn)
             if await self._check_is_due(room) and (question := await self._verify(room, attended)):
                 return await self._wait(room, question)
@@ -264,7 +270,7 @@ class Rooms:
     ) -> AgentRun:
         ident = f"r_{room.id}-{turn}"
         known = await self._runs.store.find(ident)
-        if known is not None and known.ended:
+        if known is not None and known.ended and known.state != "failed":
             return known
         if known is not None:
             return await self._runs.resume(ident, listen, attended=attended)

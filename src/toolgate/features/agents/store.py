@@ -143,16 +143,17 @@ class RunStore:
         return [AgentRun(**{**row, **{name: json.loads(row[name]) for name in _JSON}}) for row in rows]
 
     async def take(self, ident: str) -> AgentRun:
-        """Become its driver. Of two who try, one succeeds; one that is driven by a living process is refused."""
+        """Become its driver. Of two who try, one succeeds; one that is driven by a living process is refused. One that
+        failed may be tried again: its model may have been out of reach."""
         run = await self.get(ident)
-        if run.ended:
+        if run.ended and run.state != "failed":
             raise Conflict(f"the run {ident} has ended: {run.state}", "start a new one")
         if run.holder == self._owners.me or (run.holder and not await self._owners.dead(run.holder)):
             raise Conflict(f"the run {ident} is being driven already", "wait for it, or stop that process")
         tables = await self._tables()
         won = await tables.execute(
-            f"UPDATE agent_runs SET holder = ?, updated_at = ? WHERE id = ? AND holder = ? AND state NOT IN {_ENDED}",
-            self._owners.me, self._now(), ident, run.holder,
+            "UPDATE agent_runs SET holder = ?, updated_at = ?, state = ? WHERE id = ? AND holder = ? AND state = ?",
+            self._owners.me, self._now(), OPEN[0], ident, run.holder, run.state,
         )  # fmt: skip
         if not won:
             raise Conflict(

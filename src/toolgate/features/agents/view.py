@@ -98,7 +98,7 @@ class RunView:
         told = _STATES.get(run.state, run.state)
         if run.state not in ("done", "limit") or (run.state == "done" and run.reason):
             self._line("!", ": ".join(filter(None, (told, run.reason))), "yellow")
-        if run.state == "waiting":
+        if run.state in ("waiting", "failed"):
             self._line(" ", f"go on with: toolgate runs resume {run.id}", "")
         self._line("", f"{cost(run)} · run {run.id}", "dim")
 
