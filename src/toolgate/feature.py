@@ -92,6 +92,9 @@ class MountKind(NamedTuple):
     """The directory that is all a persona sees of it, such as `users/{user}`."""
     section: str = ""
     """A function of a file's bytes and the name of a section of it: its first line and its text. Absent: there are none."""
+    completes: str = ""
+    """A coroutine function of the workspace's files, a Change and the name of the tool that planned it: the Change with what
+    belongs to it besides, such as a copy of what it replaces."""
     remarks: str = ""
     """A coroutine function of the FeatureContext, a path and a persona: what whoever reads the file should know of its lines,
     each as `{line, problem}`."""

@@ -152,3 +152,28 @@ async def test_a_copy_that_somebody_altered_is_not_taken_for_the_version_that_it
         assert b"First." in await at.garden.version(PROFILE, copy)
         assert (await at.garden.restore(PROFILE, copy.rpartition("/")[2])).ok
         assert "First." in at.text()
+
+
+async def test_other_tools_keep_a_copy_of_a_profile_too(tmp_path: Path) -> None:
+    async with plot(tmp_path) as at:
+        copies = at.file().parent / "history"
+        diff = f"--- a/{PROFILE}\n+++ b/{PROFILE}\n@@ -10,3 +10,4 @@\n ## Summary\n <!-- @anchor: summary v1 -->\n+New.\n \n"
+        for number, (tool, args) in enumerate(
+            (
+                ("fs.edit", {"path": PROFILE, "find": "# Work\n", "replace": "# Work\n\nMuch.\n"}),
+                ("fs.write", {"path": PROFILE, "content": at.text().replace("# Work\n", "# Work\n\nAll.\n")}),
+                ("fs.patch", {"diff": diff}),
+            ),
+            1,
+        ):
+            before = at.text()
+            done = await at.call(tool, **args)
+            assert done.ok, done.error
+            assert before in [copy.read_text() for copy in copies.iterdir()], tool
+            assert len(list(copies.iterdir())) == number
+        assert (await at.gate.undo(done.meta.event_id)).ok
+        assert at.text() == before
+        assert len(list(copies.iterdir())) == 3
+        await at.data("fs.append", path=NOTES, text="- notes have none\n")
+        assert not at.file("garden:users/me/history").exists()
+        assert {one.state for one in await at.garden.verify("me")} == {"ok"}

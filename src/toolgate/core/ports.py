@@ -97,6 +97,10 @@ class Files(Protocol):
         """Why the change could not be undone; empty where it could. Raises where such a change is refused."""
         ...
 
+    async def completed(self, change: Change, tool: str) -> Change:
+        """With what the kinds of the mounts that it touches add to it."""
+        ...
+
     def guard(self, change: Change, holder: Holder) -> None:
         """Raises where the kind of a mount that it touches refuses it. It may take a while, and any thread may call it."""
         ...

@@ -43,6 +43,7 @@ async def _plan(services: Services, flow: Flow) -> None:
         if (files := services.files) is not None:
             planned = change
             await maybe_in_thread(planned, lambda: files.guard(planned, holder(flow)))
+            change = await files.completed(planned, tool.name)
             unkept = files.check(change, holder(flow))
             if unkept != change.unkept:  # said before anybody is asked, and part of what is approved
                 change = replace(change, unkept=unkept)

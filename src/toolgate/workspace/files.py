@@ -129,6 +129,12 @@ class WorkspaceFiles(Files):
         change.guarded.clear()  # whatever a plan says of itself
         self._guard(change, holder)
 
+    async def completed(self, change: Change, tool: str) -> Change:
+        """With what the kinds of its mounts add: their own, which does not pass the guard that the planned one has passed."""
+        for place in {self.mounts.kind(file.path.mount).completes for file in change.files} - {""}:
+            change = await load(place)(self, change, tool)
+        return change
+
     def deletes(self, mount: str) -> bool:
         return self.mounts.kind(mount).deletes
 

@@ -39,7 +39,7 @@ FEATURE = Feature(
         MountKind(
             "garden", "garden", whole=True, deletes=False, links=False, scope="users/{user}", camel_case=True,
             guard="toolgate.features.garden.guard:check", section="toolgate.features.garden.grammar:section_text",
-            remarks="toolgate.features.garden.service:remarks",
+            remarks="toolgate.features.garden.service:remarks", completes="toolgate.features.garden.editor:with_copies",
         ),
     ),
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -164,7 +164,7 @@ class Editor:
         return Change(
             tuple(parts),
             f"keep {path.shown}",
-            report={"path": path.shown, "history_path": self._copy_path(path, found).shown},
+            report={"path": path.shown, "history_path": _copy_path(self.files, path, found.content).shown},
         )
 
     async def add(
@@ -234,19 +234,7 @@ class Editor:
         self, path: MountPath, place: Place, found: FoundFile, always: bool = False
     ) -> list[FileChange]:
         """A copy of what is there, with the directories on the way to it; nothing where that is kept already."""
-        if not (place.versioned or always):
-            return []
-        copy = self._copy_path(path, found)
-        if await self.files.look_at(copy) is not None:
-            return []
-        return [*await self.files.to_make([copy]), FileChange(copy, None, found.content)]
-
-    def _copy_path(self, path: MountPath, found: FoundFile) -> MountPath:
-        """Named by when this version was written: whoever plans the same edit again names the same copy."""
-        status = status_of(self.files.mounts, path)
-        moment = datetime.fromtimestamp((status.st_mtime_ns if status else 0) / 1e9, UTC)
-        digest = (content_hash(found.content) or "")[7:19]
-        return MountPath(f"{path.mount}:{history_of(path.relative, f'{moment:%Y%m%dT%H%M%S.%f}Z.{digest}')}")
+        return await _copied(self.files, path, found.content) if place.versioned or always else []
 
     def _today(self) -> str:
         return iso(self._context.services.ledger.clock.now())[:10]
@@ -274,6 +262,34 @@ class Editor:
             "evidence_refs": list(request.evidence), "lint": [one.shown() for one in found],
         }  # fmt: skip
         return told | {name: value for name, value in more.items() if value}
+
+
+async def with_copies(files: WorkspaceFiles, change: Change, tool: str) -> Change:
+    """With a copy of each profile that it edits, also where no tool of the garden's own planned it."""
+    if tool in guard.EDITS | guard.REPAIRS or tool == guard.UNDO:
+        return change
+    kept: list[FileChange] = []
+    for file in change.files:
+        place = place_of(file.path.relative) if files.mounts.kind(file.path.mount).name == "garden" else None
+        if place is not None and place.versioned and file.before is not None and file.before != file.after:
+            kept += await _copied(files, file.path, file.before)
+    return replace(change, files=(*dict.fromkeys(kept), *change.files)) if kept else change
+
+
+async def _copied(files: WorkspaceFiles, path: MountPath, content: bytes) -> list[FileChange]:
+    """A copy of what is there, with the directories on the way to it; nothing where that is kept already."""
+    copy = _copy_path(files, path, content)
+    if await files.look_at(copy) is not None:
+        return []
+    return [*await files.to_make([copy]), FileChange(copy, None, content)]
+
+
+def _copy_path(files: WorkspaceFiles, path: MountPath, content: bytes) -> MountPath:
+    """Named by when this version was written: whoever plans the same edit again names the same copy."""
+    status = status_of(files.mounts, path)
+    moment = datetime.fromtimestamp((status.st_mtime_ns if status else 0) / 1e9, UTC)
+    digest = (content_hash(content) or "")[7:19]
+    return MountPath(f"{path.mount}:{history_of(path.relative, f'{moment:%Y%m%dT%H%M%S.%f}Z.{digest}')}")
 
 
 def _matches(if_match: str, before: MarkdownFile, raw: bytes, anchor: str) -> bool:
