@@ -6,7 +6,7 @@ from the mount. The directories that lead to a listed path can be entered, and s
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass
@@ -42,22 +42,32 @@ USUAL: tuple[str, ...] = (
 """What a mount that says nothing of `dotfiles` opens: files of tools that hold no secrets."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dotfiles:
-    names: tuple[Glob, ...]
-    paths: tuple[PathGlob, ...]
-    ways: tuple[PathGlob, ...]
-    """The directories that lead to `paths`."""
+    """Compiled when the first hidden name is met: most calls meet none."""
+
+    mount: str
+    texts: tuple[str, ...]
 
     @classmethod
     @lru_cache(maxsize=64)
     def of(cls, mount: str, texts: tuple[str, ...]) -> Dotfiles:
-        slashed = [text for text in texts if "/" in text or text == "**"]
-        ways = {way for text in slashed for one in expand(text) for way in _above(one)}
-        return cls(
-            tuple(text_glob(text) for text in texts if text not in slashed),
-            tuple(path_glob(text, mount) for text in slashed),
-            tuple(path_glob(way, mount) for way in sorted(ways)),
+        return cls(mount, texts)
+
+    @cached_property
+    def names(self) -> tuple[Glob, ...]:
+        return tuple(text_glob(text) for text in self.texts if not _slashed(text))
+
+    @cached_property
+    def paths(self) -> tuple[PathGlob, ...]:
+        return tuple(path_glob(text, self.mount) for text in self.texts if _slashed(text))
+
+    @cached_property
+    def ways(self) -> tuple[PathGlob, ...]:
+        """The directories that lead to `paths`."""
+        whole = (one for text in self.texts if _slashed(text) for one in expand(text))
+        return tuple(
+            path_glob(way, self.mount) for way in sorted({way for one in whole for way in _above(one)})
         )
 
     def shuts(self, path: MountPath) -> str:
@@ -81,6 +91,10 @@ class Dotfiles:
 
     def _leads(self, path: MountPath) -> bool:
         return any(glob.matches(path) for glob in self.ways)
+
+
+def _slashed(text: str) -> bool:
+    return "/" in text or text == "**"
 
 
 def hidden(name: str) -> bool:
