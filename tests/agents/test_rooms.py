@@ -165,6 +165,19 @@ async def test_nobody_speaks_in_a_room_that_is_not_theirs(tmp_path: Path) -> Non
         assert said.data["kind"] == "message"
 
 
+async def test_a_room_holds_so_many_posts_as_can_be_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolgate.features.agents.rooms.MOST_POSTS", 2)
+    async with world([], tmp_path) as (gate, agents):
+        room = await agents.rooms.open("totals", ["ada"])
+        posted = [
+            await gate.call("room.post", {"text": text, "room": room.id}, persona=persona)
+            for persona, text in (("ada", "one"), ("ada", "two"), ("ada", "three"), ("human", "four"))
+        ]
+        assert [one.error and one.error.code for one in posted] == [None, None, "conflict", None]
+
+
 @pytest.mark.parametrize("members", [20])
 async def test_a_room_with_twenty_personas(tmp_path: Path, members: int) -> None:
     names = [f"p{number}" for number in range(members)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.features.garden import grammar, lint
+from toolgate.features.garden import edits, grammar, lint
 
 from .plot import PROFILE, plot
 
@@ -60,3 +60,27 @@ async def test_a_cited_line_of_a_huge_file_is_not_looked_for(tmp_path: Path) -> 
         told = await garden.data("md.list_sections", path=PROFILE)
         said = [one["problem"] for one in told["stale"]]
         assert said == ["project:huge.txt has changed", "project:gone.txt is gone"]
+
+
+async def test_many_items_of_one_call_are_worked_on_beside_the_loop_and_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each item has the whole file read anew."""
+    loop, on_loop, curate = threading.get_ident(), [], edits.curate
+
+    def watched(*given: Any) -> bytes:
+        on_loop.append(threading.get_ident() == loop)
+        return curate(*given)
+
+    monkeypatch.setattr(edits, "curate", watched)
+    args = AT | {"ops": ["append"], "reason": "x", "override_rationale": "a test"}
+    async with plot(tmp_path) as garden:
+        await garden.data("md.curate_list", **args, items=[f"item {number}" for number in range(100)])
+        assert on_loop == [False]
+        many = {"from": [f"x{number}" for number in range(40_000)], "into": "y"}
+        refused = await garden.call("md.curate_list", **args | {"ops": ["merge"]}, items=[many])
+        assert "at most 100" in str(refused.error)
+        garden.file().write_text(garden.text().replace(ANCHOR, ANCHOR + "- dup word\n" * 20_000, 1))
+        refused = await garden.call("md.curate_list", **args, items=["one", "two", "three"] * 20)
+        assert "at most 9" in str(refused.error)
+    assert on_loop == [False]

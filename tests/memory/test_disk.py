@@ -9,8 +9,10 @@ import toolgate
 from gates import FixedClock
 from toolgate.core.names import HUMAN
 from toolgate.facade import Gate
+from toolgate.features.memory import recalls
+from toolgate.features.memory.recalls import MOST_CONVERSATIONS
 
-from .world import POLICY, done, failed, stored
+from .world import POLICY, done, failed, recalled, stored
 
 SMALL = POLICY | {"limits": {"journal_bytes": {"per_minute": 100_000}}}
 TEXT = "Alice has a long story about the sea. " * 500
@@ -64,3 +66,14 @@ async def _tagged(gate: Gate, ident: str, number: int) -> str:
     args: dict[str, Any] = {"memory_id": ident, "tags": [f"t{number}"]}
     result = await gate.call("memory.update", args, persona="ada")
     return "ok" if result.error is None else result.error.code
+
+
+async def test_recalls_under_ever_new_conversations_leave_a_bounded_number_of_rows(kept: Gate) -> None:
+    ident = await stored(kept, "Alice likes apples.")
+    for number in range(MOST_CONVERSATIONS + 5):
+        await recalled(kept, "apples", conversation=f"{number:0>250}")
+    tables = (await kept.feature("memory").records()).tables
+    assert await recalls.counts(tables, [ident]) == {ident: MOST_CONVERSATIONS + 5}
+    rows = await tables.fetch("SELECT * FROM memory_usage")
+    assert len(rows) == MOST_CONVERSATIONS + 1
+    assert max(len(row["conversation"]) for row in rows) < 20

@@ -12,9 +12,11 @@ import pytest
 
 import toolgate
 from gates import KEYS, Witness, policy, toolset
+from toolgate.core.errors import Unavailable
 from toolgate.core.event import Noted
 from toolgate.ledger.ledger import Ledger, View, Work
 from toolgate.storage.sqlite import SqliteBackend
+from toolgate.storage.tables import SqliteTables, Statement
 
 Way = Callable[[Path, Path], None]
 
@@ -207,3 +209,25 @@ async def test_neither_folding_the_log_nor_other_processes_nor_compacting_is_tak
     await theirs.close()
     await ours.do(Work(_note))
     await ours.close()
+
+
+CUT = (overwrite_by_older, truncate, truncate_to_a_page, truncate_the_log)
+"""What leaves the same files at the path."""
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in CUT], ids=lambda way: way.__name__)
+async def test_features_write_nothing_once_their_tables_were_taken_away(tmp_path: Path, way: Way) -> None:
+    db, old = tmp_path / "state" / "features.db", tmp_path / "old.db"
+    tables = SqliteTables(db)
+    await tables.execute("CREATE TABLE kept (text TEXT)")
+    await tables.execute("INSERT INTO kept VALUES ('before')")
+    _copy(db, old)
+    way(db, old)
+    for work in (
+        tables.execute("INSERT INTO kept VALUES ('after')"),
+        tables.transaction([Statement("INSERT INTO kept VALUES ('after')")]),
+        tables.fetch("SELECT * FROM kept"),
+    ):
+        with pytest.raises(Unavailable, match="taken away"):
+            await work
+    await tables.close()

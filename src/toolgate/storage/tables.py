@@ -7,6 +7,7 @@ PostgreSQL in the ledger's database. Statements are written with `?` for their v
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -78,6 +79,7 @@ class SqliteTables:
         self._path = path
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolgate-tables")
         self._db: sqlite3.Connection | None = None
+        self._files: list[tuple[int, int]] = []
 
     def _connection(self) -> sqlite3.Connection:
         if self._db is None:
@@ -92,7 +94,24 @@ class SqliteTables:
                 "foreign_keys = ON",
             ):
                 self._db.execute(f"PRAGMA {pragma}")
+            self._db.execute("SELECT 1 FROM sqlite_master").fetchall()  # now its log is there, too
+            self._files = self._there()
+        elif self._there() != self._files:
+            raise Unavailable(
+                f"{self._path} was taken away while it was open, and nobody would read what is written now",
+                "stop what uses it, put the file that was there back (or restore a backup), then open the gate again",
+            )
         return self._db
+
+    def _there(self) -> list[tuple[int, int]]:
+        """Which files stand at the path: SQLite goes on writing into one that was removed or renamed."""
+        if self._path is None:
+            return []
+        try:
+            found = [os.stat(f"{self._path}{end}") for end in ("", "-wal", "-shm")]
+        except FileNotFoundError:
+            return []
+        return [(one.st_dev, one.st_ino) for one in found]
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def run() -> T:
@@ -122,7 +141,7 @@ class SqliteTables:
 
     async def close(self) -> None:
         if self._db is not None:
-            await self._run(lambda db: db.close())
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._db.close)
         self._thread.shutdown()
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolgate.agents import room as rules
 from toolgate.agents.budget import RunLimits, tightest
+from toolgate.core.apart import apart
 from toolgate.core.call import new_id
 from toolgate.core.context import Trail
 from toolgate.core.errors import Code, Conflict, InvalidArgs, NotAllowed, NotFound
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from toolgate.features.agents.runs import Runs
 
 RECENT = 20
+MOST_POSTS = 500
+"""Of one room: each new one is compared with all of them."""
 NOTHING_NEW = "PASS"
 CHANGED = frozenset({"project", "branch", "scratch"})
 """What must have been written before a check is worth making again."""
@@ -67,6 +70,12 @@ class AgentRoom:
             "room": self.id, "topic": self.topic, "members": self.members, "state": self.state,
             "reason": self.settings.get("reason", ""), "waiting": self.settings.get("waiting", ""), "verdict": self.verdict, "check": self.check,
         }  # fmt: skip
+
+
+def _new_and_fitting(text: str, topic: str, posts: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    said = [str(post.get("text", "")) for post in posts if post["kind"] == "message"]
+    named = [*said, *(one.text for one in rules.board(posts))]
+    return round(rules.novelty(text, said), 2), round(rules.relevance(text, topic, named), 2)
 
 
 def _quoted(text: str) -> str:
@@ -162,6 +171,8 @@ class Rooms:
                 f"{persona} is not in {ident}", "ask a human to be let in", data={"rule": "room:member"}
             )
         posts = await self.posts(ident)
+        if persona != HUMAN and len(posts) >= MOST_POSTS:
+            raise Conflict(f"{ident} has {len(posts)} posts, and can have no more", "open another room")
         made = await self._judged(room, posts, persona, body)
         made["call"] = call
         return await self._add(ident, persona, made.pop("kind"), made)
@@ -169,15 +180,12 @@ class Rooms:
     async def _judged(
         self, room: AgentRoom, posts: Sequence[Mapping[str, Any]], persona: str, body: Mapping[str, Any]
     ) -> dict[str, Any]:
-        said = [str(post.get("text", "")) for post in posts if post["kind"] == "message"]
         made: dict[str, Any] = {name: value for name, value in body.items() if value}
         made["claims"] = await proven(
             self._gate, room.id, room.members, [dict(one) for one in body.get("claims") or ()]
         )
         text = str(made.get("text", ""))
-        made["novelty"] = round(rules.novelty(text, said), 2)
-        named = [*said, *(one.text for one in rules.board(posts))]
-        made["relevance"] = round(rules.relevance(text, room.topic, named), 2)
+        made["novelty"], made["relevance"] = await apart(_new_and_fitting, text, room.topic, posts)
         known = {(one.get("file"), one.get("line")) for post in posts for one in post.get("claims", ())}
         first = all(post["persona"] != persona for post in posts)
         brings = any(

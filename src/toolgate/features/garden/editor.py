@@ -25,6 +25,8 @@ from toolgate.workspace.files import FoundFile, WorkspaceFiles
 from toolgate.workspace.look import status_of
 
 PURPOSE = "garden text"
+MOST_WORK = 2 << 20
+"""Bytes of a file times the steps of an edit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,19 @@ class Editor:
         if change.files:
             await self.files.apply(change)
 
-    async def plan(self, context: Context, request: EditRequest, op: str, edit: edits.Edit) -> Change:
+    async def plan(
+        self, context: Context, request: EditRequest, op: str, edit: edits.Edit, steps: int = 1
+    ) -> Change:
+        """`steps`: how often the file is read anew to work the edit out."""
         place, found = await self._found(request.path)
         raw = found.content
-        before, edited, passes = await off_loop(raw, lambda: self._edited(request, edit, place, raw))
+        if steps > 1 and len(raw) * steps > MOST_WORK:
+            raise InvalidArgs(
+                f"{steps} items in one call are too many for a file of {len(raw):,} bytes",
+                f"give at most {max(1, MOST_WORK // len(raw))}, and the others in further calls",
+            )
+        work = lambda: self._edited(request, edit, place, raw)  # noqa: E731
+        before, edited, passes = await off_loop(raw, work, steps)
         shown = before.section(request.anchor).anchor
         if edited == raw:
             report = await off_loop(raw, lambda: self._report(request, op, shown, before, before, ()))

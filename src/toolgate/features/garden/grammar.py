@@ -213,9 +213,9 @@ def read(raw: bytes, shown: str = "the file") -> MarkdownFile:
         raise NotText(f"{shown!r} is not UTF-8 at line {line}", "save it as UTF-8") from None
 
 
-async def off_loop(raw: bytes, work: Callable[[], T]) -> T:
-    """Work on a file: of a large one in a thread, so that nobody else waits for it."""
-    return work() if len(raw) <= SMALL else await apart(work)
+async def off_loop(raw: bytes, work: Callable[[], T], times: int = 1) -> T:
+    """Work on a file, once or so many times: in a thread where it is much, so that nobody else waits for it."""
+    return work() if len(raw) * times <= SMALL else await apart(work)
 
 
 def section_text(raw: bytes, anchor: str) -> tuple[int, str]:

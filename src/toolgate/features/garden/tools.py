@@ -141,6 +141,7 @@ class Proposal(TypedDict):
     requiresApproval: bool
 
 
+MOST_MERGED = 100
 _REPEATED = "this was done already"
 _SHORT = {"section_anchor": "anchor"}
 
@@ -208,7 +209,11 @@ def _editing(garden: Garden) -> list[Tool]:
         op = f"{steps[0][0]}_item" if len({step for step, _ in steps}) == 1 else "curate_list"
         skipped: list[str] = []
         plan = editor.plan(
-            context, request, op, lambda raw: edits.curate(raw, section_anchor, steps, skipped)
+            context,
+            request,
+            op,
+            lambda raw: edits.curate(raw, section_anchor, steps, skipped),
+            len(steps),
         )
         said = {"section_anchor": section_anchor, "ops": list(ops), "items": list(items)}
         made = await _once(garden, context, request, said, plan)
@@ -374,6 +379,8 @@ def _steps(ops: Sequence[str], items: Sequence[Any]) -> list[tuple[str, Any]]:
                 f"the item {str(item)[:80]!r} is not one to {op}",
                 'merge takes {"from": [...], "into": "..."}, the others a text',
             )
+        if fits and len(item["from"]) > MOST_MERGED:
+            raise InvalidArgs(f"{len(item['from']):,} items to merge into one", f"give at most {MOST_MERGED}")
     return paired
 
 

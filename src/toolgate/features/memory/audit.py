@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from toolgate.core.clock import SECOND
-from toolgate.features.memory import verdicts
+from toolgate.features.memory import recalls, verdicts
 from toolgate.features.memory.items import TRUST, MemoryItem, likeness, words_of
 from toolgate.features.memory.memory import Memory
 from toolgate.features.memory.reader import JudgedItem
@@ -107,7 +107,7 @@ async def audit(
 ) -> AuditReport:
     """Each item is in at most one proposal to forget it, under the first kind that fits."""
     found = await _everything(memory, scope)
-    used = await (await memory.records()).usage([one.item.id for one in found])
+    used = await recalls.counts((await memory.records()).tables, [one.item.id for one in found])
     proposals = await asyncio.get_running_loop().run_in_executor(
         _thread, _proposals, found, kinds, _Best(used), memory.now, unused_days
     )

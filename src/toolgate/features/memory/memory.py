@@ -20,7 +20,7 @@ from toolgate.core.errors import (
 )
 from toolgate.core.names import HUMAN
 from toolgate.feature import FeatureContext
-from toolgate.features.memory import periods, verdicts
+from toolgate.features.memory import periods, recalls, verdicts
 from toolgate.features.memory.items import (
     ImportCount,
     MemoryItem,
@@ -152,8 +152,9 @@ class Memory(MemoryReader):
         if not given.conversation or given.sources or by.persona == HUMAN:
             return None
         words = words_of(content)
+        since = by.now - ECHO_WITHIN
         recalled = await self.known(
-            await store.recalled_in(given.conversation, scope, by.now - ECHO_WITHIN, ECHO_CHARACTERS)
+            await recalls.recalled_in(store.tables, given.conversation, scope, since, ECHO_CHARACTERS)
         )
         linked = {*given.supersedes, *given.contradicts}
         return next(

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from toolgate.core.errors import CallError, Code, Conflict, NotFound
 from toolgate.core.names import HUMAN
 from toolgate.core.result import Meta, Problem, Result
-from toolgate.features.memory import answers, audit
+from toolgate.features.memory import answers, audit, recalls
 from toolgate.features.memory.items import CATEGORIES
 from toolgate.features.memory.memory import Memory
 from toolgate.features.memory.periods import SUMMARY_TYPES
@@ -184,7 +184,7 @@ async def _item(
 ) -> Response:  # fmt: skip
     (found,) = (await details(memory, ident, ""))["memories"]
     store = await memory.records()
-    used = (await store.usage([ident])).get(ident, 0)
+    used = (await recalls.counts(store.tables, [ident])).get(ident, 0)
     item = await memory.one(ident)
     links = (await store.links([ident]))[ident]
     derived = await store.derived([ident]) if item.state in ("forgotten", "undone") else []

@@ -22,7 +22,7 @@ from toolgate.core.errors import CallError, InvalidArgs, NotAllowed, NotFound, T
 from toolgate.core.names import HUMAN
 from toolgate.core.paths import MountPath
 from toolgate.feature import FeatureContext
-from toolgate.features.memory import periods, verdicts
+from toolgate.features.memory import periods, recalls, verdicts
 from toolgate.features.memory.config import EmbeddingsSpec
 from toolgate.features.memory.items import CATEGORIES, MemoryItem
 from toolgate.features.memory.periods import SUMMARY_TYPES
@@ -199,7 +199,7 @@ class MemoryReader:
             fetch = min(fetch * 4, MOST_LOOKED_AT)
         best = shown[: wanted.limit]
         with suppress(CallError):  # statistics; what was found is found
-            await opened.store.used([one.item.id for one in best], conversation, now)
+            await recalls.note(opened.store.tables, [one.item.id for one in best], conversation, now)
         return RecallAnswer(best, found.degraded, len(ranked) - len(shown))
 
     async def _kept(

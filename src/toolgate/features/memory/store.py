@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any
 
 from toolgate.core.errors import Conflict
@@ -280,38 +279,6 @@ class MemoryStore:
                     if row["id"] not in ids and any(text in said for text in wanted):
                         found[row["id"]] = None
         return list(found)
-
-    async def used(self, ids: Sequence[str], conversation: str, now: int) -> None:
-        """Count that they were recalled there."""
-        if ids:
-            await self.tables.execute(
-                f"INSERT INTO memory_usage (id, conversation, recalls, last_at) VALUES "
-                f"{', '.join(['(?, ?, 1, ?)'] * len(ids))} ON CONFLICT (id, conversation) DO UPDATE SET"
-                " recalls = memory_usage.recalls + 1, last_at = excluded.last_at",
-                *(value for one in sorted(set(ids)) for value in (one, conversation, now)),
-            )  # fmt: skip
-
-    async def usage(self, ids: Sequence[str]) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for start in range(0, len(ids), _BATCH):
-            part = ids[start : start + _BATCH]
-            rows = await self.tables.fetch(
-                f"SELECT id, SUM(recalls) AS n FROM memory_usage WHERE id IN ({_marks(part)}) GROUP BY id",
-                *part,
-            )
-            found |= {row["id"]: int(row["n"]) for row in rows}
-        return found
-
-    async def recalled_in(self, conversation: str, scope: str, since: int, most: int) -> list[MemoryItem]:
-        """The newest of them, up to so many characters."""
-        rows = await self.tables.fetch(
-            f"SELECT {', '.join('i.' + name for name in COLUMNS)} FROM memory_usage AS u JOIN memory_items AS i"
-            " ON i.id = u.id WHERE u.conversation = ? AND u.last_at >= ? AND i.scope = ? AND i.state = 'kept'"
-            " ORDER BY u.last_at DESC LIMIT 200",
-            conversation, since, scope,
-        )  # fmt: skip
-        sizes = accumulate(len(row["content"]) for row in rows)
-        return [MemoryItem.of(row) for row, size in zip(rows, sizes, strict=True) if size <= most]
 
     async def unindexed(self, limit: int = 500) -> list[MemoryItem]:
         rows = await self.tables.fetch(
