@@ -33,7 +33,9 @@ _WHEN = re.compile(
     re.IGNORECASE,
 )
 _I = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
-_YOU_SAID = re.compile(r"\b(?:did|have|had) you\b|\byou (?:\w+ed|said|told|gave|wrote|made)\b|\byours?\b", re.IGNORECASE)
+_YOU_SAID = re.compile(
+    r"\b(?:did|have|had) you\b|\byou (?:\w+ed|said|told|gave|wrote|made)\b|\byours?\b", re.IGNORECASE
+)
 _TIME_WORDS = re.compile(
     rf"\b(today|yesterday|tomorrow|tonight|ago|last|next|since|until|week|weekend|month|year|day|morning|evening|"
     rf"monday|tuesday|wednesday|thursday|friday|saturday|sunday|{_MONTH}|(?:19|20)\d\d|\d{{1,2}}(?:st|nd|rd|th))s?\b",
