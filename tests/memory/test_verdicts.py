@@ -8,8 +8,9 @@ import toolgate
 from gates import FixedClock
 from toolgate.core.names import HUMAN
 from toolgate.facade import Gate
+from toolgate.features.memory.transfer import exported
 
-from .world import POLICY, done, recalled, stored, texts
+from .world import POLICY, done, failed, recalled, stored, texts
 
 
 async def test_a_superseded_memory_is_left_out_and_shown_on_request(kept: Gate) -> None:
@@ -21,6 +22,30 @@ async def test_a_superseded_memory_is_left_out_and_shown_on_request(kept: Gate) 
     shown = await recalled(kept, "where does Alice live", include_superseded=True)
     assert {one["id"]: one["verdict"] for one in shown} == {old: "superseded", new: "current"}
     assert new in next(one["verdict_why"] for one in shown if one["id"] == old)
+
+
+async def test_what_was_put_aside_and_is_so_again_is_current(kept: Gate) -> None:
+    """Lisbon, Porto, Lisbon, Porto: the same words are said again, and each time the last ones hold."""
+    said, ident = ["Alice lives in Lisbon.", "Alice lives in Porto."] * 2, ""
+    for text in said:
+        before, ident = ident, await stored(kept, text, supersedes=[ident] if ident else [])
+        assert ident != before
+        assert texts(await recalled(kept, "where does Alice live")) == [text]
+        assert await stored(kept, text) == ident  # it is there already now
+    shown = await recalled(kept, "where does Alice live", include_superseded=True)
+    assert {one["verdict"] for one in shown} == {"current", "superseded"}
+    lines = "\n".join([line async for line in exported(kept.feature("memory"), "user:alice")])
+    taken = await done(kept, "memory.import", {"lines": lines.replace("m_", "m_x"), "user": "dora"}, HUMAN)
+    assert taken["imported"] == 4
+    found = await done(kept, "memory.recall", {"query": "where does Alice live", "scope": "dora"}, HUMAN)
+    assert texts(found["memories"]) == [said[-1]]
+
+
+async def test_dates_the_wrong_way_round_are_refused(kept: Gate) -> None:
+    dates = {"valid_from": "2026-05-01", "valid_to": "2026-04-01"}
+    await failed(kept, "memory.store", {"content": "Alice rents a boat.", **dates})
+    ident = await stored(kept, "Alice rents a boat.", valid_from="2026-05-01")
+    await failed(kept, "memory.update", {"memory_id": ident, "valid_to": "2026-04-01"})
 
 
 async def test_forgetting_what_superseded_something_does_not_bring_that_back(kept: Gate) -> None:

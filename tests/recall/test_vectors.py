@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sampling import dice, fewer
 from toolgate.core.errors import Unavailable
 from toolgate.recall import vector_index
 from toolgate.recall.engine import Item, Recall, open_recall
+from toolgate.recall.vector_index import VectorIndex
 from toolgate.storage.tables import SqliteTables
 
 from .conftest import MakeTables
@@ -228,4 +230,26 @@ async def test_a_removed_text_leaves_no_index_file_behind(tmp_path: Path) -> Non
     await recall.remove("me", ["me-7"])
     assert not list((tmp_path / "recall").glob("vectors-*"))
     assert "me-7" not in await found(recall, "number7", limit=50)
+    await recall.close()
+    assert list((tmp_path / "recall").glob("vectors-*")), "the next one need not make it again"
     await tables.close()
+
+
+@pytest.mark.usefixtures("small_graphs")
+def test_a_removed_vector_is_in_no_file_that_is_written_later(tmp_path: Path) -> None:
+    rows = np.random.default_rng(5).normal(size=(3000, 64)).astype(np.float32)
+    index, gone = VectorIndex(tmp_path / "file", "model", 64), list(range(0, 3000, 7))
+    index.add(list(range(3000)), rows)
+    index.save()
+    stored = [(row * (127 / np.linalg.norm(row))).astype(np.int8).tobytes()[:32] for row in rows]
+    before = (tmp_path / "file").read_bytes()
+    assert all(each in before for each in stored[:50])
+    index.drop(gone)
+    index.save()
+    after = (tmp_path / "file").read_bytes()
+    assert not any(stored[key] in after for key in gone)
+    assert all(stored[key] in after for key in range(50) if key not in gone)
+    again = VectorIndex(tmp_path / "file", "model", 64)
+    assert again.load()
+    assert len(again) == 3000 - len(gone)
+    assert not again.nearest(np.ones(64, np.float32), 3000).keys() & set(gone)

@@ -222,8 +222,9 @@ class SqliteVectors:
                 path.unlink(missing_ok=True)
 
     async def save(self) -> None:
-        for index in self._indexes.values():
-            if index.worth_saving:
+        """After a last look, because what others have removed meanwhile must not be in a file."""
+        for (scope, model), index in self._indexes.items():
+            if index.worth_saving_at_last and await self._follow(index, scope, model):
                 await asyncio.to_thread(index.save)
 
 

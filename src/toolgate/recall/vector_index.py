@@ -128,7 +128,13 @@ class VectorIndex:
             there = gone[np.asarray(self._graph.contains(gone), bool)]
             if len(there):
                 self._graph.remove(there)
+                self._overwrite(there)
         self._unsaved += len(there)
+
+    def _overwrite(self, gone: Any) -> None:
+        """A graph keeps what it removed until something takes its room, also in its file."""
+        self._graph.add(gone, np.ones((len(gone), self._dimension), np.float32))
+        self._graph.remove(gone)
 
     def nearest(
         self, vector: Any, count: int, once: bool = False, among: Sequence[int] | None = None
@@ -174,6 +180,11 @@ class VectorIndex:
     def worth_saving(self) -> bool:
         return self._graph is not None and self._unsaved > max(SAVED_AFTER, len(self._graph) // 20)
 
+    @property
+    def worth_saving_at_last(self) -> bool:
+        """When nothing follows: making it again takes far longer than writing it."""
+        return self._graph is not None and (self._unsaved > SAVED_AFTER or not self._path.exists())
+
     def save(self) -> None:
         """Whole or not at all; of several processes the last one's file stays, and each catches up from the database."""
         if self._graph is None:
@@ -193,7 +204,3 @@ class VectorIndex:
             os.fsync(file.fileno())
         part.replace(self._path)
         self._unsaved = 0
-
-    def unlink(self) -> None:
-        """A removed text leaves nothing behind; the file is made again from what is left."""
-        self._path.unlink(missing_ok=True)

@@ -78,7 +78,10 @@ def stored(done: StoredMemory) -> dict[str, Any]:
     item.pop("content")
     told: dict[str, Any] = {"success": True, "id": done.item.id, "memories": [item]}
     if not done.new:
-        told["note"] = f"an equal one was there already: {done.item.id}; nothing was stored"
+        told["note"] = (
+            f"an equal one was there already: {done.item.id}; nothing was stored, and no links or dates of it: "
+            "memory.update sets them"
+        )
     if done.alike:
         told["same_subject"] = done.alike
         told["note"] = (

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, get_args
 
 from toolgate.core.clock import iso
+from toolgate.core.errors import InvalidArgs
 from toolgate.features.memory.periods import SUMMARY_TYPES
 
 Store = Literal["user_memory", "summaries"]
@@ -152,6 +153,12 @@ NAMES = tuple(one.name for one in fields(MemoryItem))
 
 def _iso(micros: int | None) -> str | None:
     return None if micros is None else iso(micros)
+
+
+def dated(item: MemoryItem) -> MemoryItem:
+    if item.valid_from is not None and item.valid_to is not None and item.valid_to < item.valid_from:
+        raise InvalidArgs("`valid_to` is before `valid_from`", "turn them around")
+    return item
 
 
 def digest_of(content: str, place: int | None = None) -> str:

@@ -27,12 +27,13 @@ from toolgate.features.memory.items import (
     NewMemory,
     PurgedMemories,
     StoredMemory,
+    dated,
     digest_of,
     has_instructions,
     likeness,
     words_of,
 )
-from toolgate.features.memory.reader import FILE, MOST_LOOKED_AT, MemoryReader, Opened, tags_of
+from toolgate.features.memory.reader import FILE, MemoryReader, Opened, tags_of
 from toolgate.features.memory.sessions import MemorySession, Sessions
 from toolgate.features.memory.spending import written_since
 from toolgate.features.memory.store import ItemFilter, MemoryStore, Writer
@@ -63,9 +64,12 @@ class Memory(MemoryReader):
             alike = []
         if item.conversation and item.store == "user_memory":
             await (await self.sessions()).touch(scope, item.conversation, by.now)
-        new = await opened.store.insert([item])
-        if not new:
-            return StoredMemory(await self._equal(opened.store, item), False, [])
+        while not (new := await opened.store.insert([item])):
+            equal = await self._equal(opened.store, item)
+            (judged,) = await self.judged([equal], by.now)
+            if not verdicts.is_hidden(equal, judged.verdict, by.now):
+                return StoredMemory(equal, False, [])
+            item = replace(item, digest=digest_of(f"{equal.id} {item.digest}"))  # it is so again
         await self._follow(opened, new)
         return StoredMemory(
             new[0], True, [one for one in alike if one not in (*item.supersedes, *item.contradicts)]
@@ -87,7 +91,7 @@ class Memory(MemoryReader):
             sources = _joined(sources, [echo.id])
             known[echo.id] = echo
         trust = verdicts.least([trust, *(known[one].trust for one in sources)])
-        return MemoryItem(
+        return dated(MemoryItem(
             id=new_id("m"), scope=scope, store=given.store, type=given.type, content=content,
             digest=digest_of(content, given.place), subject=given.subject.strip().casefold(), tags=tags_of(given.tags),
             priority=given.priority, period=period, conversation=given.conversation, place=given.place, at=at,
@@ -96,7 +100,7 @@ class Memory(MemoryReader):
             valid_from=self.moment(given.valid_from), valid_to=self.moment(given.valid_to),
             expires_at=self.moment(given.expires_at), supersedes=given.supersedes, contradicts=given.contradicts,
             sources=sources,
-        )  # fmt: skip
+        ))  # fmt: skip
 
     async def _check_room(self, store: MemoryStore, by: Writer) -> None:
         """Texts are in no journal row, so they are counted here; each version is one more copy. A human is not bounded."""
@@ -175,12 +179,8 @@ class Memory(MemoryReader):
         return [one.item.id for one in judged if not verdicts.is_hidden(one.item, one.verdict, now)]
 
     async def _equal(self, store: MemoryStore, item: MemoryItem) -> MemoryItem:
-        wanted = ItemFilter(
-            scope=item.scope, store=item.store, types=(item.type,), conversation=item.conversation
-        )
-        for one in await store.find(replace(wanted, period=item.period, limit=MOST_LOOKED_AT)):
-            if one.digest == item.digest:
-                return one
+        if found := await store.get([await store.equal_to(item)], item.scope):
+            return found[0]
         raise Conflict("an equal one was stored and changed at the same moment", "try again")
 
     async def update(
@@ -249,10 +249,10 @@ class Memory(MemoryReader):
             found["subject"] = found["subject"].strip().casefold()
         if "evidence" in found:
             found["evidence"] = await self._evidence(found["evidence"])
-        new = replace(
+        new = dated(replace(
             old, **found, version=old.version + 1, changed_at=by.now, persona=by.persona, call=by.call, op="update",
             reason=by.reason,
-        )  # fmt: skip
+        ))  # fmt: skip
         await self._named(store, [*new.supersedes, *new.contradicts], old.scope)
         if new.id in {*new.supersedes, *new.contradicts} or await _reaches(store, new.id, new.supersedes):
             raise Conflict(f"{new.id} would supersede itself, by way of others", "name another one")
