@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agents.world import call, calls, world
+from agents.world import Witness, call, calls, world
 from examples.running import EXAMPLES
 from toolgate import app
 from toolgate.agents import room as rules
@@ -130,6 +131,28 @@ async def test_a_room_whose_member_cannot_speak_stays_open_and_goes_on(tmp_path:
         room = await agents.rooms.drive(await agents.rooms.get(room.id))
         assert room.state == "undecided"
         assert [one["persona"] for one in await agents.rooms.posts(room.id)] == ["ada", "bob"]
+
+
+async def test_a_room_whose_question_is_put_off_waits_for_it(tmp_path: Path) -> None:
+    script = {"ada": [calls(call("t.act", x="1")), "The totals are too low."]}
+    rules_ = {"rules": [{"tools": ["t.act"], "decision": "ask", "reason": "somebody looks"}]}
+    witness = Witness()
+    async with world(script, tmp_path, witness=witness, policy=rules_) as (gate, agents):
+        room = await agents.rooms.open("totals are wrong", ["ada"], rounds=1)
+        driving = asyncio.create_task(agents.rooms.drive(room, attended=True))
+        async with asyncio.timeout(20):
+            while not await gate.open_questions():
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        driving.cancel()
+        await asyncio.gather(driving, return_exceptions=True)
+        room = await agents.rooms.get(room.id)
+        assert (room.state, room.settings["waiting"]) == ("waiting", next(iter(await gate.open_questions())))
+        assert await agents.rooms.due() == []
+        await gate.answer(room.settings["waiting"], "approve")
+        assert [one.id for one in await agents.rooms.due()] == [room.id]
+        room = await agents.rooms.drive(room)
+        assert (room.state, witness.ran) == ("undecided", ["act 1"])
 
 
 async def test_a_room_whose_members_only_agree_ends_without_a_diagnosis(tmp_path: Path) -> None:

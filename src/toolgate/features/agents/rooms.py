@@ -6,8 +6,10 @@ a room can be replayed from the ledger alone. All turns share one budget.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ from toolgate.agents import room as rules
 from toolgate.agents.budget import RunLimits, tightest
 from toolgate.core.call import new_id
 from toolgate.core.context import Trail
-from toolgate.core.errors import Code, Conflict, InvalidArgs, NotAllowed, NotFound
+from toolgate.core.errors import Code, Conflict, InvalidArgs, NotAllowed, NotFound, ToolgateError
 from toolgate.core.names import HUMAN
 from toolgate.features.agents.driver import Listener, nobody
 from toolgate.features.agents.evidence import proven
@@ -217,6 +219,14 @@ class Rooms:
         await self._take(room)
         try:
             return await self._turns(room, listen, attended)
+        except (
+            asyncio.CancelledError
+        ):  # who puts a question off answers it some day, and then the room goes on
+            with suppress(ToolgateError):
+                turns = await self._runs.store.newest(20, open_only=True, room=room.id)
+                if question := next((run.waiting for run in turns if run.waiting), ""):
+                    await self._wait(room, question)
+            raise
         finally:
             tables = await self._context.tables()
             await tables.execute(
