@@ -122,7 +122,7 @@ def turns(members: Sequence[str], posts: Sequence[Post]) -> int:
 
 
 def _by_human(post: Post) -> bool:
-    return post["persona"] == HUMAN and post["kind"] == "message"
+    return (post["persona"], post["kind"]) == (HUMAN, "message")
 
 
 @dataclass(frozen=True, slots=True)
