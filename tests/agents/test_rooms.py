@@ -110,6 +110,23 @@ def test_a_check_that_passes_from_the_start_shows_nothing() -> None:
     assert rules.ending(["a"], [post("v", "check", passed=True, text="")], 3, True) is None
 
 
+@pytest.mark.parametrize(
+    ("topic", "text", "other"),
+    [
+        ("the totals are wrong", "One total ignores its discount.", "One total is rounded twice."),
+        ("Скидка считается неверно", "Скидку делят на десять вместо ста.", "Скидки округляют дважды."),
+        ("折扣计算错误", "折扣除以十而不是一百。", "折扣被四舍五入了两次。"),
+        ("할인 계산이 틀렸다", "할인을 백이 아니라 십으로 나눈다.", "할인은 두 번 반올림된다."),
+    ],
+)
+def test_what_is_new_and_to_the_point_is_told_in_any_language(topic: str, text: str, other: str) -> None:
+    for said, earlier in ((text, []), (other, [text])):
+        assert rules.novelty(said, earlier) >= rules.NEW_ENOUGH
+        assert rules.relevance(said, topic, earlier) >= rules.ON_TOPIC
+    assert rules.novelty(text, [other, text]) == 0
+    assert rules.relevance("Nice weather today!", topic, []) == 0
+
+
 def test_what_the_human_says_is_new_for_everybody() -> None:
     silent = [post("a", "pass"), post("b", "pass")]
     assert rules.ending(["a", "b"], silent, 1, False) is not None
