@@ -13,9 +13,10 @@ import yaml
 
 from agents.world import Witness, call, calls, world
 from examples.running import EXAMPLES
-from toolgate import app
+from toolgate import Tool, app, tool
 from toolgate.agents import room as rules
 from toolgate.core.context import Trail
+from toolgate.core.errors import Failed
 from toolgate.facade import Gate
 from toolgate.features.agents.replaying import replay
 from toolgate.features.agents.rooms import AgentRoom, Rooms
@@ -148,6 +149,37 @@ async def test_a_room_whose_member_cannot_speak_stays_open_and_goes_on(tmp_path:
         room = await agents.rooms.drive(await agents.rooms.get(room.id))
         assert room.state == "undecided"
         assert [one["persona"] for one in await agents.rooms.posts(room.id)] == ["ada", "bob"]
+
+
+async def test_a_check_that_is_refused_shows_nothing_and_one_that_fails_does(tmp_path: Path) -> None:
+    """Else a check that was refused at first, and passes once it is allowed, would have proven something."""
+    fixed: list[bool] = []
+
+    @tool("t.test", reads=["system"])
+    async def test() -> str:
+        """Test."""
+        if not fixed:
+            raise Failed("the totals are wrong", "correct them")
+        return "right"
+
+    class Tests(Witness):
+        def tools(self) -> list[Tool]:
+            return [*super().tools(), test]
+
+    check = {"tool": "t.test", "args": {}, "persona": "bob"}
+    script = {"ada": ["The totals are too low.", "They are rounded, too."]}
+    async with world(script, tmp_path, witness=Tests()) as (gate, agents):
+        room = await agents.rooms.open("totals", ["ada"], check={**check, "args": {"x": 1}}, rounds=1)
+        room = await agents.rooms.drive(room)
+        assert room.state == "open"
+        assert "the check could not be made" in room.settings["reason"]
+        assert await agents.rooms.posts(room.id) == []
+        room = await agents.rooms.open("totals", ["ada"], check=check, rounds=1)
+        room = await agents.rooms.drive(room)
+        assert room.state == "undecided"
+        posts = await agents.rooms.posts(room.id)
+        assert [post.get("passed") for post in posts] == [False, None]
+        assert [post["kind"] for post in await replay(gate, room)] == [post["kind"] for post in posts]
 
 
 async def test_a_room_whose_question_is_put_off_waits_for_it(tmp_path: Path) -> None:
