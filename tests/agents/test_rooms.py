@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from agents.world import call, calls, world
+from agents.world import Witness, call, calls, world
 from examples.running import EXAMPLES
-from toolgate import app
+from toolgate import Tool, app, tool
 from toolgate.agents import room as rules
 from toolgate.core.context import Trail
+from toolgate.core.errors import Failed
 from toolgate.facade import Gate
 from toolgate.features.agents.replaying import replay
 from toolgate.features.agents.rooms import AgentRoom, Rooms
@@ -109,6 +111,23 @@ def test_a_check_that_passes_from_the_start_shows_nothing() -> None:
     assert rules.ending(["a"], [post("v", "check", passed=True, text="")], 3, True) is None
 
 
+@pytest.mark.parametrize(
+    ("topic", "text", "other"),
+    [
+        ("the totals are wrong", "One total ignores its discount.", "One total is rounded twice."),
+        ("Скидка считается неверно", "Скидку делят на десять вместо ста.", "Скидки округляют дважды."),
+        ("折扣计算错误", "折扣除以十而不是一百。", "折扣被四舍五入了两次。"),
+        ("할인 계산이 틀렸다", "할인을 백이 아니라 십으로 나눈다.", "할인은 두 번 반올림된다."),
+    ],
+)
+def test_what_is_new_and_to_the_point_is_told_in_any_language(topic: str, text: str, other: str) -> None:
+    for said, earlier in ((text, []), (other, [text])):
+        assert rules.novelty(said, earlier) >= rules.NEW_ENOUGH
+        assert rules.relevance(said, topic, earlier) >= rules.ON_TOPIC
+    assert rules.novelty(text, [other, text]) == 0
+    assert rules.relevance("Nice weather today!", topic, []) == 0
+
+
 def test_what_the_human_says_is_new_for_everybody() -> None:
     silent = [post("a", "pass"), post("b", "pass")]
     assert rules.ending(["a", "b"], silent, 1, False) is not None
@@ -130,6 +149,59 @@ async def test_a_room_whose_member_cannot_speak_stays_open_and_goes_on(tmp_path:
         room = await agents.rooms.drive(await agents.rooms.get(room.id))
         assert room.state == "undecided"
         assert [one["persona"] for one in await agents.rooms.posts(room.id)] == ["ada", "bob"]
+
+
+async def test_a_check_that_is_refused_shows_nothing_and_one_that_fails_does(tmp_path: Path) -> None:
+    """Else a check that was refused at first, and passes once it is allowed, would have proven something."""
+    fixed: list[bool] = []
+
+    @tool("t.test", reads=["system"])
+    async def test() -> str:
+        """Test."""
+        if not fixed:
+            raise Failed("the totals are wrong", "correct them")
+        return "right"
+
+    class Tests(Witness):
+        def tools(self) -> list[Tool]:
+            return [*super().tools(), test]
+
+    check = {"tool": "t.test", "args": {}, "persona": "bob"}
+    script = {"ada": ["The totals are too low.", "They are rounded, too."]}
+    async with world(script, tmp_path, witness=Tests()) as (gate, agents):
+        room = await agents.rooms.open("totals", ["ada"], check={**check, "args": {"x": 1}}, rounds=1)
+        room = await agents.rooms.drive(room)
+        assert room.state == "open"
+        assert "the check could not be made" in room.settings["reason"]
+        assert await agents.rooms.posts(room.id) == []
+        room = await agents.rooms.open("totals", ["ada"], check=check, rounds=1)
+        room = await agents.rooms.drive(room)
+        assert room.state == "undecided"
+        posts = await agents.rooms.posts(room.id)
+        assert [post.get("passed") for post in posts] == [False, None]
+        assert [post["kind"] for post in await replay(gate, room)] == [post["kind"] for post in posts]
+
+
+async def test_a_room_whose_question_is_put_off_waits_for_it(tmp_path: Path) -> None:
+    script = {"ada": [calls(call("t.act", x="1")), "The totals are too low."]}
+    rules_ = {"rules": [{"tools": ["t.act"], "decision": "ask", "reason": "somebody looks"}]}
+    witness = Witness()
+    async with world(script, tmp_path, witness=witness, policy=rules_) as (gate, agents):
+        room = await agents.rooms.open("totals are wrong", ["ada"], rounds=1)
+        driving = asyncio.create_task(agents.rooms.drive(room, attended=True))
+        async with asyncio.timeout(20):
+            while not await gate.open_questions():
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        driving.cancel()
+        await asyncio.gather(driving, return_exceptions=True)
+        room = await agents.rooms.get(room.id)
+        assert (room.state, room.settings["waiting"]) == ("waiting", next(iter(await gate.open_questions())))
+        assert await agents.rooms.due() == []
+        await gate.answer(room.settings["waiting"], "approve")
+        assert [one.id for one in await agents.rooms.due()] == [room.id]
+        room = await agents.rooms.drive(room)
+        assert (room.state, witness.ran) == ("undecided", ["act 1"])
 
 
 async def test_a_room_whose_members_only_agree_ends_without_a_diagnosis(tmp_path: Path) -> None:

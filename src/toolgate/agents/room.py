@@ -16,7 +16,11 @@ from toolgate.core.names import HUMAN
 NEW_ENOUGH = 0.25
 """How much of a message must be in no earlier one."""
 ON_TOPIC = 0.05
-_WORD = re.compile(r"[a-z0-9_]{3,}")
+_CLOSE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+"""Scripts of Chinese, Japanese and Korean: two characters that follow each other count as a word."""
+_WORD = re.compile(rf"[^\W{_CLOSE}]{{3,}}|(?=([{_CLOSE}]{{2}}))")
+STEM = 5
+"""Letters of a word that its other forms share, more or less: `total`, `totals`."""
 _COMMON = frozenset(
     [
         "the",
@@ -47,7 +51,7 @@ Post = Mapping[str, Any]
 
 
 def words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.lower())) - _COMMON
+    return frozenset(found[1] or found[0] for found in _WORD.finditer(text.lower())) - _COMMON
 
 
 def novelty(text: str, earlier: Sequence[str]) -> float:
@@ -60,8 +64,8 @@ def novelty(text: str, earlier: Sequence[str]) -> float:
 
 def relevance(text: str, topic: str, earlier: Sequence[str]) -> float:
     """The part of its words that the topic or somebody before has used."""
-    own, known = words(text), words(topic).union(*map(words, earlier))
-    return len(own & known) / len(own) if own else 0.0
+    own, known = words(text), {word[:STEM] for word in words(topic).union(*map(words, earlier))}
+    return sum(word[:STEM] in known for word in own) / len(own) if own else 0.0
 
 
 @dataclass(slots=True)
@@ -122,7 +126,7 @@ def turns(members: Sequence[str], posts: Sequence[Post]) -> int:
 
 
 def _by_human(post: Post) -> bool:
-    return post["persona"] == HUMAN and post["kind"] == "message"
+    return (post["persona"], post["kind"]) == (HUMAN, "message")
 
 
 @dataclass(frozen=True, slots=True)

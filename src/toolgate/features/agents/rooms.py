@@ -6,8 +6,10 @@ a room can be replayed from the ledger alone. All turns share one budget.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +18,11 @@ from toolgate.agents.budget import RunLimits, tightest
 from toolgate.core.apart import apart
 from toolgate.core.call import new_id
 from toolgate.core.context import Trail
-from toolgate.core.errors import Code, Conflict, InvalidArgs, NotAllowed, NotFound
+from toolgate.core.errors import Code, Conflict, InvalidArgs, NotAllowed, NotFound, ToolgateError
 from toolgate.core.names import HUMAN
 from toolgate.features.agents.driver import Listener, nobody
 from toolgate.features.agents.evidence import proven
-from toolgate.features.agents.replaying import passed
+from toolgate.features.agents.replaying import passed, ran
 from toolgate.features.agents.store import AgentRun
 from toolgate.storage.port import Filter
 
@@ -225,6 +227,14 @@ class Rooms:
         await self._take(room)
         try:
             return await self._turns(room, listen, attended)
+        except (
+            asyncio.CancelledError
+        ):  # who puts a question off answers it some day, and then the room goes on
+            with suppress(ToolgateError):
+                turns = await self._runs.store.newest(20, open_only=True, room=room.id)
+                if question := next((run.waiting for run in turns if run.waiting), ""):
+                    await self._wait(room, question)
+            raise
         finally:
             tables = await self._context.tables()
             await tables.execute(
@@ -251,8 +261,8 @@ class Rooms:
 
     async def _turns(self, room: AgentRoom, listen: Listener, attended: bool) -> AgentRoom:
         room.settings.pop("reason", None)
-        if await self._check_is_due(room) and (question := await self._verify(room, attended)):
-            return await self._wait(room, question)
+        if await self._check_is_due(room) and await self._halted_at_check(room, attended):
+            return room
         while True:
             posts = await self.posts(room.id)
             over = rules.ending(room.members, posts, room.settings["rounds"], room.check is not None)
@@ -267,11 +277,10 @@ class Rooms:
             if (
                 run.state == "failed"
             ):  # its model is out of reach: the room stays open, and nobody is taken for silent
-                room.state, room.settings["reason"] = "open", f"{run.persona} could not speak: {run.reason}"
-                return await self._keep(room)
+                return await self._stay_open(room, f"{run.persona} could not speak: {run.reason}")
             await self._close_turn(room, run, turn)
-            if await self._check_is_due(room) and (question := await self._verify(room, attended)):
-                return await self._wait(room, question)
+            if await self._check_is_due(room) and await self._halted_at_check(room, attended):
+                return room
 
     async def _turn(
         self, room: AgentRoom, posts: Sequence[Mapping[str, Any]], turn: int, listen: Listener, attended: bool
@@ -315,14 +324,8 @@ class Rooms:
         text = (run.answer or NOTHING_NEW)[:8000]
         trail = Trail(conversation=room.id, transaction=run.id, reason="the answer of its turn")
         result = await self._gate.pipeline.call(
-            "room.post",
-            {"text": text},
-            run.persona,
-            key=f"{run.id}/post",
-            trail=trail,
-            wait=False,
-            own_key=True,
-        )
+            "room.post", {"text": text}, run.persona, key=f"{run.id}/post", trail=trail, wait=False, own_key=True
+        )  # fmt: skip
         if not result.ok:  # it may not post: its turn is over all the same
             told = result.error.message if result.error is not None else ""
             await self._add(room.id, run.persona, "pass", {"text": f"{NOTHING_NEW}: {told}"})
@@ -339,8 +342,9 @@ class Rooms:
         tools = [self._gate.tool(row.tool) for row in await self._gate.events(wanted)]
         return any(tool is not None and CHANGED & set(tool.effects.writes) for tool in tools)
 
-    async def _verify(self, room: AgentRoom, attended: bool) -> str:
-        """Make the call that decides. The question that a human has to answer first, where there is one."""
+    async def _halted_at_check(self, room: AgentRoom, attended: bool) -> bool:
+        """Make the call that decides. Whether the room ends here for now: a human has to answer first, or the call was
+        refused, which shows nothing."""
         check = room.check
         assert check is not None
         number = sum(1 for post in await self.posts(room.id) if post["kind"] == "check")
@@ -350,7 +354,11 @@ class Rooms:
             trail=trail, wait=attended, own_key=True,
         )  # fmt: skip
         if result.error is not None and result.error.code is Code.PENDING:
-            return str((result.data or {}).get("question", ""))
+            await self._wait(room, str((result.data or {}).get("question", "")))
+            return True
+        if result.error is not None and not ran(result):
+            await self._stay_open(room, f"the check could not be made: {result.error.message}")
+            return True
         told = self._gate.rendered(result, check.get("args") or {})[:2000]
         body = {
             "text": told,
@@ -359,7 +367,11 @@ class Rooms:
             "event": result.meta.event_id,
         }
         await self._add(room.id, check["persona"], "check", body)
-        return ""
+        return False
+
+    async def _stay_open(self, room: AgentRoom, reason: str) -> AgentRoom:
+        room.state, room.settings["reason"] = "open", reason
+        return await self._keep(room)
 
     async def _wait(self, room: AgentRoom, question: str) -> AgentRoom:
         room.state, room.settings["waiting"] = "waiting", question
