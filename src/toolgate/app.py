@@ -27,7 +27,6 @@ from toolgate.gate.gate import Pipeline
 from toolgate.gate.reconcile import reconcile_dead
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
-from toolgate.ledger.needed import calls_needed
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
 from toolgate.project import known_ledgers as places
 from toolgate.project import plugins, trust
@@ -200,7 +199,7 @@ def _files(
     )  # fmt: skip
     stack.callback(images.close)
     files = WorkspaceFiles(mounts, images, setup.local)
-    files.needed = partial(calls_needed, ledger)
+    files.needed = ledger.calls_needed
     return files
 
 

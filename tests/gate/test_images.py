@@ -17,7 +17,6 @@ from toolgate.core.change import content_hash
 from toolgate.core.errors import UnknownOutcome
 from toolgate.facade import Gate
 from toolgate.faces.mcp.question import text as text_of
-from toolgate.ledger.needed import calls_needed
 from toolgate.workspace.files import WorkspaceFiles
 
 TOTAL = 1 << 20
@@ -109,7 +108,7 @@ async def test_what_a_running_call_needs_is_never_dropped(gate: Gate) -> None:
     assert images_of(gate).has(needed)
     release.set()
     assert (await soon(running)).ok
-    assert not await calls_needed(gate.services.ledger)
+    assert not await gate.services.ledger.calls_needed()
     for letter in "ghij":
         await write(gate, f"{letter}.txt", letter)
     assert not images_of(gate).has(needed), "settled: as old as it is, it goes"
@@ -128,9 +127,9 @@ async def test_what_an_unknown_call_needs_is_kept_until_it_is_resolved(gate: Gat
     for letter in "abcdef":
         await write(gate, f"{letter}.txt", letter)
     assert images_of(gate).has(needed)
-    assert await calls_needed(gate.services.ledger) == {lost.meta.call_id}
+    assert await gate.services.ledger.calls_needed() == {lost.meta.call_id}
     await gate.resolve(lost.meta.call_id, "happened", reason="it is there")
-    assert not await calls_needed(gate.services.ledger)
+    assert not await gate.services.ledger.calls_needed()
 
 
 async def test_two_gates_on_one_project_drop_nothing_that_the_other_needs(tmp_path: Path) -> None:

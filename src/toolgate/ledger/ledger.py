@@ -110,6 +110,11 @@ class Ledger:
         """Read the state as it is now, caught up with every other process."""
         return await self.do(Work(lambda view: read(view.state, view.now), durable=False, refs=refs))
 
+    async def calls_needed(self) -> frozenset[str]:
+        """Calls of which the images are needed: those that run, and those whose outcome is unknown. Recovery and
+        `ledger resolve` may have to write what these planned."""
+        return await self.look(lambda state, now: frozenset(state.live) | frozenset(state.doubts))
+
     async def tell(self, event: Event) -> None:
         """Record what decides nothing. It survives kill -9 but not a power cut."""
         await self.do(Work(lambda view: view.emit(event), durable=False))

@@ -77,9 +77,9 @@ class Record:
         return sorted({row.seq: row for row in (*rows, *more)}.values())
 
     async def growth(self, period: str, persona: str = "") -> dict[str, Any]:
-        from toolgate.ledger import growth
+        from toolgate.ledger import stats
 
-        return await growth.growth(self.backend, period, self.clock.now(), persona)
+        return await stats.growth(self.backend, period, self.clock.now(), persona)
 
     async def stats(self, period: str, persona: str) -> dict[str, Any]:
         from toolgate.ledger import stats

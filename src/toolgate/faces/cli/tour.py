@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +22,14 @@ from toolgate import app
 from toolgate.core.ports import Question
 from toolgate.core.result import Result
 from toolgate.facade import Gate
-from toolgate.faces.cli import demo_tools, forgery, ledger_pages, tour_agent
+from toolgate.faces.cli import demo_tools, ledger_pages, tour_agent
 from toolgate.kits.terminal import question as questions
 from toolgate.kits.terminal import speech
+from toolgate.ledger.chain import row_hash
 from toolgate.policy.render import render_explanation
 from toolgate.project import config, trust
-from toolgate.storage.port import Filter
+from toolgate.storage.port import Filter, Row
+from toolgate.storage.schema import JOURNAL
 
 POLICY = """\
 version: 1
@@ -190,7 +194,7 @@ async def _tampered(stage: Stage) -> None:
     )
     setup = app.prepare(stage.root)
     lines = []
-    for name, forge in (("edited", forgery.edit), ("rehashed", forgery.rehash)):
+    for name, forge in (("edited", _edit), ("rehashed", _rehash)):
         copy = stage.root.parent / f"{name.replace(' ', '-')}.db"
         shutil.copy(stage.root / config.STATE / "ledger.db", copy)
         event = forge(copy)
@@ -201,6 +205,39 @@ async def _tampered(stage: Stage) -> None:
             speech.safe("✗ ", "red") + speech.safe(f"{name} at {event} ", "bold") + speech.safe(f"→ {found}")
         )
     stage.show(Text("\n").join(line.__rich__() for line in lines))
+
+
+def _edit(copy: Path) -> int:
+    """What a forger without the key could try: rewrite who approved. The event's number comes back."""
+    with closing(sqlite3.connect(copy)) as database, database:
+        return _rewrite(database)
+
+
+def _rehash(copy: Path) -> int:
+    """The same, with every later hash and link computed anew."""
+    with closing(sqlite3.connect(copy)) as database, database:
+        event = _rewrite(database)
+        columns = ", ".join(JOURNAL)
+        prev = ""
+        for values in database.execute(
+            f"SELECT {columns} FROM journal WHERE seq >= ? ORDER BY seq", (event,)
+        ).fetchall():
+            row = Row(*values)
+            row = row._replace(prev=prev or row.prev)
+            prev = row_hash(row)
+            database.execute("UPDATE journal SET prev = ?, hash = ? WHERE seq = ?", (row.prev, prev, row.seq))
+        database.execute("UPDATE head SET hash = ?", (prev,))
+        return event
+
+
+def _rewrite(database: sqlite3.Connection) -> int:
+    for (trigger,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        database.execute(f'DROP TRIGGER "{trigger}"')
+    (event,) = database.execute("SELECT seq FROM journal WHERE kind = 'approved'").fetchone()
+    database.execute(
+        "UPDATE journal SET body = replace(body, 'the tour', 'somebody') WHERE seq = ?", (event,)
+    )
+    return int(event)
 
 
 async def _where_next(stage: Stage) -> None:
