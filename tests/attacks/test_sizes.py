@@ -23,7 +23,11 @@ from scan.corpus import GITHUB
 from toolgate.core.apart import large
 from toolgate.core.errors import Failed
 from toolgate.facade import Gate
+from toolgate.features.garden.citations import _CITED
+from toolgate.features.garden.grammar import read
 from toolgate.features.memory.items import has_instructions
+from toolgate.features.memory.summarizing import cited_lines
+from toolgate.sandbox.javascript import is_commonjs, tidy
 from toolgate.secrets.redactor import cleaned
 from toolgate.secrets.scan.tokens import runs, tokens
 
@@ -187,8 +191,22 @@ async def test_what_one_persona_remembered_holds_nobody_up(tmp_path: Path) -> No
             assert waited < _bound(idle), tool
 
 
-def test_what_reads_like_instructions_is_found_in_linear_time() -> None:
+LINEAR: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "half-open tags": (has_instructions, "</system " * 44_000),
+    "commands": (has_instructions, "ignore previous " * 25_000),
+    "comments in a garden": (read, b"<!-- " * 60_000 + b"anchor"),
+    "blanks in a heading": (read, b"## a" + b" " * 300_000 + b"b"),
+    "words that cite nothing": (lambda text: list(_CITED.finditer(text)), "a-" * 150_000 + " x:y"),
+    "blanks of a model": (lambda text: cited_lines(text, 1, 1), "a" + " " * 300_000 + "b"),
+    "empty lines of a snippet": (is_commonjs, "module.exports = 1;" + "\n" * 300_000),
+    "empty lines of an error": (tidy, b"\n" * 300_000),
+}
+
+
+@pytest.mark.parametrize("shape", LINEAR)
+def test_no_pattern_takes_long_for_a_text_made_for_it(shape: str) -> None:
+    """A search holds Python's lock until it ends, so that a thread would not help."""
+    work, text = LINEAR[shape]
     began = time.perf_counter()
-    for text in ("</system ", "ignore previous ", "you must ", "do not tell "):
-        has_instructions(text * (400_000 // len(text)))
-    assert time.perf_counter() - began < 4 * BEARABLE
+    work(text)
+    assert time.perf_counter() - began < BEARABLE

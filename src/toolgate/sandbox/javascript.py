@@ -25,9 +25,9 @@ PRELUDE = Path(__file__).parent / "prelude" / "javascript.js"
 PROGRAM = "program.mjs"
 _WRAPPER = "export default async function(module,exports,require,__filename,__dirname){"
 """Around a CommonJS snippet: on its first line, so that the others keep their numbers."""
-_ES_SYNTAX = re.compile(r"^\s*(?:import\b(?!\s*[.(])|export\b)", re.MULTILINE)
+_ES_SYNTAX = re.compile(r"^[^\S\n]*(?:import\b(?!\s*[.(])|export\b)", re.MULTILINE)
 _COMMONJS_SYNTAX = re.compile(r"\bmodule\.exports\b|\bexports\.[A-Za-z_$]|\brequire\s*[.(]")
-_LAST_WORDS = re.compile(rb"\n*<--- Last few GCs --->.*|\n*#\n# Fatal.*", re.DOTALL)
+_LAST_WORDS = re.compile(rb"<--- Last few GCs --->.*|#\n# Fatal.*", re.DOTALL)
 _NEVER = re.compile(rb"(error: Top-level await promise never resolved\n).*\Z", re.DOTALL)
 _BUILT_IN = """
 assert assert/strict async_hooks buffer child_process console constants crypto dgram diagnostics_channel dns dns/promises

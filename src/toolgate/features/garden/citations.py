@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from toolgate.workspace.files import WorkspaceFiles
 
 _CITED = re.compile(
-    r"(?<![\w`/])(?:event:(?P<event>\d{1,15})|(?P<path>[a-z][a-z0-9_-]*:[\w./-]*[\w/])(?::(?P<line>\d+))?(?:@(?P<hash>[0-9a-f]{8,64}))?)"
+    r"(?<![\w`/])(?:event:(?P<event>\d{1,15})|(?P<path>[a-z][a-z0-9_-]{0,63}:[\w./-]*[\w/])(?::(?P<line>\d+))?(?:@(?P<hash>[0-9a-f]{8,64}))?)"
 )
 
 

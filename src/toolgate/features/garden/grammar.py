@@ -28,7 +28,7 @@ SMALL = 16 << 10
 T = TypeVar("T")
 """Of a garden file: more is no longer something that a person reads."""
 ANCHOR = re.compile(r"<!-- @anchor: ([a-z][a-z0-9_-]{0,63} v(?:0|[1-9][0-9]{0,3})) -->[ \t]*")
-LOOKS_LIKE_ANCHOR = re.compile(r"<!--[\s\W]*anchor\b|(?<!\w)@\s*anchor\s*:", re.IGNORECASE)
+LOOKS_LIKE_ANCHOR = re.compile(r"<!--(?:(?!<!--)\W)*anchor\b|(?<!\w)@\s*anchor\s*:", re.IGNORECASE)
 """Also in a comment that began on an earlier line."""
 _UNSEEN = re.compile(
     r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -37,7 +37,7 @@ _UNSEEN = re.compile(
 _SIX_LETTERS = re.compile(r"\b\w{6}\b")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _ATX = re.compile(r"(#{1,6})(?:[ \t]+(.*))?")
-_CLOSING = re.compile(r"(?:^|[ \t]+)#+$")
+_CLOSING = re.compile(r"(?:^|(?<![ \t])[ \t]+)#+$")
 _MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:\s|$)")
 """What may begin an item of a list."""
 _MARKS = frozenset("-*+0123456789")
