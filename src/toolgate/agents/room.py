@@ -129,6 +129,12 @@ def _by_human(post: Post) -> bool:
     return (post["persona"], post["kind"]) == (HUMAN, "message")
 
 
+def new_and_fitting(text: str, topic: str, posts: Sequence[Post]) -> tuple[float, float]:
+    said = [str(post.get("text", "")) for post in posts if post["kind"] == "message"]
+    named = [*said, *(one.text for one in board(posts))]
+    return round(novelty(text, said), 2), round(relevance(text, topic, named), 2)
+
+
 @dataclass(frozen=True, slots=True)
 class RoomEnding:
     state: str

@@ -74,12 +74,6 @@ class AgentRoom:
         }  # fmt: skip
 
 
-def _new_and_fitting(text: str, topic: str, posts: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
-    said = [str(post.get("text", "")) for post in posts if post["kind"] == "message"]
-    named = [*said, *(one.text for one in rules.board(posts))]
-    return round(rules.novelty(text, said), 2), round(rules.relevance(text, topic, named), 2)
-
-
 def _quoted(text: str) -> str:
     """Whatever a post says, no line of it can pose as another member or as the board."""
     return "\n".join(f"> {line}" for line in text.splitlines())
@@ -187,7 +181,7 @@ class Rooms:
             self._gate, room.id, room.members, [dict(one) for one in body.get("claims") or ()]
         )
         text = str(made.get("text", ""))
-        made["novelty"], made["relevance"] = await apart(_new_and_fitting, text, room.topic, posts)
+        made["novelty"], made["relevance"] = await apart(rules.new_and_fitting, text, room.topic, posts)
         known = {(one.get("file"), one.get("line")) for post in posts for one in post.get("claims", ())}
         first = all(post["persona"] != persona for post in posts)
         brings = any(
