@@ -226,6 +226,15 @@ async def test_an_export_comes_back_the_same_and_twice_is_once(kept: Gate) -> No
     assert await lines(kept) == []
 
 
+async def test_turns_that_say_the_same_at_other_places_come_back_all(gate: Gate) -> None:
+    for place in (0, 4, 9):
+        await stored(gate, "Mina: Yes, I do.", conversation="c1", place=place)
+    before = "\n".join(await lines(gate)).replace('"m_', '"m_x')
+    taken = await done(gate, "memory.import", {"lines": before, "user": "dora"}, HUMAN)
+    assert taken["imported"] == 3
+    assert "\n".join(await lines(gate, "user:dora")) == before
+
+
 @pytest.mark.parametrize(
     "line", ["no json", "[]", "{}", '{"format": "toolgate-memory/1"}', '{"format": "toolgate-memory/1", "content": "x", "type": "y"}',
              '{"format": "toolgate-memory/1", "content": "x", "scope": "user:carl"}', '{"format": "toolgate-memory/1", "content": "x", "at": "never"}']

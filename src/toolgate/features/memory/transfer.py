@@ -117,7 +117,8 @@ def _read(given: Any, scope: str, by: Writer) -> MemoryItem:
         item, tags=tags_of(item.tags), at=item.at or by.now, created_at=item.created_at or item.at or by.now
     )
     _check(item)
-    if item.supersedes and "id" in given:  # it may say again what was put aside before, as the export had it
+    if "id" in given and (item.supersedes or item.place is not None):
+        # what was put aside may be said again, and a turn at another place: each is one of its own, as it was
         item = replace(item, digest=digest_of(f"{item.id} {content}"))
     return replace(item, trust="low") if has_instructions(content) else item
 
