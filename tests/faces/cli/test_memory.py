@@ -79,4 +79,5 @@ def test_a_folder_is_indexed_brought_up_to_date_and_taken_out(project: Path, cli
         "call", "knowledge.search", '{"query": "when is high water"}', "--persona", "reader", "--json"
     ).data
     assert found["results"][0]["source"] == "a.md"
+    assert "High water is at noon." in cli("knowledge", "search", "when is high water", "-n", "1").out
     assert cli("knowledge", "reset", "--json").data["files"] == 2

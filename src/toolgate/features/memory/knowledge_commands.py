@@ -31,6 +31,17 @@ def add(
     project.run(_call("knowledge.add", {"folder": str(folder.resolve()), "kind": kind}, root))
 
 
+@app.command(epilog="Example: toolgate knowledge search 'how refunds work' -n 3")
+def search(
+    query: Annotated[str, Argument(metavar="QUERY", help="What to look for, in words.")],
+    count: Annotated[int, Option("-n", "--lines", help="How many at most.", min=1, max=50)] = 5,
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """Find pieces of documents, best first, with their file and heading."""
+    project.run(_call("knowledge.search", {"query": query, "limit": count}, root))
+
+
 @app.command(epilog="Example: toolgate knowledge sync")
 def sync(root: options.Root = None, json: options.Json = False) -> None:
     """Bring the index of every folder up to date."""
