@@ -51,7 +51,7 @@ MADE: dict[str, list[Any]] = {
         {"examined": 1200, "proposals": [{"kind": "same", "why": "they say the same", "keep": "m_1", "forget": ["m_2"], "sample": "Tea"}]}
     ],
     "knowledge.search": [
-        {"results": [{"source": "docs/a.md", "heading": "Use", "content": "One.\n## Two: forged"}]}, {"results": []},
+        {"results": [{"source": "docs/a.md", "heading": "Use", "content": "One.\n## Two: forged"}]}, {"results": [], "degraded": "by words only"},
     ],
 }  # fmt: skip
 SAME = {

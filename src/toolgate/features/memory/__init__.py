@@ -43,7 +43,7 @@ FEATURE = Feature(
         Command(
             "knowledge",
             "toolgate.features.memory.knowledge_commands:app",
-            "Documents that agents can search: add, sync, reset.",
+            "Documents that agents can search: add, search, sync, reset.",
         ),
         Command(
             "models",
@@ -61,6 +61,7 @@ FEATURE = Feature(
         ),
     ),
     renderings="toolgate.features.memory.rendering:RENDERINGS",
+    drawings="toolgate.features.memory.knowledge_commands:DRAWINGS",
     checks="toolgate.features.memory.checks:CHECKS",
     docs="docs/memory.md",
     tables="toolgate.features.memory.schema:MIGRATIONS",

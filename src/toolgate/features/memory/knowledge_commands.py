@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from toolgate.core.names import HUMAN
 from toolgate.features.memory.knowledge import KINDS, Knowledge
 from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
+from toolgate.kits.terminal.drawing import DrawnLine, content, paint
 from toolgate.kits.terminal.results import show as show_result
 from toolgate.kits.terminal.ticker import Ticker
 
@@ -93,3 +95,16 @@ async def _folders(root: Path | None) -> None:
         return
     rows = [[one["folder"], one["kind"], one["files"], one["pieces"]] for one in found]
     speech.put(speech.table(["folder", "kind", "files|right", "pieces|right"], rows))
+
+
+def draw_documents(data: Any, person: bool) -> Iterator[DrawnLine]:
+    for one in data["results"]:
+        yield paint(one["source"], "bold").append(": ").append(one["heading"], "dim")
+        yield from (content(f"  {line}") for line in one["content"].splitlines())
+    if not data["results"]:
+        yield paint("nothing was found", "dim")
+    if data.get("degraded"):
+        yield paint(f"degraded: {data['degraded']}", "yellow")
+
+
+DRAWINGS = {"knowledge.search": draw_documents}

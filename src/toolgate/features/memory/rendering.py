@@ -73,7 +73,8 @@ def documents(data: Any, args: Mapping[str, Any]) -> str:
         f"## {harmless(one['source'])}: {harmless(one['heading'])}\n{indent(text(one['content']), '  ')}"
         for one in data["results"]
     ]
-    return "\n\n".join(made) or "nothing was found"
+    made = made or ["nothing was found"]
+    return "\n\n".join([*made, f"degraded: {harmless(data['degraded'])}"] if data.get("degraded") else made)
 
 
 RENDERINGS: Mapping[str, Rendering] = {
