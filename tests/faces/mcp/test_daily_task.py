@@ -75,8 +75,6 @@ def shop(tmp_path: Path) -> Path:
 @pytest.fixture
 def real(tmp_path: Path) -> Path:
     root = own_history(tmp_path / "real")
-    subprocess.run(["git", "repack", "-a", "-d", "-q"], cwd=root, check=True)
-    (root / ".git/objects/info/alternates").unlink()  # what the clone borrows lies outside the project
     _environment(root)
     return root
 
