@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, RootModel, SecretStr
+from tests.garden.plot import PROFILE, plot
 
 import toolgate
 from faces.channels import Seen, channels, unseen
@@ -208,6 +209,36 @@ async def test_every_byte_is_shown_or_nobody_can_approve(tmp_path: Path) -> None
                     assert set(gone) <= declared(calls[question.digest]), (channel, spec.name, args)
                 await here.gate.answer(question.id, "deny")
     assert len(asked) >= 15, asked
+
+
+def tended(text: str) -> dict[str, dict[str, Any]]:
+    """Edits of a garden and of the memory with this text."""
+    at = {"path": PROFILE, "section_anchor": "concerns v1"}
+    return {
+        "md.patch_section": {**at, "append": text, "rationale": "because"},
+        "md.curate_list": {**at, "ops": ["append"], "items": [text], "reason": "because"},
+        "fs.edit": {"path": PROFILE, "find": "## Strengths", "replace": f"{text}\n\n## Strengths"},
+        "memory.store": {"content": text, "tags": ["a"]},
+    }
+
+
+async def test_every_byte_that_would_be_remembered_is_shown_too(tmp_path: Path) -> None:
+    async with plot(tmp_path):
+        pass
+    mounts = {"mounts": {"project": {"path": "."}, "garden": {"path": "garden"}}}
+    asked = Counter[str]()
+    async with house(tmp_path, CONFIG | mounts) as here, here.browser() as browser:
+        calls = captured(here.gate)
+        for text in HOSTILE:
+            for tool_name, args in tended(text).items():
+                await here.gate.call(tool_name, args, persona="helper", wait=False)
+                for question in await here.gate.approvals():
+                    asked[tool_name] += 1
+                    for channel, seen in (await channels(here, browser, question)).items():
+                        gone = unseen(calls[question.digest], question, seen) if seen.approvable else []
+                        assert gone == [], (channel, tool_name, args)
+                    await here.gate.answer(question.id, "deny")
+    assert all(asked[tool_name] >= 8 for tool_name in tended("")), asked
 
 
 def declared(call: Call) -> set[str]:
