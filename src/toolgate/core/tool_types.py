@@ -169,7 +169,8 @@ def unknown_args(subject: Tool, names: list[str]) -> InvalidArgs:
 
 
 def invalid(subject: Tool, error: ValueError) -> InvalidArgs:
-    assert isinstance(error, ValidationError)
+    if not isinstance(error, ValidationError):
+        raise error
     if error.error_count() > _MANY:
         return _misfit(subject, [{"arg": "(all)", "problem": f"{error.error_count():,} things are wrong"}])
     problems = [
