@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.records import dataclass
 
 _LINE_ENDS = re.compile(rb"\r\n|\r|\n")

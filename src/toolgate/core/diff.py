@@ -8,8 +8,9 @@ Many files share one bound: where it is used up, the rest are shown as blocks to
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.renames import RenamedFile, moved
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
 
 from toolgate.core.display import visible
+from toolgate.core.named_tuples import NamedTuple
 
 MOST_NOTES = 20
 """Notes of one text that are given one by one; the rest are counted."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, get_origin
+
+from toolgate.core.named_tuples import NamedTuple
 
 
 class _Missing:

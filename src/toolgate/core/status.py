@@ -12,7 +12,9 @@ import os
 import struct
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from toolgate.core.named_tuples import NamedTuple
 
 _AT_FDCWD, _BASIC, _BYTES = -100, 0x7FF, 256
 _unpack = struct.Struct("=32xQQ48xqI4xqI4x8xII").unpack_from

@@ -11,11 +11,12 @@ was made of (`credit`). Equal calls count once, and calls that only look or try 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import CallError, Code
 from toolgate.core.event import Adapted, Noted
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.records import replace
 from toolgate.ledger.ledger import Work
 from toolgate.ledger.state import parsed

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from toolgate.core.decision import Decision, Verdict
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.records import dataclass, replace
 from toolgate.gate.flow import Broke, Done
 from toolgate.ledger.state import parsed

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.display import visible
+from toolgate.core.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from toolgate.core.question import Question

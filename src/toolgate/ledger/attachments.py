@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from toolgate.core.apart import apart
 from toolgate.core.canonical import canonical, sha256
@@ -18,6 +18,7 @@ from toolgate.core.clock import SECOND
 from toolgate.core.errors import LedgerBroken, NotFound
 from toolgate.core.event import Asked, Committed, Event, Noted, Started
 from toolgate.core.loops import has_loop
+from toolgate.core.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from toolgate.storage.port import Backend, Row

@@ -6,10 +6,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import RateLimited
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.ledger.state import MINUTE, State
 
 if TYPE_CHECKING:

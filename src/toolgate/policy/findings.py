@@ -7,10 +7,11 @@ The call's own decision knows nothing of findings; the strictest of all counts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.finding import FINDING_KINDS, Finding, FindingKind, named
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.ports import Facts
 from toolgate.core.records import replace
 from toolgate.policy.persona import joined

@@ -17,9 +17,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from toolgate.core.errors import ConfigError
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.paths import MOUNT, MountPath, folded
 from toolgate.core.records import dataclass
 from toolgate.policy.globtext import Token, alternatives, check_text, expand, path_regex, run_regex, tokens

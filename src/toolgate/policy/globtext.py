@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from toolgate.core.errors import ConfigError
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.paths import MAX_NAME
 
 MAX_LENGTH = 512

@@ -7,8 +7,9 @@ on each effect that it has; per minute and per hour. `burst` shapes: at most tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.ports import Window
 from toolgate.policy.globs import tool_glob
 from toolgate.policy.values import Flaw

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import sys
 from functools import cache
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from toolgate.core.errors import ConfigError
+from toolgate.core.named_tuples import NamedTuple
 
 MAX_PATTERN = 500
 MAX_MEMORY = 16 << 20

@@ -7,7 +7,9 @@ checked (`packed`), and read back as Values, whose attributes and `model_fields_
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from toolgate.core.named_tuples import NamedTuple
 
 DEFAULT_USER = "me"
 """Whose memory and garden a persona tends that names nobody: a project of one person needs no names."""

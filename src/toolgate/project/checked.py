@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toolgate.core.errors import NotAllowed
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.names import HUMAN
 from toolgate.project.own_files import check_place, read_once
 from toolgate.project.trust import FILE

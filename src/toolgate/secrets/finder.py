@@ -11,9 +11,9 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import NamedTuple
 
 from toolgate.core.conceal import Span
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.secrets.views import TextView, is_plain, readings, squeeze, views
 
 # Every form of a value that redaction knows. A form is found in one of two ways. What an encoding makes of

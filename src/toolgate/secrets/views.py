@@ -11,7 +11,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from toolgate.core.named_tuples import NamedTuple
 
 BLANK = b" \t\r\n\x0b\x0c\0"
 """Left out when comparing. NUL too, so that UTF-16 reads like ASCII."""

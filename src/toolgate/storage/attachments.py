@@ -7,7 +7,8 @@ is, in the same transaction. An open question's is never let go.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from toolgate.core.named_tuples import NamedTuple
 
 COLUMNS = ("seq", "persona", "expires", "bytes", "body")
 _FREE = "seq NOT IN (SELECT seq FROM questions)"

@@ -6,9 +6,10 @@ It is kept beside the journal and not under its chain, because its rows may be t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from toolgate.core.clock import SECOND
+from toolgate.core.named_tuples import NamedTuple
 
 DAY = 86_400 * SECOND
 

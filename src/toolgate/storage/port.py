@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.records import dataclass, field
 
 if TYPE_CHECKING:

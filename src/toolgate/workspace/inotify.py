@@ -12,7 +12,8 @@ import os
 import struct
 import sys
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from toolgate.core.named_tuples import NamedTuple
 
 _NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
 _MOVED_TO, _CREATED, _ONLY_DIRECTORIES = 0x80, 0x100, 0x01000000

@@ -5,9 +5,10 @@ A diff is told as `git apply --numstat` tells it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from toolgate.core.display import harmless, legible
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.records import dataclass, field
 from toolgate.kits.words import finding_in_words
 

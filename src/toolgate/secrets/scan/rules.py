@@ -11,10 +11,10 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from toolgate.core.display import visible
 from toolgate.core.finding import FindingKind
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.records import dataclass, field
 
 _NEAR = 2000

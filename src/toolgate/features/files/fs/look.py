@@ -6,7 +6,7 @@ import heapq
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, NotRequired  # pydantic reads those of `typing` only from 3.12 on
+from typing import Any, NotRequired  # pydantic reads those of `typing` only from 3.12 on
 
 from typing_extensions import TypedDict
 
@@ -15,6 +15,7 @@ from toolgate.core.context import Context
 from toolgate.core.errors import ConfigError, InvalidArgs
 from toolgate.core.evidence import spoil
 from toolgate.core.fitting import RESERVE, leading, shorten, size
+from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass
 from toolgate.core.tool import Tool, tool
