@@ -85,7 +85,7 @@ def tools() -> list[Tool]:
         "properties": {"credential": {"type": "string"}, "auth": {"type": "object"}, "cookies": {"type": "array"}},
     }  # fmt: skip
     foreign = Tool(
-        name="far.query", description="", run=far, args=Given, input_schema_override=schema, origin="imported",
+        name="far.query", description="", run=far, model=lambda: Given, input_schema_override=schema, origin="imported",
         effects=Effects.of(("outside",), ("outside",)),
     )  # fmt: skip
     password, text = {"type": "string", "format": "password"}, {"type": "string"}
@@ -105,7 +105,7 @@ def tools() -> list[Tool]:
         },
     }  # fmt: skip
     chosen = Tool(
-        name="far.choose", description="", run=far, args=Given, input_schema_override=choice, origin="imported",
+        name="far.choose", description="", run=far, model=lambda: Given, input_schema_override=choice, origin="imported",
         effects=Effects.of(("outside",), ("outside",)),
     )  # fmt: skip
     return [run, login, connect, named, foreign, chosen]

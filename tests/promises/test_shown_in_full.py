@@ -124,7 +124,7 @@ def extra() -> list[Tool]:
         "properties": {"credential": {"type": "string"}, "query": {"type": "string"}, "pin": {"type": "string", "writeOnly": True}},
     }  # fmt: skip
     foreign = Tool(
-        name="far.query", description="", run=run, args=Given, input_schema_override=schema, origin="imported",
+        name="far.query", description="", run=run, model=lambda: Given, input_schema_override=schema, origin="imported",
         effects=Effects.of(("outside",), ("outside",)),
     )  # fmt: skip
     return [free, typed, write, foreign]

@@ -121,8 +121,8 @@ def paths_of(question: Question, tool: Tool | None) -> tuple[MountPath, ...]:
     if tool is None:
         return ()
     try:
-        model = tool.validate(question.args)
-        found = (*paths_in(model), *(tool.paths_of(model) if tool.paths_of is not None else ()))
+        given = tool.validate(question.args)
+        found = (*paths_in(vars(given)), *(tool.paths_of(given) if tool.paths_of is not None else ()))
     except (CallError, ValueError):  # what is recorded of it is masked or cut
         return ()
     return tuple(dict.fromkeys(found))

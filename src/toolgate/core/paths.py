@@ -70,9 +70,13 @@ class MountPath(str):
         return cls(f"{mount}:{'/'.join(parts) or '.'}")
 
     @classmethod
-    def _given(cls, text: str, info: core_schema.ValidationInfo) -> Self:
-        """An argument; with the places of the mounts as context, it may be absolute."""
-        return cls.parse(_placed(text, info.context) if info.context and text.startswith("/") else text)
+    def given(cls, text: str, places: Places | None) -> Self:
+        """An argument; with the places of the mounts, it may be absolute."""
+        return cls.parse(_placed(text, places) if places and text.startswith("/") else text)
+
+    @classmethod
+    def _taken(cls, text: str, info: core_schema.ValidationInfo) -> Self:
+        return cls.given(text, info.context)
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -81,7 +85,7 @@ class MountPath(str):
         from pydantic_core import core_schema
 
         return core_schema.with_info_after_validator_function(
-            cls._given,
+            cls._taken,
             core_schema.str_schema(),
             serialization=core_schema.plain_serializer_function_ser_schema(str),
         )

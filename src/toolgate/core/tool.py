@@ -8,11 +8,16 @@ undoes the same value.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import cached_property
+from contextlib import suppress
+from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, Unpack, get_type_hints
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from toolgate.core import known_types
+from toolgate.core.annotations import argument_names, hints_of
 from toolgate.core.canonical import digest
 from toolgate.core.change import Change
 from toolgate.core.context import Context
@@ -26,8 +31,11 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from toolgate.core.follow import Follow
+    from toolgate.core.known_types import KnownTypes
     from toolgate.core.paths import MountPath, Places
     from toolgate.core.tool_types import Returns
+
+    Arguments = BaseModel | SimpleNamespace
 
 Risk = Literal["low", "medium", "high"]
 Phase = Literal["observe", "experiment", "contribute", "collaborate"]
@@ -35,6 +43,7 @@ Outcome = Literal["happened", "not", "unknown"]
 Handler = Callable[..., Any] | Callable[..., Awaitable[Any]]
 
 DEFAULT_TIMEOUT = 30.0
+_FEATURES = "toolgate.features."
 MAX_SHOWN = 200
 """Characters of a name that a message quotes."""
 
@@ -44,7 +53,8 @@ class Tool:
     name: str
     description: str
     run: Handler
-    args: type[BaseModel]
+    model: Callable[[], type[BaseModel]]
+    """Makes the model of its arguments, when somebody asks for it."""
     effects: Effects = field(default_factory=Effects)
     risk: Risk = "low"
     phase: Phase = "observe"
@@ -58,7 +68,7 @@ class Tool:
     reconcile: Handler | None = None
     effects_of: Callable[[Mapping[str, Any]], Effects] | None = None
     """Effects that depend on the arguments, such as a program with or without a network."""
-    paths_of: Callable[[BaseModel], Iterable[MountPath]] | None = None
+    paths_of: Callable[[Any], Iterable[MountPath]] | None = None
     """Paths that arguments hold inside a text, such as those of a diff: policy judges them before anything is read."""
     repeats: tuple[str, ...] = ()
     """Arguments of which the Change's diff says it all, so that a question need not show them once more."""
@@ -95,7 +105,10 @@ class Tool:
     """Whether the journal keeps what it returned also where no key asks for it again: hashes and reasons of an edit."""
     lasting: bool = False
     """Whether what it makes cannot be taken back, although it plans a Change: it only creates where nothing is deleted."""
-    result: Returns | None = None
+    returns: Callable[[], Returns | None] = lambda: None
+    """Makes what is known of what it returns, when somebody asks for it."""
+    feature: str = ""
+    """The package of the feature that it is of, whose file may know its types."""
     input_schema_override: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -104,14 +117,36 @@ class Tool:
             raise SetupError(f"{self.name} plans a Change but declares no writes", "add writes=[...]")
 
     @cached_property
+    def args(self) -> type[BaseModel]:
+        return self.model()
+
+    @cached_property
+    def result(self) -> Returns | None:
+        return self.returns()
+
+    @cached_property
+    def known(self) -> KnownTypes | None:
+        """Its types, where they can be had without pydantic."""
+        return known_types.find(self.feature, self.name, self.about) if self.feature else None
+
+    @cached_property
+    def about(self) -> str:
+        """Hash of all that it says and that is no type."""
+        typed = self.plan or self.run
+        words = {**typed.__annotations__, "return": self.run.__annotations__.get("return", "")}
+        return digest({**self._said(), "hints": {name: str(hint) for name, hint in words.items()}})
+
+    @cached_property
     def definition(self) -> str:
         """Hash of everything a human relies on when approving; a changed tool invalidates approvals and grants."""
-        return digest(self.describe())
+        return self.known.definition if self.known is not None else digest(self.describe())
 
     @cached_property
     def input_schema(self) -> dict[str, Any]:
         if self.input_schema_override is not None:
             return dict(self.input_schema_override)
+        if self.known is not None:
+            return self.known.input_schema
         from toolgate.core.tool_types import LeanSchema
 
         schema = self.args.model_json_schema(schema_generator=LeanSchema)
@@ -120,6 +155,8 @@ class Tool:
 
     @cached_property
     def output_schema(self) -> dict[str, Any] | None:
+        if self.known is not None:
+            return self.known.output_schema
         return self.result.schema() if self.result is not None else None
 
     @cached_property
@@ -127,11 +164,15 @@ class Tool:
         """The schema of the arguments under the names that the gate knows them by, whatever spellings are taken."""
         if self.input_schema_override is not None:
             return self.input_schema_override
-        return self.args.model_json_schema(by_alias=False)
+        return (
+            self.known.input_schema if self.known is not None else self.args.model_json_schema(by_alias=False)
+        )
 
     @cached_property
     def spellings(self) -> Mapping[str, str]:
         """Every spelling of an argument that is understood, and the argument's name."""
+        if self.known is not None:
+            return self.known.spellings
         return {
             alias: name for name, info in self.args.model_fields.items() for alias in _spellings(name, info)
         }
@@ -150,7 +191,7 @@ class Tool:
 
     @cached_property
     def arg_names(self) -> frozenset[str]:
-        return frozenset(self.args.model_fields)
+        return frozenset(self.spellings.values())
 
     @cached_property
     def blocks(self) -> bool:
@@ -159,11 +200,13 @@ class Tool:
 
     def describe(self) -> dict[str, Any]:
         """The definition, as `tools.help` shows it and as the definition hash covers it."""
+        types = {"input_schema": self.input_schema, "output_schema": self.output_schema}
+        return {"name": self.name, "description": self.description, **types, **self._said()}
+
+    def _said(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "description": self.description,
-            "input_schema": self.input_schema,
-            "output_schema": self.output_schema,
             "reads": list(self.effects.reads),
             "writes": list(self.effects.writes),
             "risk": self.risk,
@@ -195,10 +238,30 @@ class Tool:
 
             raise unknown_args(self, unknown)
 
-    def validate(self, raw: Mapping[str, Any], places: Places | None = None) -> BaseModel:
+    def validate(self, raw: Mapping[str, Any], places: Places | None = None) -> Arguments:
         """With `places`, paths may be absolute."""
         if self.around and isinstance(raw.get(self.around), Mapping):
             raw = self._opened(raw)
+        if "pydantic" not in sys.modules and self.known is not None:
+            with suppress(known_types.NotPlain):
+                return self.known.take(raw, _defaults(self.plan or self.run), places)
+        return self._validated(raw, places)
+
+    def dump_args(self, args: Arguments) -> dict[str, Any]:
+        """Validated arguments as JSON."""
+        if isinstance(args, SimpleNamespace):
+            return known_types.dump_args(args)
+        dumped: dict[str, Any] = self.args.__pydantic_serializer__.to_python(args, mode="json")
+        return dumped
+
+    def dump(self, value: Any) -> Any:
+        """What it returned as JSON."""
+        if "pydantic" not in sys.modules and self.known is not None:
+            with suppress(known_types.NotPlain):
+                return self.known.dump(value)
+        return self.result.dump(value) if self.result is not None else value
+
+    def _validated(self, raw: Mapping[str, Any], places: Places | None) -> BaseModel:
         if len(raw) > len(self.spellings) and self.args.model_config.get("extra") == "forbid":
             self._refuse_unknown(raw)
         try:
@@ -229,11 +292,8 @@ def tool(
     check_options(name, options)
 
     def make(function: Handler) -> Tool:
-        from toolgate.core.tool_types import args_model, returns
-
         typed = plan or function
-        args = args_model(name, typed, also or {})
-        check_signatures(name, args.model_fields, options)
+        check_signatures(name, argument_names(name, typed), options)
         if plan is not None:
             check_plan(name, plan, function)
         return Tool(
@@ -241,8 +301,11 @@ def tool(
             description=description or inspect.getdoc(typed) or inspect.getdoc(function) or "",
             run=function,
             plan=plan,
-            args=args,
-            result=returns(function),
+            model=partial(_model, name, typed, also or {}),
+            returns=partial(_returns, function),
+            feature=".".join(typed.__module__.split(".")[:3])
+            if typed.__module__.startswith(_FEATURES)
+            else "",
             effects=Effects.of(tuple(reads), tuple(writes)),
             **options,
         )
@@ -250,8 +313,30 @@ def tool(
     return make
 
 
+def _model(name: str, function: Handler, also: Mapping[str, str]) -> type[BaseModel]:
+    from toolgate.core.tool_types import args_model
+
+    return args_model(name, function, also)
+
+
+def _returns(function: Handler) -> Returns | None:
+    from toolgate.core.tool_types import returns
+
+    return returns(function)
+
+
+def _defaults(function: Any) -> Mapping[str, Any]:
+    named, defaults = (
+        function.__code__.co_varnames[: function.__code__.co_argcount],
+        function.__defaults__ or (),
+    )
+    return dict(zip(named[len(named) - len(defaults) :], defaults, strict=True)) | (
+        function.__kwdefaults__ or {}
+    )
+
+
 def _context_parameter(function: Handler) -> str:
-    hints = get_type_hints(function, include_extras=True)
+    hints = hints_of(function)
     return next((name for name, hint in hints.items() if hint is Context and name != "return"), "")
 
 

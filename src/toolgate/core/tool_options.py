@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from toolgate.core.annotations import hints_of
 from toolgate.core.context import Context
 from toolgate.core.errors import SetupError
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from toolgate.core.effects import Effects
     from toolgate.core.follow import Follow
     from toolgate.core.paths import MountPath
@@ -35,7 +34,7 @@ class ToolOptions(TypedDict, total=False):
     undo: Handler | None
     reconcile: Handler | None
     effects_of: Callable[[Mapping[str, Any]], Effects] | None
-    paths_of: Callable[[BaseModel], Iterable[MountPath]] | None
+    paths_of: Callable[[Any], Iterable[MountPath]] | None
     repeats: tuple[str, ...]
     unrecorded: tuple[str, ...]
     replays: bool
@@ -82,14 +81,14 @@ def check_plan(name: str, plan: Handler, apply: Handler) -> None:
     from toolgate.core.change import Change
 
     _called(name, "plan", plan)
-    gives = get_type_hints(plan).get("return", Change)
+    gives = hints_of(plan).get("return", Change)
     if gives is not Change:
         shown = getattr(gives, "__name__", str(gives))
         raise SetupError(
             f"{name}: `plan` returns {shown}, not a Change",
             "plan what will be written and return toolgate.Change(files, ...)",
         )
-    hints = get_type_hints(apply)
+    hints = hints_of(apply)
     taken = [each for each in _called(name, "the function", apply) if hints.get(each.name) is not Context]
     needed = [each for each in taken if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
     if not taken or len(needed) > 1 or hints.get(taken[0].name, Change) is not Change:

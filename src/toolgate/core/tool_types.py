@@ -9,16 +9,17 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 import annotated_types
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 
+from toolgate.core.annotations import for_pydantic, hints_of
 from toolgate.core.bounds import MAX_ITEMS, MAX_KEY, MAX_TEXT
 from toolgate.core.context import Context
-from toolgate.core.errors import InvalidArgs, SetupError
+from toolgate.core.errors import InvalidArgs
 from toolgate.core.tool import MAX_SHOWN
 
 if TYPE_CHECKING:
@@ -64,20 +65,14 @@ class Returns:
 
 
 def args_model(name: str, function: Handler, also: Mapping[str, str]) -> type[BaseModel]:
-    hints = get_type_hints(function, include_extras=True)
+    hints = hints_of(function)
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
         if hints.get(parameter.name) is Context:
             continue
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise SetupError(
-                f"{name}: parameter {parameter.name!r} has no name a caller could use", "name it"
-            )
-        if parameter.name not in hints:
-            raise SetupError(f"{name}: parameter {parameter.name!r} has no type", "annotate it")
         default = ... if parameter.default is parameter.empty else _cheap_to_copy(parameter.default)
         fields[parameter.name] = _field(
-            parameter.name, hints[parameter.name], default, also.get(parameter.name)
+            parameter.name, for_pydantic(hints[parameter.name]), default, also.get(parameter.name)
         )
     return create_model(f"{name} arguments", __base__=Args, **fields)
 
@@ -108,8 +103,8 @@ def _camel(name: str) -> str:
 
 
 def returns(function: Handler) -> Returns | None:
-    hint = get_type_hints(function, include_extras=True).get("return")
-    return Returns(hint) if hint is not None and hint is not type(None) else None
+    hint = hints_of(function).get("return")
+    return Returns(for_pydantic(hint)) if hint is not None and hint is not type(None) else None
 
 
 def _bounded(hint: Any) -> Any:

@@ -130,7 +130,7 @@ async def _apply(services: Services, flow: Flow, change: Change) -> object:
 
 def _dump(flow: Flow, value: object) -> object:
     assert flow.tool is not None
-    data = flow.tool.result.dump(value) if flow.tool.result is not None else value
+    data = flow.tool.dump(value)
     change = flow.call.change if flow.call is not None else None
     if change is not None and isinstance(data, dict):
         data = data | {"findings": recorded(change.findings)}

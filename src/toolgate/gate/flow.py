@@ -28,8 +28,6 @@ from toolgate.gate.unrecorded import Unrecorded
 from toolgate.secrets.scan import ContentScanner
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from toolgate.consent.desk import Desk
     from toolgate.core.call import Call
     from toolgate.core.change import Change
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
     from toolgate.core.names import Registry
     from toolgate.core.paths import Places
     from toolgate.core.rendering import Reader
+    from toolgate.core.tool import Arguments
     from toolgate.gate.repeats import Repeats
     from toolgate.ledger.ledger import Ledger
     from toolgate.ledger.owners import Owners
@@ -138,7 +137,7 @@ class Flow:
     """What most calls never set are attributes of the class: one is made for every call."""
 
     tool: Tool | None = None
-    args: BaseModel | None = None
+    args: Arguments | None = None
     call: Call | None = None
     hidden: tuple[str, ...] = ()
     """The call's own secrets, which nothing that leaves the gate may repeat."""
@@ -298,6 +297,6 @@ async def whatever_comes(flow: Flow, work: Callable[[], T]) -> T:
         return working.result()
 
 
-def arguments(args: BaseModel) -> dict[str, Any]:
+def arguments(args: Arguments) -> dict[str, Any]:
     """The validated arguments as the tool's function takes them."""
     return dict(args.__dict__)

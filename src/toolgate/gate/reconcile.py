@@ -12,15 +12,14 @@ from toolgate.core.context import Context
 from toolgate.core.errors import CallError, NotFound
 from toolgate.core.event import Committed, Failed, Unknown
 from toolgate.gate.deadline import Deadline
+from toolgate.gate.flow import arguments
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.ledger import View, Work
 from toolgate.ledger.undone import undone_rows
 from toolgate.secrets.mask import MASK
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from toolgate.core.tool import Tool
+    from toolgate.core.tool import Arguments, Tool
     from toolgate.gate.flow import Services
     from toolgate.ledger.state import Live
     from toolgate.storage.port import Row
@@ -32,7 +31,7 @@ SECONDS_TO_LOOK = 10.0
 
 
 async def what_happened(
-    services: Services, tool: Tool | None, started: Row, args: BaseModel | None = None
+    services: Services, tool: Tool | None, started: Row, args: Arguments | None = None
 ) -> tuple[str, str]:
     """`happened`, `not` or `unknown`, and how we know. The journal's arguments have no secrets; `args` do."""
     body = json.loads(started.body)
@@ -61,9 +60,9 @@ async def _recorded_args(services: Services, started: Row) -> dict[str, Any] | N
         return None
 
 
-async def _ask_tool(tool: Tool, args: BaseModel, started: Row) -> tuple[str, str]:
+async def _ask_tool(tool: Tool, args: Arguments, started: Row) -> tuple[str, str]:
     assert tool.reconcile is not None
-    named: dict[str, object] = {name: getattr(args, name) for name in tool.args.model_fields}
+    named: dict[str, object] = arguments(args)
     wanted = tool.wants.get(tool.reconcile)
     if wanted:
         named[wanted] = Context(started.call, started.persona, started.tool, started.conversation)

@@ -47,7 +47,7 @@ def _validate(services: Services, flow: Flow) -> None:
     if nested:
         screen(flow.raw)
     flow.args = tool.validate(flow.raw, services.places)
-    args: dict[str, Any] = tool.args.__pydantic_serializer__.to_python(flow.args, mode="json")
+    args = tool.dump_args(flow.args)
     if tool.has_secrets:  # they count for the digest; the journal gets them masked
         args = {name: _revealed(getattr(flow.args, name), item) for name, item in args.items()}
     _identify(services, flow, args, nested, services.redactor.seal(tool, args))

@@ -21,11 +21,11 @@ def facts_from(registry: Registry, paused: Mapping[str, str] | None = None) -> F
 
     def facts_for(call: ExampleCall) -> Facts:
         tool = registry.resolve(call.tool)
-        model = tool.validate(call.args)
-        args = model.model_dump(mode="json")
-        paths = tuple(paths_in(model))
+        given = tool.validate(call.args)
+        args = tool.dump_args(given)
+        paths = tuple(paths_in(vars(given)))
         if tool.paths_of is not None:
-            paths += tuple(tool.paths_of(model))
+            paths += tuple(tool.paths_of(given))
         findings = tuple(_imagined(word, paths) for word in call.findings)
         effects = tool.effects_for(args)
         changed = paths if tool.plan is not None and effects.writes else None  # as far as its arguments tell

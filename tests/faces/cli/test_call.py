@@ -133,7 +133,11 @@ def test_a_schema_that_leads_in_circles_or_is_broken_is_no_obstacle() -> None:
     circle = {"anyOf": [{"$ref": "#/$defs/a"}] * 9, "type": None, "enum": 5}
     schema = {"properties": {"x": {"$ref": "#/$defs/a"}, "y": 3}, "$defs": {"a": circle}}
     odd = Tool(
-        name="a.b", description="", run=print, args=RootModel[dict[str, object]], input_schema_override=schema
+        name="a.b",
+        description="",
+        run=print,
+        model=lambda: RootModel[dict[str, object]],
+        input_schema_override=schema,
     )
     assert arguments.read("", ["x=1", "y=2"]).fit(odd) == {"x": 1, "y": 2}
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from statistics import mean, median
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
-
+from toolgate.core.annotations import Field
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.context import Context
 from toolgate.core.errors import InvalidArgs, NotFound

@@ -7,9 +7,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
-
 from toolgate.agents.suggest import suggest
+from toolgate.core.annotations import Field
 from toolgate.core.context import Context
 from toolgate.core.tool import Tool, tool
 from toolgate.features.agents.metrics import AgentMetrics, in_words, target_in_words

@@ -6,12 +6,10 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any, Literal, get_args
-
-from pydantic import Field
-from typing_extensions import TypedDict
+from typing import Annotated, Any, Literal, TypedDict, get_args
 
 from toolgate.agents import room as rules
+from toolgate.core.annotations import Field
 from toolgate.core.context import Context
 from toolgate.core.errors import Conflict, InvalidArgs, NotAllowed, NotFound
 from toolgate.core.names import HUMAN

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
+from toolgate.core.annotations import Field
 from toolgate.core.effects import FILE_WORDS, Effects
 from toolgate.core.paths import MountPaths
 

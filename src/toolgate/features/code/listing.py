@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import UTC, datetime
-from typing import Any, NotRequired
-
-from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
+from typing import Any, NotRequired, TypedDict
 
 from toolgate.core.conceal import Secrets, conceal_text
 from toolgate.core.context import Context

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired
-
-from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
+from typing import Any, NotRequired, TypedDict
 
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, NotRequired
-
-from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
+from typing import Any, NotRequired, TypedDict
 
 from toolgate.core.conceal import conceal_text
 from toolgate.core.errors import InvalidArgs, TooLarge, Unavailable

@@ -8,9 +8,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NotRequired
-
-from typing_extensions import TypedDict  # typing's own, before 3.12, is not enough for pydantic
+from typing import Any, NotRequired, TypedDict
 
 from toolgate.core.context import Context
 from toolgate.core.paths import MountPath

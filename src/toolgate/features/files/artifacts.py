@@ -7,11 +7,9 @@ content that the ledger says it should have.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from pydantic import Field
-from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
-
+from toolgate.core.annotations import Field
 from toolgate.core.change import DIRECTORY
 from toolgate.core.clock import iso
 from toolgate.core.combine import Place, place_of

@@ -8,11 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
-from typing import Annotated, Any, NamedTuple, NotRequired
+from typing import Annotated, Any, NamedTuple, NotRequired, TypedDict
 
-from pydantic import BaseModel, Field
-from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
-
+from toolgate.core.annotations import Field
 from toolgate.core.change import Change, content_hash
 from toolgate.core.effects import Effects
 from toolgate.core.errors import InvalidArgs, TooLarge
@@ -110,10 +108,9 @@ def _text(diff: str, diff_text: str) -> str:
     return diff or diff_text
 
 
-def _paths_of(files: WorkspaceFiles, args: BaseModel) -> Iterable[MountPath]:
+def _paths_of(files: WorkspaceFiles, args: Any) -> Iterable[MountPath]:
     """Both sides of renames and copies too: policy judges what is read as well as what is written."""
-    given: Any = args
-    patches = _parsed(_text(given.diff, given.diff_text), given.path).patches
+    patches = _parsed(_text(args.diff, args.diff_text), args.path).patches
     for patch in patches:
         if patch.op in ("delete", "rename"):
             files.mounts.check_deletes(patch.old, f"line {patch.line} of the diff: ")

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired, TypedDict
 
-from pydantic import AliasChoices, BeforeValidator, Field
-from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
-
+from toolgate.core.annotations import AliasChoices, BeforeValidator, Field
 from toolgate.core.canonical import canonical
 from toolgate.core.change import DIRECTORY, Change, FileChange
 from toolgate.core.combine import Gap, combine, place_of
@@ -248,7 +246,7 @@ async def _ask_tool(subject: Tool, effect: Effect) -> str:
     """With the original arguments and the original call's Context; what the tool has to say about it."""
     assert subject.undo is not None
     args = subject.validate(effect.body["args"])
-    named: dict[str, Any] = {name: getattr(args, name) for name in type(args).model_fields}
+    named: dict[str, Any] = dict(vars(args))
     wanted = subject.wants.get(subject.undo)
     if wanted:
         row = effect.started

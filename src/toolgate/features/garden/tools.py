@@ -4,12 +4,10 @@ Change Log, and for profiles a copy of what was there."""
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
-from typing import Annotated, Any, Literal, NotRequired, cast
-
-from pydantic import BeforeValidator, Field
-from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
 from toolgate.core import diff
+from toolgate.core.annotations import BeforeValidator, Field
 from toolgate.core.change import Change
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Conflict, InvalidArgs

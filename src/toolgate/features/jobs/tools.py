@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
-
+from toolgate.core.annotations import Field
 from toolgate.core.context import Context
 from toolgate.core.tool import Tool, tool
 from toolgate.feature import FeatureContext

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
+from toolgate.core.annotations import Field
 from toolgate.core.context import Context
 from toolgate.core.effects import Effects
 from toolgate.core.errors import InvalidArgs

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
-
+from toolgate.core.annotations import Field
 from toolgate.core.context import Context
 from toolgate.core.errors import (
     BlockedContent,
@@ -140,7 +139,7 @@ def refusing() -> Iterator[None]:
         raise
 
 
-def cited_paths(args: BaseModel) -> list[MountPath]:
+def cited_paths(args: Any) -> list[MountPath]:
     return [cited(ref) for ref in getattr(args, "evidence", None) or () if ref.startswith(FILE)]
 
 

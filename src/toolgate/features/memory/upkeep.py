@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
+from toolgate.core.annotations import Field
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError
 from toolgate.core.tool import Tool, tool

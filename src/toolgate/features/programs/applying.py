@@ -12,11 +12,9 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
-from pydantic import Field
-from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
-
+from toolgate.core.annotations import Field
 from toolgate.core.canonical import digest
 from toolgate.core.change import Change
 from toolgate.core.clock import SECOND

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
-from pydantic import Field
-from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
-
+from toolgate.core.annotations import Field
 from toolgate.core.context import Context
 from toolgate.core.effects import FILE_WORDS, Effects
 from toolgate.core.errors import InvalidArgs, NotFound, Unavailable

@@ -12,9 +12,7 @@ import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
-
-from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
+from typing import Any, TypedDict
 
 from toolgate.core.change import Change, FileChange, content_hash
 from toolgate.core.errors import CallError, Failed, TimedOut, TooLarge

@@ -151,7 +151,7 @@ class ProgramServices:
         `code.execute` with these arguments too."""
         registry, policy = self._kernel.registry, self._gate.policy
         named, own = registry.resolve(f"exec.{language}"), registry.resolve(context.tool)
-        closed = named.validate({"code": code}).model_dump(mode="json")
+        closed = named.dump_args(named.validate({"code": code}))
         said = policy.decide(Facts(context.persona, named, closed, named.effects_for(closed)))
         here = policy.decide(Facts(context.persona, own, args, own.effects_for(args)))
         asks = said.verdict is Verdict.ASK and here.verdict is Verdict.ALLOW

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
-
+from toolgate.core.annotations import Field
 from toolgate.core.clock import iso
 from toolgate.core.errors import CallError, Conflict, NotFound, SetupError, UnknownTool
 from toolgate.core.names import Registry

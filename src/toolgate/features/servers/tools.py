@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, RootModel, model_validator
@@ -87,7 +88,7 @@ def imported(server: UpstreamServer, local: str, definition: Definition, held: H
         run=run,
         preview=preview,
         reconcile=reconcile,
-        args=_arguments(check),
+        model=partial(_arguments, check),
         input_schema_override=schema,
         effects=Effects.of(("outside",), () if reads else ("outside",)),
         risk=_risk(definition, reads),
@@ -113,7 +114,7 @@ def stub(server: UpstreamServer, local: str, held: Held) -> Tool:
         name=f"{server.name}.{local}",
         description=f"Held: no human has approved yet what the server {server.name} says this tool does.",
         run=run,
-        args=_arguments(check),
+        model=partial(_arguments, check),
         input_schema_override={"type": "object"},
         effects=Effects.of(("outside",), ("outside",)),
         risk="high",

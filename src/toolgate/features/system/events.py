@@ -8,8 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
-
+from toolgate.core.annotations import AfterValidator, Field
 from toolgate.core.bounds import Bounds, measure
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.context import Context

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
-
+from toolgate.core.annotations import Field
 from toolgate.core.context import Context
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import Failed, InvalidArgs

@@ -9,9 +9,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
 from toolgate.core import wire
+from toolgate.core.annotations import Field
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError
 from toolgate.core.tool import Tool, tool

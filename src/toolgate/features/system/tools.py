@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from pydantic import Field
-
+from toolgate.core.annotations import Field
 from toolgate.core.context import Context
 from toolgate.core.decision import Decision
 from toolgate.core.names import Registry

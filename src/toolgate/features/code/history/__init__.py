@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
+from toolgate.core.annotations import Field
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath, MountPaths

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
-
+from toolgate.core.annotations import BeforeValidator, Field
 from toolgate.core.effects import Effects
 from toolgate.core.paths import MountPath
 from toolgate.workspace.files import WorkspaceFiles

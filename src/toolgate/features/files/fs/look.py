@@ -6,9 +6,7 @@ import heapq
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Any, NotRequired  # pydantic reads those of `typing` only from 3.12 on
-
-from typing_extensions import TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from toolgate.core.conceal import Secrets, conceal_text
 from toolgate.core.context import Context

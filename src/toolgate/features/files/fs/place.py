@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
+from typing import Any, TypedDict
 
 from toolgate.core.change import Change, FileChange
 from toolgate.core.errors import BlockedPath, Conflict, InvalidArgs

@@ -7,9 +7,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from threading import Event
-from typing import Any, NotRequired
-
-from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
+from typing import Any, NotRequired, TypedDict
 
 from toolgate.core.change import content_hash
 from toolgate.core.conceal import Secrets, conceal_text

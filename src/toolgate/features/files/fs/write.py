@@ -6,9 +6,7 @@ import asyncio
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NotRequired
-
-from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
+from typing import Any, NotRequired, TypedDict
 
 from toolgate.core.change import Change, FileChange, content_hash
 from toolgate.core.conceal import blank, conceal_text, encodes
