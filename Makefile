@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 3
 TESTS := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: up test test-alone test-all coverage check bench format clean
+.PHONY: up test test-alone test-all coverage check bench types format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make coverage  as test-all, and says which lines were not run"
 	@echo "make check   format, lint, types, import rules"
 	@echo "make bench   ratios against peers, written to bench/RESULTS.md"
+	@echo "make types   tool_types.json of the features, after a tool's arguments or result changed"
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -67,6 +68,10 @@ check: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# What tools take and return, for calls that end before pydantic is loaded.
+types: $(STAMP)
+	$(BIN)/python -m tests.tool_types
 
 bench: $(STAMP) $(NODE_STAMP)
 	$(BIN)/python -m bench

@@ -105,9 +105,9 @@ def _take(said: Type | None, value: Any, places: Places | None) -> Any:
         return value if type(value) is str and value in said[1] else _refuse()
     if kind == "path":
         return _path(said[1]).given(_text(value), places)
-    if kind == "list":
+    if kind in _MANY:
         items = [_take(said[3], one, places) for one in value] if type(value) is list else _refuse()
-        return _measured(said, items, len(items))
+        return _measured(said, _MANY[kind](items), len(items))
     if kind == "map":
         return {_text(key): _take(said[1], one, places) for key, one in _object(value).items()}
     if kind == "object":
@@ -116,6 +116,7 @@ def _take(said: Type | None, value: Any, places: Places | None) -> Any:
 
 
 _EXACT = {"int": int, "bool": bool, "float": float}
+_MANY = {"list": list, "tuple": tuple}
 
 
 def _refuse() -> Any:
