@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from toolgate.core.collecting import NoCollection
 from toolgate.version import VERSION as __version__  # noqa: N811 - Python's own name for it
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'toolgate' has no attribute {name!r}")
-    value = getattr(import_module(f"toolgate.{_HOMES[name]}"), name)
+    with NoCollection(lasting=True):
+        value = getattr(import_module(f"toolgate.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

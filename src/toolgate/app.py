@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toolgate.consent.desk import Desk
 from toolgate.consent.notify import notifiers
 from toolgate.core.clock import Clock
+from toolgate.core.collecting import NoCollection
 from toolgate.core.errors import CallError, SetupError
 from toolgate.core.names import Registry
 from toolgate.core.ports import Channel
@@ -79,7 +80,9 @@ async def open(  # noqa: A001 - `toolgate.open` is the public name
     `root` may be what `prepare` made of it."""
     setup = root if isinstance(root, Setup) else prepare(Path(root), config, database)
     async with AsyncExitStack() as stack:
-        yield await _assemble(setup, stack, tuple(tools), tuple(plugins), channels, clock, keys)
+        with NoCollection():
+            gate = await _assemble(setup, stack, tuple(tools), tuple(plugins), channels, clock, keys)
+        yield gate
 
 
 async def _assemble(

@@ -5,10 +5,10 @@ A command is loaded when it runs. The overview reads the tables alone, so it loa
 
 from __future__ import annotations
 
-import gc
 import sys
 from typing import Any
 
+from toolgate.core.collecting import NoCollection
 from toolgate.feature import Command, everything
 from toolgate.feature import load as load_place
 from toolgate.version import VERSION
@@ -125,12 +125,8 @@ def run(words: list[str]) -> None:
     from toolgate.kits.terminal import speech
 
     speech.mode.reset(verbose=verbose, debug=debug)
-    gc.disable()  # modules make no garbage; looking for it takes a twentieth of a short command
-    try:
+    with NoCollection(lasting=True):
         found = load(rest[0])
-    finally:
-        gc.enable()
-    gc.freeze()
     found.run(rest[1:], f"{PROGRAM} {rest[0]}")
 
 
