@@ -11,13 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from toolgate.core.errors import InvalidArgs
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.wordlist import is_words
 
 MAX_DEPTH = 64
@@ -29,9 +29,11 @@ _SHORT = 10**15
 _SHORT_TEXT = 4096
 _FEW = 32
 """Values that are spelled here, before it pays to load orjson."""
-_NUMBER = re.compile(r"[:\[,]-?\d+(?:[.eE]|\d{15})|^-?\d")
+_NUMBER = late_pattern(r"[:\[,]-?\d+(?:[.eE]|\d{15})|^-?\d")
 """A float or a long integer, or a text that looks like one: spelled with care."""
+_MANY = 1000
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
+_encode_compact = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 def canonical(value: Any) -> str:
@@ -68,6 +70,35 @@ def _load() -> bool:
     options = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
     _dumps = partial(orjson.dumps, option=options | orjson.OPT_PASSTHROUGH_DATETIME)
     return True
+
+
+def compact(value: Any) -> str:
+    """JSON as orjson spells it, keys in their order; a short command's few values are spelled without loading it.
+    Raises TypeError for what orjson refuses."""
+    if "orjson" not in sys.modules and _is_simple([value]):
+        return _encode_compact(value)
+    import orjson
+
+    return orjson.dumps(value).decode()
+
+
+def _is_simple(waiting: list[Any]) -> bool:
+    """Whether the standard library spells it in the same way, and there is little of it."""
+    for _ in range(_MANY):
+        if not waiting:
+            return True
+        value = waiting.pop()
+        kind = type(value)
+        if kind is dict:
+            waiting += [*value, *value.values()]
+        elif kind is list:
+            waiting += value
+        elif kind is str:
+            if not value.isascii() or len(value) > _SHORT_TEXT:
+                return False
+        elif value is not None and kind is not bool and not (kind is int and -_SHORT < value < _SHORT):
+            return False
+    return False
 
 
 def _is_plain(value: Any) -> bool:

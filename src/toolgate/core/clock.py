@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import time
 from datetime import UTC, datetime
 from typing import Protocol
 
+from toolgate.core.late_pattern import late_pattern
+
 SECOND = 1_000_000
-_SPAN = re.compile(r"(\d{1,9})\s*(s|m|min|h|d|w)")
+_SPAN = late_pattern(r"(\d{1,9})\s*(s|m|min|h|d|w)")
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 

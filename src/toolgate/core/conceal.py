@@ -6,15 +6,15 @@ a cut) would still tell what a value is made of, bit by bit, so such questions a
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.records import dataclass
 
-_LINE_ENDS = re.compile(rb"\r\n|\r|\n")
+_LINE_ENDS = late_pattern(rb"\r\n|\r|\n")
 _NOTHING = "\udfff"
 """Half a character, which no text to find can hold."""
 

@@ -6,9 +6,10 @@ hand it to a program (`harmless`).
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable
+
+from toolgate.core.late_pattern import late_pattern
 
 _PIECE = 64 << 10
 _KEEP = frozenset("\n\t")
@@ -27,8 +28,8 @@ _BLANK = frozenset(
 # What may end at a terminal through any pipe and speak to it (C0, C1), reorder a line, smuggle words past a reader (tags)
 # or be no UTF-8. The second also has what ends a line.
 _HARMFUL = "\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f"
-_IN_TEXT = re.compile(f"[{_HARMFUL}]")
-_IN_LINE = re.compile(f"[{_HARMFUL}\n\f\r\u2028\u2029]")
+_IN_TEXT = late_pattern(f"[{_HARMFUL}]")
+_IN_LINE = late_pattern(f"[{_HARMFUL}\n\f\r\u2028\u2029]")
 
 
 def visible(text: str, *, keep_lines: bool = False) -> str:

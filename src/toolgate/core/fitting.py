@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
+from toolgate.core.canonical import compact
 
 RESERVE = 300
 """Characters kept free for the words that say what was cut."""
@@ -14,7 +14,7 @@ _BETWEEN = 60
 
 def size(value: Any) -> int:
     """Characters of JSON."""
-    return len(orjson.dumps(value).decode())
+    return len(compact(value))
 
 
 def leading(items: Sequence[Any], room: int) -> int:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import socket
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 from toolgate.core.display import visible
 from toolgate.core.errors import InvalidArgs
+from toolgate.core.late_pattern import late_pattern
 
-_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_PORT = re.compile(r"[0-9]{1,5}")
+_LABEL = late_pattern(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = late_pattern(r"[0-9]+|0x[0-9a-f]*")
+_PORT = late_pattern(r"[0-9]{1,5}")
 
 
 def host_of(text: str) -> str:

@@ -6,20 +6,20 @@ import re
 from collections.abc import Callable
 from typing import Any, AnyStr, cast
 
-_METHODS = ("finditer", "fullmatch", "match", "pattern", "search", "split", "sub")
+_METHODS = ("finditer", "fullmatch", "match", "search", "split", "sub")
 
 
 class _LatePattern:
     def __init__(self, pattern: Any, flags: int) -> None:
         self._pattern, self._flags = pattern, flags
+        if not callable(pattern):
+            self.pattern = pattern
 
     def __getattr__(self, name: str) -> Any:
-        if name not in _METHODS:
-            raise AttributeError(name)
         pattern = self._pattern() if callable(self._pattern) else self._pattern
         compiled = re.compile(pattern, self._flags)
         self.__dict__.update({method: getattr(compiled, method) for method in _METHODS})
-        return self.__dict__[name]
+        return getattr(compiled, name)
 
 
 def late_pattern(pattern: AnyStr | Callable[[], AnyStr], flags: int = 0) -> re.Pattern[AnyStr]:

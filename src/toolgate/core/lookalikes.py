@@ -17,18 +17,19 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from toolgate.core.display import visible
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.named_tuples import NamedTuple
 
 MOST_NOTES = 20
 """Notes of one text that are given one by one; the rest are counted."""
 _COMBINING = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
-_MARK = re.compile(f"[{_COMBINING}]")
-_WORD = re.compile(rf"[\w{_COMBINING}]+|[^\w\s]")
+_MARK = late_pattern(f"[{_COMBINING}]")
+_WORD = late_pattern(rf"[\w{_COMBINING}]+|[^\w\s]")
 _SIGNS = frozenset(
     "\u01c0\u01c3\u037e\u0589\u05c3\u0701\u1806\u2024\u2044\u2215\u2236\u2223\u29f8\u29f5\ufe52\ufe55\ufe68\ua789\ua4fd\ufe68\uff0f\uff3c\uff0e\u2571\u2572\u02d7\u2219\ua4f8"
 )
 """Signs that pass for those of which paths, hosts and programs are made: / \\ . : ; | ! -"""
-_STROKES = re.compile("(?<=[A-Za-z0-9])[\u30ce\u4e36\u4e3f\u4e00\u30fc\u4e28\u3033\u3007](?=[A-Za-z0-9])")
+_STROKES = late_pattern("(?<=[A-Za-z0-9])[\u30ce\u4e36\u4e3f\u4e00\u30fc\u4e28\u3033\u3007](?=[A-Za-z0-9])")
 """Letters of Chinese and Japanese that pass for a sign between ASCII letters: `example.com\u30cepath`."""
 _PAUSES = frozenset(",\u2014\u2013-")
 _TOGETHER = (

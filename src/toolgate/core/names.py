@@ -7,20 +7,20 @@ tools leads to none, and the error lists both.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING
 
 from toolgate.core.errors import DuplicateName, SetupError, UnknownTool
+from toolgate.core.late_pattern import late_pattern
 
 if TYPE_CHECKING:
     from toolgate.core.tool import Tool
 
-NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+")
+NAME = late_pattern(r"[a-z][a-z0-9_-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+")
 LONGEST = 64
-PERSONA = re.compile(rf"[A-Za-z][A-Za-z0-9_.-]{{0,{LONGEST - 1}}}")
+PERSONA = late_pattern(rf"[A-Za-z][A-Za-z0-9_.-]{{0,{LONGEST - 1}}}")
 MAX_NAME = 128
 _USUAL = ("code.", "exec.", "fs.")
 """Of several tools that may be meant, those for files and programs are."""

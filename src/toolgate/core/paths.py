@@ -7,21 +7,21 @@ schema: whoever only compares paths does without it.
 
 from __future__ import annotations
 
-import re
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from toolgate.core.errors import OutsideMount
+from toolgate.core.late_pattern import late_pattern
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic_core import core_schema
 
-MOUNT = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_DRIVE = re.compile(r"^[A-Za-z]:")
+MOUNT = late_pattern(r"[a-z][a-z0-9_-]{0,31}")
+_CONTROL = late_pattern(r"[\x00-\x1f\x7f]")
+_DRIVE = late_pattern(r"^[A-Za-z]:")
 MAX_LENGTH = 4096
 MAX_NAME = 255
 _SHORT = MAX_NAME // 4

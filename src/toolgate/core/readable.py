@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolgate.core.canonical import compact
 from toolgate.core.result import Problem
 
 _KNOWN = frozenset(
@@ -50,9 +51,7 @@ def _object(data: dict[str, Any]) -> str:
 def _one_line(value: Any) -> str:
     if isinstance(value, str):
         return value
-    import orjson
-
     try:
-        return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:  # an integer beyond 64 bits
+        return compact(value)
+    except TypeError:  # an integer beyond 64 bits
         return str(value)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from toolgate.core.display import encodable, harmless
+from toolgate.core.late_pattern import late_pattern
 
 Rendering = Callable[[Any, Mapping[str, Any]], str]
 HASH_CHARACTERS = 16
@@ -21,7 +21,7 @@ HASH_CHARACTERS = 16
 
 MANY = 100
 """Characters that saying a directory once must save."""
-_BREAKS = re.compile("\r(?!\n|\\Z)|[\f\u2028\u2029]")
+_BREAKS = late_pattern("\r(?!\n|\\Z)|[\f\u2028\u2029]")
 
 
 class Reading(NamedTuple):

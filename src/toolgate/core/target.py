@@ -6,12 +6,13 @@ import re
 
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.hosts import authority_of, bracketed, joined
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.records import dataclass
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-_URL = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<path>[/?].*)?", re.IGNORECASE)
-_PRINTABLE = re.compile(r"[\x21-\x7e]*")
-_USER = re.compile(r"(?<=//)[^/?#]*@")
+_URL = late_pattern(r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<path>[/?].*)?", re.IGNORECASE)
+_PRINTABLE = late_pattern(r"[\x21-\x7e]*")
+_USER = late_pattern(r"(?<=//)[^/?#]*@")
 
 
 @dataclass(frozen=True, slots=True)

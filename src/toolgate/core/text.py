@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
+from toolgate.core.late_pattern import late_pattern
+
 LineEnd = Literal["lf", "crlf"]
-_LONE_LF = re.compile(r"(?<!\r)\n")
+_LONE_LF = late_pattern(r"(?<!\r)\n")
 
 
 def canonical_text(text: str) -> str:

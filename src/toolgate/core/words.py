@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+|[^\W\d_a-zA-Z]+")
-_WRITTEN = re.compile(r"[a-zA-Z0-9]+|[^\W\d_a-zA-Z]+")
-_TO_DO = re.compile(r"\bto[- ]dos?\b", re.IGNORECASE)
+from toolgate.core.late_pattern import late_pattern
+
+_WORD = late_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+|[^\W\d_a-zA-Z]+")
+_WRITTEN = late_pattern(r"[a-zA-Z0-9]+|[^\W\d_a-zA-Z]+")
+_TO_DO = late_pattern(r"\bto[- ]dos?\b", re.IGNORECASE)
 """Of which nothing is left without the small words."""
 _IGNORED = """
 a about all an and any are as at be been by can could did do does each every for from get give had has have how i

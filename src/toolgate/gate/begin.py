@@ -7,6 +7,7 @@ idempotency claim. After this row the effect may have happened; before it, nothi
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -181,9 +182,7 @@ class BeginWork(Work[Begun | Stored | BeginStopped | Unearned | AskAgain]):
         if ends and ends[0][0] <= view.now:
             close_due(view)
         args: Any = recorded_args(self.services, flow)
-        if args is call.args:
-            import orjson
-
+        if args is call.args and (orjson := sys.modules.get("orjson")) is not None:
             args = orjson.Fragment(call.args_json)  # spelled already
         started = Started(
             call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,

@@ -8,6 +8,7 @@ Only calls that name a run are looked at; others pay nothing.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -67,10 +68,8 @@ class Repeats:
         if type(flow.outcome) is Done:
             data = flow.data
             if type(data) is dict and not MEASURED.isdisjoint(data):
-                import orjson
-
                 said = {name: value for name, value in data.items() if name not in MEASURED}
-                return _hash(orjson.dumps(said, default=str).decode())
+                return _hash(json.dumps(said, default=str))
             return _hash(flow.text)
         broke = flow.outcome
         return _hash(f"{broke.code}:{broke.message}") if isinstance(broke, Broke) else ""

@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from toolgate.core.canonical import compact
 from toolgate.core.display import encodable
 from toolgate.core.errors import Code
 from toolgate.core.records import replace
@@ -106,11 +107,9 @@ def _by_tool(tool: Tool, data: Any, room: int) -> Any:
 
 def _encode(value: Any) -> tuple[str, bool]:
     """The value as JSON, and whether something had to be mended on the way."""
-    import orjson
-
     try:
-        return orjson.dumps(value).decode(), False
-    except orjson.JSONEncodeError:  # lone surrogates from file names, integers beyond 64 bits
+        return compact(value), False
+    except TypeError:  # lone surrogates from file names, integers beyond 64 bits
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         return encodable(text), True
 

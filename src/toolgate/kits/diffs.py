@@ -5,16 +5,16 @@ What does not parse to its last line is no diff, and is shown as the text that i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from toolgate.core.diff import HEX
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.records import dataclass, field
 
-_HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
-_MODE = re.compile(r"(old mode|new mode|new file mode) ([0-7]{1,5})")
-_RENAME = re.compile(r"rename (from|to) (.+)")
-_DIRECTORY = re.compile(r"(create|remove) directory (.+)/")
+_HUNK = late_pattern(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
+_MODE = late_pattern(r"(old mode|new mode|new file mode) ([0-7]{1,5})")
+_RENAME = late_pattern(r"rename (from|to) (.+)")
+_DIRECTORY = late_pattern(r"(create|remove) directory (.+)/")
 _NOTES = (
     "before is ",
     "after is ",
@@ -25,7 +25,7 @@ _NOTES = (
     "(content unchanged",
     HEX,
 )
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_DIGEST = late_pattern(r"sha256:[0-9a-f]{64}")
 _NO_END = "\\ No newline at end of file"
 
 

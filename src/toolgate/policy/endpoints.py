@@ -12,6 +12,7 @@ from functools import lru_cache
 from ipaddress import IPv6Network, ip_network
 
 from toolgate.core.errors import CallError, ConfigError
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.reach import Reach
 from toolgate.core.target import target_of
 from toolgate.policy.globs import fold
@@ -33,16 +34,16 @@ _WORDS = frozenset(
     }
 )  # fmt: skip
 """Words in the name of an argument that takes a place on the network."""
-_NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_HOSTLIKE = re.compile(r"[^/]*\.[^/.]*[a-z][^/.]*\.?(:[^/]*)?", re.IGNORECASE)
-_ADDRESS = re.compile(
+_NAME_PARTS = late_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_HOSTLIKE = late_pattern(r"[^/]*\.[^/.]*[a-z][^/.]*\.?(:[^/]*)?", re.IGNORECASE)
+_ADDRESS = late_pattern(
     r"[0-9*?]+(\.[0-9*?]+){3}(:[0-9*?]+)?|[0-9a-f:.]*:[0-9a-f:.]*:[0-9a-f:.]*", re.IGNORECASE
 )
-_LEADS = re.compile(r"//|\\\\|:[0-9]+[/\\]?$|^\*\.")
-_ODD = re.compile(r"[/\\@?#]")
-_SCHEME = re.compile(r"([^/:\[\]]*)://|//")
+_LEADS = late_pattern(r"//|\\\\|:[0-9]+[/\\]?$|^\*\.")
+_ODD = late_pattern(r"[/\\@?#]")
+_SCHEME = late_pattern(r"([^/:\[\]]*)://|//")
 _IPV6 = re.compile(r"\[([0-9a-f:.]*:[0-9a-f:.]*)(?:%[^\]]*)?\]", re.IGNORECASE)
-_PORT = re.compile(r"(.*):([0-9*?\[\]!-]*)", re.DOTALL)
+_PORT = late_pattern(r"(.*):([0-9*?\[\]!-]*)", re.DOTALL)
 _PROBE = "\ue000" * 600
 """Longer than any glob: only a star can stand for it."""
 

@@ -19,20 +19,21 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from toolgate.core.errors import ConfigError
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.paths import MOUNT, MountPath, folded
 from toolgate.core.records import dataclass
 from toolgate.policy.globtext import Token, alternatives, check_text, expand, path_regex, run_regex, tokens
 
 ANY_MOUNT = "*"
-_TOOL_CHARS = re.compile(r"[A-Za-z0-9_.\-*?\[\]{},!]+")
-_TOOL_NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+")
+_TOOL_CHARS = late_pattern(r"[A-Za-z0-9_.\-*?\[\]{},!]+")
+_TOOL_NAME = late_pattern(r"[a-z][a-z0-9_-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+")
 _WILD = frozenset("*?[")
-_MEANS = re.compile(r"[*?\[\]{}]|^ | $")
+_MEANS = late_pattern(r"[*?\[\]{}]|^ | $")
 """What a glob reads as more than itself; a space at either end would be lost in a form."""
 # The code points that Unicode lets programs pass over and does not count as format characters. A directory of ext4
 # that ignores case ignores them too: `.e\ufe0fnv` opens `.env` there.
-_PASSED_OVER = re.compile(
+_PASSED_OVER = late_pattern(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
 )
 

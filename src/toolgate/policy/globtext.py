@@ -11,13 +11,14 @@ import unicodedata
 from collections.abc import Iterable
 
 from toolgate.core.errors import ConfigError
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.paths import MAX_NAME
 
 MAX_LENGTH = 512
 MAX_SPELLED = 16 * 1024
 """Of a glob that only spells a path out, which is as long as that path; its characters may stand in sets of one."""
-_ONE, _WILD = re.compile(r"\[.\]", re.DOTALL), re.compile(r"[*?\[{]")
+_ONE, _WILD = late_pattern(r"\[.\]", re.DOTALL), late_pattern(r"[*?\[{]")
 MAX_ALTERNATIVES = 64
 MAX_RANGE = 256
 
@@ -129,7 +130,7 @@ def _set(body: str, text: str) -> CharSet:
 
 
 def alternatives(regexes: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{regex})" for regex in regexes), re.DOTALL)
+    return late_pattern("|".join(f"(?:{regex})" for regex in regexes), re.DOTALL)
 
 
 def path_regex(segments: list[list[Token]], loose: bool) -> str:

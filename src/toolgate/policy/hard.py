@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.effects import FILE_WORDS, Effects
 from toolgate.core.errors import ConfigError
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass, field, replace
 from toolgate.feature import KINDS, MountKind, kind_of
@@ -269,14 +270,18 @@ def _blocked() -> tuple[re.Pattern[str], re.Pattern[str]]:
     globs = [text_glob(name) for name in BLOCKED]
     exact = "|".join(f"(?:{glob.exact.pattern})" for glob in globs)
     loose = "|".join(f"(?:{glob.loose.pattern})" for glob in globs)
-    return re.compile(exact, re.DOTALL), re.compile(loose, re.DOTALL)
+    spelled = late_pattern(exact, re.DOTALL)
+    return spelled, spelled if exact == loose else late_pattern(loose, re.DOTALL)
 
 
 @lru_cache(maxsize=8192)
 def is_blocked(name: str) -> bool:
     """Whether the list has this name, in any spelling; a mount may still unblock it."""
     exact, loose = _blocked()
-    return exact.fullmatch(name) is not None or loose.fullmatch(fold(name)) is not None
+    if exact.fullmatch(name) is not None:
+        return True
+    bare = fold(name)
+    return not (loose is exact and bare == name) and loose.fullmatch(bare) is not None
 
 
 def writes_files(effects: Effects) -> bool:

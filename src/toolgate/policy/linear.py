@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 from toolgate.core.errors import ConfigError
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.named_tuples import NamedTuple
 
 MAX_PATTERN = 500
@@ -30,9 +31,9 @@ _NOT_SPACE = (
 _CONTROL = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 _END = r"(?:\n?\z)"
 """`$` also holds before a newline that ends the text."""
-_ESCAPE = re.compile(r"x..|u.{4}|U.{8}|0[0-7]{0,2}|[0-3][0-7]{2}|.", re.DOTALL)
-_COUNTS = re.compile(r"\{(?=[\d,])(\d*)(,?)(\d*)\}|([*+?])")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPE = late_pattern(r"x..|u.{4}|U.{8}|0[0-7]{0,2}|[0-3][0-7]{2}|.", re.DOTALL)
+_COUNTS = late_pattern(r"\{(?=[\d,])(\d*)(,?)(\d*)\}|([*+?])")
+_SURROGATE = late_pattern("[\ud800-\udfff]")
 
 
 class Linear:

@@ -17,6 +17,7 @@ from toolgate.core.display import key_shown
 from toolgate.core.effects import READS, WRITES
 from toolgate.core.errors import ConfigError
 from toolgate.core.finding import FINDING_KINDS
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.names import PERSONA
 from toolgate.core.paths import MOUNT
 from toolgate.core.tool import Phase
@@ -28,10 +29,10 @@ from toolgate.policy.values import Flaw as Flaw
 
 Word = Literal["allow", "ask", "deny"]
 Scalar = str | bool | int | float | None
-_CHANNEL = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-_FINDING_RULE = re.compile(r"[a-z][a-z0-9-]{0,63}")
-_HASH = re.compile(r"[0-9a-f]{64}")
-_RULE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_CHANNEL = late_pattern(r"[a-z][a-z0-9_-]{0,31}")
+_FINDING_RULE = late_pattern(r"[a-z][a-z0-9-]{0,63}")
+_HASH = late_pattern(r"[0-9a-f]{64}")
+_RULE_NAME = late_pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 UNKNOWN_KEYS, WHOLE = "unknown_keys", "whole"

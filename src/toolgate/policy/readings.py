@@ -15,34 +15,35 @@ from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from urllib.parse import unquote
 
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.records import dataclass
 from toolgate.policy.globs import fold
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-_PLAIN = re.compile(
+_PLAIN = late_pattern(
     r"((?:[a-z0-9_-]+\.)*[a-z_][a-z0-9_-]*)(?:/[\x21-\x2f\x3b-\x5b\x5d-\x7e0-9]*)?", re.IGNORECASE
 )
 """A name, perhaps with a path, that every client reads alike: most are, and reading them costs next to nothing."""
-_DROPPED = re.compile(r"[\x00-\x1f\x7f]")
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):([/\\]*)", re.IGNORECASE)
-_INNER = re.compile(r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,30}):[/\\]{2,}|@[/\\]{2,}", re.IGNORECASE)
-_LISTED = re.compile(r"[\s,;|()]+")
-_NAMED = re.compile(r"-{0,2}[a-z][a-z0-9_. -]*=", re.IGNORECASE)
+_DROPPED = late_pattern(r"[\x00-\x1f\x7f]")
+_SCHEME = late_pattern(r"([a-z][a-z0-9+.-]*):([/\\]*)", re.IGNORECASE)
+_INNER = late_pattern(r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,30}):[/\\]{2,}|@[/\\]{2,}", re.IGNORECASE)
+_LISTED = late_pattern(r"[\s,;|()]+")
+_NAMED = late_pattern(r"-{0,2}[a-z][a-z0-9_. -]*=", re.IGNORECASE)
 """Before a value, as in `host=db.example` and `--proxy=db.example`."""
 _AROUND = " \t\r\n<>()\"'`"
 """What clients take off: `urllib` opens `<http://…>`, others unquote."""
-_MORE = re.compile(r"[^/\\?#:]*\.[^/\\?#:]*[a-z]", re.IGNORECASE)
-_WILD = re.compile(r".*[*?\]}]", re.DOTALL)
+_MORE = late_pattern(r"[^/\\?#:]*\.[^/\\?#:]*[a-z]", re.IGNORECASE)
+_WILD = late_pattern(r".*[*?\]}]", re.DOTALL)
 """Up to the last sign by which patterns stand for something else."""
-_HOSTS = re.compile(r"[,;]")
+_HOSTS = late_pattern(r"[,;]")
 _CUTS = (re.compile(r"[/\\?#]"), re.compile(r"[/?#]"), re.compile(r"/"))
 """Where a host may end: to browsers, to RFC 3986, and to what looks for a slash only."""
-_AFTER = re.compile(r"\][^:]")
+_AFTER = late_pattern(r"\][^:]")
 """A set of characters in a pattern: an address is followed by its port or nothing."""
 _DOTS = str.maketrans({"\u3002": ".", "\uff61": ".", "\uff0e": "."})
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_NUMBER = late_pattern(r"[0-9]+|0x[0-9a-f]*")
 _PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21"}
 _USUAL = frozenset({"80", "443"})
 """What a host without a port and scheme means, as in a network grant."""
@@ -52,7 +53,7 @@ MAX_HOST_LENGTH = 253
 _COMPATIBLE, _ISATAP = IPv6Network("::/96"), 0x5EFE
 _CARRYING = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96")))
 """Whose last four bytes are an IPv4 address: both kinds of NAT64, and SIIT."""
-_RANGE = re.compile(r"((?:[0-9]{1,3}\.){0,3})[0-9]{0,2}[*?][0-9.*?]*(?::|$)")
+_RANGE = late_pattern(r"((?:[0-9]{1,3}\.){0,3})[0-9]{0,2}[*?][0-9.*?]*(?::|$)")
 """Addresses by a pattern, such as `10.0.*`."""
 
 

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from toolgate.core.errors import ConfigError
+from toolgate.core.late_pattern import late_pattern
 from toolgate.policy.model import Strict
 from toolgate.project import yamlfile
 
-_SECTION = re.compile(r"""^(?:ledger|"ledger"|'ledger')\s*:(?:\s|$)""")
-_DATABASE = re.compile(r"""^[^#\n]*\bdatabase['"]?\s*:\s*(?:[>|][-+]?\s*)?['"]?postgres""", re.MULTILINE)
-_KEY_FILE = re.compile(r"^[^#\n]*\bkey_file\b", re.MULTILINE)
+_SECTION = late_pattern(r"""^(?:ledger|"ledger"|'ledger')\s*:(?:\s|$)""")
+_DATABASE = late_pattern(r"""^[^#\n]*\bdatabase['"]?\s*:\s*(?:[>|][-+]?\s*)?['"]?postgres""", re.MULTILINE)
+_KEY_FILE = late_pattern(r"^[^#\n]*\bkey_file\b", re.MULTILINE)
 """Name another ledger than the project's own, wherever they stand: in a misspelt section, or slipped out of theirs."""
 
 

@@ -9,6 +9,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from toolgate.core.late_pattern import late_pattern
+
 MAX_ADVICE = 5
 MAX_PROGRAM_LENGTH = 256 * 1024
 """Characters of a program that are looked at."""
@@ -17,7 +19,7 @@ Remark = tuple[int, str]
 _GIVES = frozenset({"get_secret", "getSecret"})
 _SHOWS = frozenset({"print", "output", "pprint", "write", "info", "debug", "warning", "error", "log"})
 _PIPES = frozenset({"read", "write", "fdopen", "open", "dup", "dup2", "sendmsg", "fromfd"})
-_PROC = re.compile(r"/proc/|/dev/fd/|/dev/mem")
+_PROC = late_pattern(r"/proc/|/dev/fd/|/dev/mem")
 
 
 def advise(language: str, code: str) -> list[str]:
@@ -126,7 +128,7 @@ def _line(node: ast.AST, what: str) -> Remark:
     return getattr(node, "lineno", 0), what
 
 
-_TOKEN = re.compile(
+_TOKEN = late_pattern(
     r"//[^\n]*|/\*.*?(?:\*/|\Z)"
     r"|(?P<text>'(?:[^'\\\n]|\\.){0,4000}'?|\"(?:[^\"\\\n]|\\.){0,4000}\"?|`(?:[^`\\]|\\.){0,20000}`?)"
     r"|(?P<name>[A-Za-z_$][\w$]*)|(?P<number>[0-9]+)|(?P<sign>[^\s\w])",

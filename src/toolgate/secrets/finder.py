@@ -7,12 +7,12 @@ all needles at once. Only a needle whose group was seen is then searched for. Or
 from __future__ import annotations
 
 import base64
-import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from toolgate.core.conceal import Span
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.named_tuples import NamedTuple
 from toolgate.secrets.views import TextView, is_plain, readings, squeeze, views
 
@@ -24,7 +24,7 @@ from toolgate.secrets.views import TextView, is_plain, readings, squeeze, views
 
 SHORTEST = 8
 """Characters, whitespace apart. A shorter value would mangle ordinary text."""
-_LONG_LINE = re.compile(rb"[A-Za-z0-9+/=_-]{20,}")
+_LONG_LINE = late_pattern(rb"[A-Za-z0-9+/=_-]{20,}")
 """A line of a value with several that is telling by itself, as in a private key."""
 
 

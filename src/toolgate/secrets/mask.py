@@ -21,6 +21,7 @@ from typing import Any
 
 from toolgate.core.canonical import canonical
 from toolgate.core.errors import ConfigError, TooLarge
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.tool import Tool
 from toolgate.policy.linear import Linear
 
@@ -31,7 +32,7 @@ FINGERPRINT = 12
 Hide = Callable[[str, Any], str]
 """From the name that a secret stands under and its value to what stands for it."""
 Schema = Mapping[str, Any]
-_SECRET_NAME = re.compile(
+_SECRET_NAME = late_pattern(
     r"(^|_)(password|passwd|pwd|passphrase|secret|token|api_?key|access_?key|private_?key|authorization|auth|bearer|cookie|credential)s?$",
     re.IGNORECASE,
 )

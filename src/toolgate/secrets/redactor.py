@@ -5,19 +5,19 @@ Where the vault is empty this costs one look at an attribute.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from toolgate.core.conceal import Span, marker, reach
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.tool import Tool
 from toolgate.secrets.finder import Finder
 from toolgate.secrets.mask import SchemaMask, distinct, too_deep
 from toolgate.secrets.vault import Vault
 
-MARKER = re.compile(rb"\[secret:[A-Z][A-Z0-9_]{0,63}\]|\[secret\]|\[masked\]|\[REDACTED\]")
+MARKER = late_pattern(rb"\[secret:[A-Z][A-Z0-9_]{0,63}\]|\[secret\]|\[masked\]|\[REDACTED\]")
 """What stands where a secret stood."""
-_NAME = re.compile(r"\[secret:([A-Z][A-Z0-9_]{0,63})\]")
+_NAME = late_pattern(r"\[secret:([A-Z][A-Z0-9_]{0,63})\]")
 TOO_DEEP = "[left out: nested too deeply to be searched for secrets]"
 _BIG = 10_000_000
 """A smaller number has too few digits to be a secret."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.hosts import authority_of, bracketed, joined
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.records import dataclass, field
 from toolgate.secrets.finder import SHORTEST
 
-NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+NAME = late_pattern(r"[A-Z][A-Z0-9_]{0,63}")
 LONGEST = 64 * 1024
 """Bytes of a value."""
 MANY = 200

@@ -13,15 +13,16 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Protocol
 
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.named_tuples import NamedTuple
 
 BLANK = b" \t\r\n\x0b\x0c\0"
 """Left out when comparing. NUL too, so that UTF-16 reads like ASCII."""
 ROUNDS = 3
 """How often escapes are undone: JSON in JSON in a URL."""
-_INK = re.compile(rb"[^ \t\r\n\x0b\x0c\0]+")
+_INK = late_pattern(rb"[^ \t\r\n\x0b\x0c\0]+")
 _SIGNS = (b"%", b"\\", b"&")
-_ESCAPE = re.compile(
+_ESCAPE = late_pattern(
     rb"%([0-9A-Fa-f]{2})"
     rb"|\\u([dD][89abAB][0-9A-Fa-f]{2})\\u([dD][c-fC-F][0-9A-Fa-f]{2})"
     rb"|\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|u\{([0-9A-Fa-f]{1,6})\}|x([0-9A-Fa-f]{2})|([0-3][0-7]{2})|(.))"
@@ -44,12 +45,12 @@ _ENTITY = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 _WIDEST = 12
 """Of one escape."""
 _LINES = (b"\\n", b"\\r", b"\\t")
-_LINE = re.compile(rb"\\[nrt]")
+_LINE = late_pattern(rb"\\[nrt]")
 _CHUNK = 4096
 _BETWEEN = b"\x1f"
 _KNOWN: dict[bytes, bytes] = {}
 _MOST_KNOWN = 4096
-_SIDE = re.compile(rb"^[ +-]", re.MULTILINE)
+_SIDE = late_pattern(rb"^[ +-]", re.MULTILINE)
 
 
 def squeeze(text: bytes) -> bytes:

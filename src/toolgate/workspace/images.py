@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +20,7 @@ from pathlib import Path
 from toolgate.core.change import Change, content_hash
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import Failed, NotFound, TooLarge
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Holder
 from toolgate.core.records import dataclass
@@ -28,7 +28,7 @@ from toolgate.workspace.confine import held
 from toolgate.workspace.holdings import ASKED, ENTRY, PLAIN, SCRATCH, UNKEPT, Accounts, Holdings, Place, Sizes
 from toolgate.workspace.staged import acquire
 
-_HASH = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
+_HASH = late_pattern(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
 _TEMPORARY = ".toolgate-tmp-"
 _PARTS = 16
 DAY = 24 * 3600 * SECOND

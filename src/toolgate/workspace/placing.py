@@ -6,14 +6,14 @@ Compared is what the kernel says a directory is (device and number), so a bind m
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.paths import MountPath
 
 _TABLE = "/proc/self/mountinfo"
-_OCTAL = re.compile(r"\\([0-7]{3})")
+_OCTAL = late_pattern(r"\\([0-7]{3})")
 Identity = tuple[int, int]
 
 

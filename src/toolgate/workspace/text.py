@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import codecs
 import os
-import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
 from toolgate.core.conceal import Secrets, conceal, reach
 from toolgate.core.errors import InvalidArgs, NotText, TooLarge
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.records import dataclass
 
 _WESTERN = "cp1252"
 _WIDE = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
-_HIGH = re.compile(rb"[\x80-\xff]")
-_LETTER = re.compile(rb"(?<![\x80-\xff])[\x80-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\x80-\xff]{2}(?=[A-Za-z])")
-_KANA = re.compile(rb"[\x82\x83][\x40-\xfc]")
+_HIGH = late_pattern(rb"[\x80-\xff]")
+_LETTER = late_pattern(rb"(?<![\x80-\xff])[\x80-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\x80-\xff]{2}(?=[A-Za-z])")
+_KANA = late_pattern(rb"[\x82\x83][\x40-\xfc]")
 """In cp932, whose second bytes may be ASCII letters."""
-_BEYOND = re.compile(rb"[\x80-\x9f]")
+_BEYOND = late_pattern(rb"[\x80-\x9f]")
 """Letters and signs in cp1252, and in ISO 8859-1 nothing that is ever written."""
 _SURE = 0.1
 """Below this the detector's word is worth less than how the bytes stand."""

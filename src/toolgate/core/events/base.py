@@ -72,7 +72,9 @@ class Event:
         spelled = self.body()
         if "orjson" not in sys.modules:  # a short command does without it
             with suppress(InvalidArgs):
-                return canonical(spelled)
+                return canonical(
+                    {name: str(one) if type(one) is Verdict else one for name, one in spelled.items()}
+                )
         import orjson
 
         ours = _ours()

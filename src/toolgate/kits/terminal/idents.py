@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterable
 
 from toolgate.core.errors import InvalidArgs
+from toolgate.core.late_pattern import late_pattern
 from toolgate.storage.port import Filter, Row
 
 SHORTEST = 6
 _WHOLE = 29
 """`c_` and 27 digits of time, process and count."""
 _SHOWN = 8
-_PART = re.compile(r"[a-z0-9_]+")
+_PART = late_pattern(r"[a-z0-9_]+")
 Find = Callable[[Filter], Awaitable[list[Row]]]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterable, Mapping
 from itertools import islice
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolgate.core.clock import iso
 from toolgate.core.display import visible
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.lookalikes import decidable
 from toolgate.core.records import dataclass
 from toolgate.kits import diffs, pieces
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _FOLDED = "   ↪ "
-_UNRECORDED = re.compile(r"hmac:[0-9a-f]{64}")
+_UNRECORDED = late_pattern(r"hmac:[0-9a-f]{64}")
 MOST_LINES = 2000
 MOST_CHARS = 200_000
 """What one argument, or the change, may have to be shown whole."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
+from toolgate.core.late_pattern import late_pattern
 from toolgate.secrets.scan import names
 from toolgate.secrets.scan.judged import (
     code,
@@ -36,7 +37,7 @@ _WORD = b"abcdefghijklmnopqrstuvwxyz0123456789_.-"
 _TYPE = (
     rb"(?:\??\s{0,3}+:?\s{0,3}+(?:&(?:'static )?str|string|str|char|any|bytes|secretstr|text|const)\b\??)?+"
 )
-_GIVEN = re.compile(
+_GIVEN = late_pattern(
     rb"[a-z0-9_.-]{0,40}+(?:\[[0-9]{0,4}\])?+(?P<shut>[\"'`\])\\]{0,4}+)" + _TYPE + rb"[ \t]{0,40}+(?:"
     rb"(?P<is>:{1,3}=|=>|[=!]==?|\?\?=|\|\|=?|[?+.]?=|:)[ \t]{0,8}+(?:[|>][+-]?[ \t]{0,4}+\r?\n[ \t]{0,40}+)?+"
     rb"|(?P<call>[,(])\s{0,8}+(?=@?[rbuf]{0,2}[\"'`])|(?P<tag>>)\s{0,40}+"
@@ -45,25 +46,25 @@ _GIVEN = re.compile(
     rb"(?:@?[rbuf]{0,2}\\{0,2}[\"'`](?P<in>[^\"'`\\\r\n]{5,300}+)(?=[\"'`\\])|(?P<bare>[^\s\"'`,;&\\]{6,300}+))"
 )
 """From within a name on: its end, what says that it is given a value, and the value, in small letters."""
-_ASKED = re.compile(rb"[!=]==?\s{0,2}([\w.]{0,30}(?:pass|pwd|secret|token|key)\w{0,30})")
-_BEFORE_IT = re.compile(rb"[\"'`]([^\"'`\r\n]{6,200})[\"'`]\s{0,2}\Z")
-_VALUE = re.compile(rb"[A-Za-z0-9_+/=.~%-]+")
+_ASKED = late_pattern(rb"[!=]==?\s{0,2}([\w.]{0,30}(?:pass|pwd|secret|token|key)\w{0,30})")
+_BEFORE_IT = late_pattern(rb"[\"'`]([^\"'`\r\n]{6,200})[\"'`]\s{0,2}\Z")
+_VALUE = late_pattern(rb"[A-Za-z0-9_+/=.~%-]+")
 _INNER = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-.~"
 _LONGEST = 300
 _NESTED = 1
 """So many more are tried of values that lie within one another, as in `password=password=…`; then it goes on behind them."""
-_DIGIT = re.compile(rb"[0-9]")
+_DIGIT = late_pattern(rb"[0-9]")
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _NAMING = _LETTERS + b"0123456789_.-"
 _LONGEST_NAME = 64
 _LONGEST_TYPE = 11
 _LONGEST_FLAG = 43
-_TYPED = re.compile(rb"(?:\s|:)\s{0,3}&?(?:string|str|String|char|any|bytes|const|text)\Z")
-_PAIR = re.compile(
+_TYPED = late_pattern(rb"(?:\s|:)\s{0,3}&?(?:string|str|String|char|any|bytes|const|text)\Z")
+_PAIR = late_pattern(
     rb"(?:name|key|id)[\"']?\s{0,3}[=:]\s{0,3}[\"']?([\w.-]{2,64})[\"']?[\s,]{1,30}[\"']?value\Z",
     re.IGNORECASE,
 )
-_FLAG = re.compile(rb"--?([a-z][\w-]{2,40})\Z")
+_FLAG = late_pattern(rb"--?([a-z][\w-]{2,40})\Z")
 
 
 def worth(name: bytes, value: bytes, *, quoted: bool) -> bool:
@@ -92,10 +93,10 @@ RUN_OF_WEAK = 16
 
 
 _NAMED = (
-    ("azure-storage-key", re.compile(rb"account_?key"), re.compile(rb"[A-Za-z0-9+/]{86}==")),
-    ("azure-shared-access-key", re.compile(rb"shared_?access_?key"), re.compile(rb"[A-Za-z0-9+/]{43}=")),
-    ("aws-secret-key", re.compile(rb"aws|secret_?access_?key"), re.compile(rb"[A-Za-z0-9+/]{40}")),
-    ("ibm-cos-key", re.compile(rb"secret_?(?:access_?)?key"), re.compile(rb"[0-9a-f]{48}")),
+    ("azure-storage-key", late_pattern(rb"account_?key"), late_pattern(rb"[A-Za-z0-9+/]{86}==")),
+    ("azure-shared-access-key", late_pattern(rb"shared_?access_?key"), late_pattern(rb"[A-Za-z0-9+/]{43}=")),
+    ("aws-secret-key", late_pattern(rb"aws|secret_?access_?key"), late_pattern(rb"[A-Za-z0-9+/]{40}")),
+    ("ibm-cos-key", late_pattern(rb"secret_?(?:access_?)?key"), late_pattern(rb"[0-9a-f]{48}")),
 )
 
 

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Iterator
 
+from toolgate.core.late_pattern import late_pattern
 from toolgate.secrets.scan.judged import code, password_like, placeholder, random_looking
 from toolgate.secrets.scan.rules import Effort, SecretHit, Source, following, shown
 
-_SCHEMES = re.compile(
+_SCHEMES = late_pattern(
     rb"authorization[\"'\]]{0,2}+\s{0,3}+[:=,]{1,2}\s{0,3}+[\"'`f]{0,2}(?:(basic|bearer|(?:api-?)?(?:token|key)|bot|digest)\s{1,3}+)?([a-z0-9_=~@.+/:-]{8,2000}+)"
 )
-_BEARER = re.compile(rb"bearer\s{1,2}([a-z0-9_=~.+/-]{16,2000}+)(?![a-z0-9])")
-_KEY_HEADER = re.compile(rb"(?:key|token):[ \t]{0,4}([\w=~@.+/-]{8,300}+)")
-_USER = re.compile(
+_BEARER = late_pattern(rb"bearer\s{1,2}([a-z0-9_=~.+/-]{16,2000}+)(?![a-z0-9])")
+_KEY_HEADER = late_pattern(rb"(?:key|token):[ \t]{0,4}([\w=~@.+/-]{8,300}+)")
+_USER = late_pattern(
     rb" (?:-u|--user)(?:=|[ \t]{0,5})(?:\"([^\"\r\n:]{0,80}:[^\"\r\n]{0,200})\"|'([^'\r\n:]{0,80}:[^'\r\n]{0,200})'|"
     rb"((?:\"[^\"\r\n]{1,80}\"|'[^'\r\n]{1,80}'|[\w$@.{}-]{0,80}):(?:\"[^\"\r\n]{1,200}\"|'[^'\r\n]{1,200}'|[^\s\"']{1,200})))"
 )
-_FLAG = re.compile(rb" -[paw][ =]?[\"']?([^\s\"'-][^\s\"']{5,100})[\"']?(?=\s|$)")
-_TAKES_PASSWORD = re.compile(
+_FLAG = late_pattern(rb" -[paw][ =]?[\"']?([^\s\"'-][^\s\"']{5,100})[\"']?(?=\s|$)")
+_TAKES_PASSWORD = late_pattern(
     rb"\b(?:mysql\w*|mariadb\w*|sshpass|docker|podman|helm|redis-cli|ldap\w+|mongo\w*|smbclient|rabbitmqctl|7z|unzip|zip|plink|kadmin|oc)\b"
 )
-_NO_PASSWORD = re.compile(rb"[\d.:]+|[\w.-]+:[\w.-]+")
+_NO_PASSWORD = late_pattern(rb"[\d.:]+|[\w.-]+:[\w.-]+")
 _REACH = 400
 
 

@@ -9,47 +9,49 @@ import math
 import re
 from operator import ne
 
+from toolgate.core.late_pattern import late_pattern
+
 MIN_ENTROPY = 2.75
 _MIN_DIFFERENT = 7
-_STAND_INS = re.compile(
+_STAND_INS = late_pattern(
     rb"example|sample|secret|setting|stuvwx|s3cr3t|p(?:laceholder|assw(?:or)?d)|change[_-]?(?:me|it|this)|config|d(?:ummy|efault)|"
     rb"f(?:ake|oobar)|your|insert|redacted|masked|xxxx|t(?:odo|est|oken)|n(?:one|ull)|undefined|localhost|en(?:viron|crypted|coded)|"
     rb"getenv|a(?:bcdefgh|sdf)|h(?:ijklmn|ello|unter2)|12345678|01234567|qwerty|\.\.\."
 )
 """Words that people write instead of a secret. Each begins with a letter, so that `re` finds quickly where none does."""
 _SIGNS = b"$<>{}[]()%#\\+*_"
-_TEMPLATE = re.compile(
+_TEMPLATE = late_pattern(
     rb"[x*]{4}|\A<[^<>]*>\Z|\$\{?[a-z_][a-z0-9_.:-]*\}?\Z|\$\{\{|\$\(|\{\{ ?[\w.$|\" -]+ ?\}\}|\$\{[\w.:-]+\}|\A\{[\w.:]*\}\Z|(?<!\{)\{[a-z_][\w.]*(?:\([^()]*\))?\}|%\([a-z]|"
     rb"\A%[a-z0-9_.]+%?\Z|\A\[[^\]]*\]\Z|\A__?[a-z_]+__?\Z|#\{|<[a-z_][\w /.-]*>|"
     rb"\[[a0]-[z9]|\(\?|\.[+*]|\\[dws]|%[sdr]\b"
 )
 """What has a sign that is in no word: only looked for where there is one."""
-_ALGORITHM = re.compile(
+_ALGORITHM = late_pattern(
     rb"(?:utf-?(?:8|16|32)\w*|latin-?1|base(?:16|32|64)\w*|pbkdf2\w*|sha-?\d{1,3}\w*|md5\w*|[a-z]s\d{3}|aes-?\d*\S*|iso-?8859\S*|"
     rb"urllib\d?|bcrypt|argon2\w*|scrypt|http/?\d?|oauth-?\d\w*|ed25519|x25519|secp\w+|rsa-?\d*)\Z"
 )
-_TOKEN_STAND_INS = re.compile(rb"example|x{6}|\*{4}|0{10}|abcdefghij|1234567890123")
-_SAME = re.compile(rb"(.)\1{12}")
+_TOKEN_STAND_INS = late_pattern(rb"example|x{6}|\*{4}|0{10}|abcdefghij|1234567890123")
+_SAME = late_pattern(rb"(.)\1{12}")
 _JUDGED = 150
 """How much of a long value is judged: what it begins with says enough."""
-_CODE = re.compile(
+_CODE = late_pattern(
     rb"[\w.:>-]*[\w>][\[(]|[&*!@(\[<]|[a-z_]\w*(?:(?:\.|->|::)[a-z_]\w*)+\Z|\w+://|\.{0,2}/", re.IGNORECASE
 )
-_CODE_END = re.compile(rb"[\]);][:,]?\Z")
+_CODE_END = late_pattern(rb"[\]);][:,]?\Z")
 
 
 def _made_of(part: bytes) -> re.Pattern[bytes]:
     """Nothing but such parts, with signs between them. A part is not tried twice."""
-    return re.compile(rb"(?:[-_./:+=\\ ]++|(?>(?:" + part + rb")(?=[-_./:+=\\ ]|\Z)))*+\Z")
+    return late_pattern(rb"(?:[-_./:+=\\ ]++|(?>(?:" + part + rb")(?=[-_./:+=\\ ]|\Z)))*+\Z")
 
 
 _WORDY = _made_of(rb"(?:[A-Z]?[a-z]+|[A-Z]+)(?:[0-9]{0,4}|[0-9]{1,2}[a-z]{3,})|[0-9]+[A-Za-z]{0,2}")
 _NAMED = _made_of(rb"[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,3}")
-_HUMPS = re.compile(rb"(?:[A-Z]|(?<![A-Za-z0-9]))(?=[a-z]{0,3}[aeiou])[a-z]{2,}")
-_HEX = re.compile(
+_HUMPS = late_pattern(rb"(?:[A-Z]|(?<![A-Za-z0-9]))(?=[a-z]{0,3}[aeiou])[a-z]{2,}")
+_HEX = late_pattern(
     rb"[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128}|[0-9A-F]{32}|[0-9A-F]{40}|[0-9A-F]{64}"
 )
-UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+UUID = late_pattern(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _LETTER = bytes(65 <= byte < 91 or 97 <= byte < 123 for byte in range(256))
 _KIND = bytes(
     1 if 48 <= byte < 58 else 2 if 65 <= byte < 91 else 3 if 97 <= byte < 123 else 4 for byte in range(256)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from toolgate.core.late_pattern import late_pattern
 from toolgate.secrets.scan.judged import placeholder
 from toolgate.secrets.scan.rules import SecretHit, Source, following, shown
 
-_HEADER = re.compile(rb"BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
-_BODY = re.compile(rb"[A-Za-z0-9+/=]{40}")
-_PIECE = re.compile(rb"[A-Za-z0-9+/=]{16,}")
+_HEADER = late_pattern(rb"BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_BODY = late_pattern(rb"[A-Za-z0-9+/=]{40}")
+_PIECE = late_pattern(rb"[A-Za-z0-9+/=]{16,}")
 _KEY_BYTES = 16_000
-_PUTTY_BODY = re.compile(rb"Private-Lines: \d{1,4}\r?\n((?:[A-Za-z0-9+/=]{1,80}\r?\n?){1,100})")
-_JWK_PRIVATE = re.compile(rb"\"(?:d|k)\"\s{0,4}:\s{0,4}\"([A-Za-z0-9_-]{20,1500})\"")
+_PUTTY_BODY = late_pattern(rb"Private-Lines: \d{1,4}\r?\n((?:[A-Za-z0-9+/=]{1,80}\r?\n?){1,100})")
+_JWK_PRIVATE = late_pattern(rb"\"(?:d|k)\"\s{0,4}:\s{0,4}\"([A-Za-z0-9_-]{20,1500})\"")
 _AROUND = 3000
-_SECRET_KIND = re.compile(rb"kind:[ \t]{0,4}[\"']?secret[\"']?[ \t]{0,4}(?:\r?\n|$)")
-_DATA = re.compile(rb"(?:^|\n)[ \t]{0,8}data:[ \t]{0,4}\r?\n((?:[ \t]{1,12}[^\n]{0,2000}\n?){1,40})")
-_ENTRY = re.compile(
+_SECRET_KIND = late_pattern(rb"kind:[ \t]{0,4}[\"']?secret[\"']?[ \t]{0,4}(?:\r?\n|$)")
+_DATA = late_pattern(rb"(?:^|\n)[ \t]{0,8}data:[ \t]{0,4}\r?\n((?:[ \t]{1,12}[^\n]{0,2000}\n?){1,40})")
+_ENTRY = late_pattern(
     rb"[ \t]{1,12}[\"']?([\w.-]{1,64})[\"']?:[ \t]{0,4}(?:[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,16})?[\"']?([A-Za-z0-9+/]{10,2000}={0,2})[\"']?[ \t]{0,4}(?:\r?\n|$)"
 )
 

@@ -7,14 +7,14 @@ beginning, and the pattern is that of the whole.
 
 from __future__ import annotations
 
-import re
+from toolgate.core.late_pattern import late_pattern
 
 ALPHABETS = {
     "w": "[A-Za-z0-9]", "W": "[A-Za-z0-9_-]", "h": "[a-f0-9]", "H": "[A-Fa-f0-9]", "l": "[a-z0-9]", "u": "[A-Z0-9]", "d": "[0-9]",
     "b": "[A-Za-z0-9+/]", "v": "[A-Za-z0-9_.=-]", "a": "[A-Za-z]", "c": "[a-hA-H0-9]",
 }  # fmt: skip
 _UUID = "h{8}-h{4}-h{4}-h{4}-h{12}"
-_LETTER = re.compile(r"(?<!\\)([A-Za-z])(?=\{)")
+_LETTER = late_pattern(r"(?<!\\)([A-Za-z])(?=\{)")
 
 
 def pattern_of(shape: str) -> str:

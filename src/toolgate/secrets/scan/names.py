@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
+from toolgate.core.late_pattern import late_pattern
+
 NONE, WEAK, STRONG, PASSWORD = range(4)
-_HUMP = re.compile(rb"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_APART = re.compile(rb"[^A-Za-z0-9]+")
-_PASSWORD = re.compile(
+_HUMP = late_pattern(rb"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_APART = late_pattern(rb"[^A-Za-z0-9]+")
+_PASSWORD = late_pattern(
     rb"passw(?:or)?d|passphrase|passwort|contrase|pwd|bindpw|(?:_|\A)(?:db|key|store|user|sql|root|admin|my|smtp|mail|ftp|ssh)?(?:pass|pw)(?:_|\Z)"
 )
-_STRONG = re.compile(
+_STRONG = late_pattern(
     rb"secret|token|(?:api|access|auth|priv|private|account|service|client|encryption|signing|master|db|database|shared|hmac|iam|cloud)_?key|"
     rb"credential|(?:_|\A)creds?(?:_|\Z)"
 )
-_WEAK = re.compile(
+_WEAK = late_pattern(
     rb"key(?:_|\Z)|(?:_|\A)(?:api|auth|access|authorization|bearer|jwt|session|salt)(?:_|\Z)|auth\Z"
 )
-_NEVER = re.compile(
+_NEVER = late_pattern(
     rb"(?:_|\A)(?:public|pub|csrf|xsrf|primary|foreign|partition|sort|cache|publishable|fingerprint|next|page|continuation|"
     rb"idempotency|sha|sha1|sha256|sha512|md5|integrity|etag|digest|checksum|hash|commit_sha|commit_id|natural|schema|sequence|bucket|license)(?:_|\Z)|"
     rb"keyboard|keyword|hotkey|monkey|tokeniz|accessor|accessib|forgery|author(?!iz)|capital|rapid_?ly|issuerkeyhash|"
     rb"key_?(?:vault|store_?(?:file|path|type)|tab|frame|code|press|up|down|left|right|board|ring|stone|pair_?name|id)"
 )
-_PUBLIC = re.compile(
+_PUBLIC = late_pattern(
     rb"pubkey|nonce|signature|(?:_|\A)(?:sig|mac|cursor|data|cert|certificate|image|icon|sha\d*|md5|uuid|src|href|body|content|payload)(?:_|\Z)"
 )
 _NOT_AT_THE_END = frozenset(

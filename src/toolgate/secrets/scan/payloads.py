@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator
 from itertools import islice
 
+from toolgate.core.late_pattern import late_pattern
 from toolgate.secrets.scan.rules import MANY, Around, Rule, SecretHit, Source, Token, shown, token
 
 _MACH_O = (b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe")
@@ -55,7 +56,7 @@ def _bad(name: str, anchors: str, pattern: str) -> Token:
 
 
 def _near(name: str, anchors: str, *needs: str, reach: int = 300, one_line: bool = False) -> Around:
-    compiled = tuple(re.compile(need.encode()) for need in needs)
+    compiled = tuple(late_pattern(need.encode()) for need in needs)
     return Around(name, tuple(anchors.encode().split(b" ")), compiled, reach, one_line)
 
 
@@ -109,8 +110,12 @@ def payloads(source: Source) -> Iterator[SecretHit]:
 
 def _run(pattern: str) -> re.Pattern[bytes]:
     """One or more of a set of characters, as byte sequences. Written so that `re` knows what a match begins with."""
-    one = _utf8(pattern)
-    return re.compile(one + one + b"*")
+
+    def spelled() -> bytes:
+        one = _utf8(pattern)
+        return one + one + b"*"
+
+    return late_pattern(spelled)
 
 
 def _utf8(pattern: str) -> bytes:
@@ -131,7 +136,7 @@ def _ranges(tails: list[int]) -> bytes:
     return re.escape(bytes(sorted(tails)))
 
 
-_FLAGS = re.compile(
+_FLAGS = late_pattern(
     b"|".join(
         "".join(("\U0001f3f4", *(chr(0xE0000 + ord(letter)) for letter in place), "\U000e007f")).encode()
         for place in ("gbeng", "gbsct", "gbwls")

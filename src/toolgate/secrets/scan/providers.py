@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from toolgate.core.late_pattern import late_pattern
 from toolgate.secrets.scan.kinds import pattern_of
 from toolgate.secrets.scan.names import words_of
 
@@ -139,7 +140,7 @@ yandex YC[A-Za-z0-9_-]{38}
 zendesk w{40}
 """
 SHAPES = dict(row.split(" ", 1) for row in _ROWS.strip().split("\n"))
-_WORDS = re.compile(f"(?:\\A|_)({'|'.join(SHAPES)})".encode())
+_WORDS = late_pattern(f"(?:\\A|_)({'|'.join(SHAPES)})".encode())
 _BY_TEXT = {word.replace("_?", ""): word for word in SHAPES}
 
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice
 
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.ports import VaultValues
 from toolgate.secrets.scan.assigned import UNSURE, by_name, by_run, compared
 from toolgate.secrets.scan.commands import commands
@@ -35,7 +36,7 @@ from toolgate.secrets.scan.urls import addresses
 
 _SAMPLE = 64 << 10
 _MANY_CONTROLS = 0.02
-_MARGIN = re.compile(rb"^[ +-]", re.MULTILINE)
+_MARGIN = late_pattern(rb"^[ +-]", re.MULTILINE)
 MASKED = b"[masked]"
 
 
@@ -139,7 +140,7 @@ def _apart(hits: list[SecretHit]) -> list[SecretHit]:
     return kept
 
 
-_ENCODED = re.compile(rb"[A-Za-z0-9+/_-]{28,8000}")
+_ENCODED = late_pattern(rb"[A-Za-z0-9+/_-]{28,8000}")
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from toolgate.core.display import visible
 from toolgate.core.finding import FindingKind
+from toolgate.core.late_pattern import late_pattern
 from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.records import dataclass, field
 
@@ -40,7 +41,7 @@ _WIDE = (
 )
 """Which of four bytes are letters, and which are NULs."""
 _WIDE_SAMPLE = 4 << 10
-_LETTERS = re.compile(rb"(?:[\x01-\x7f]\0{1,3}){4,}")
+_LETTERS = late_pattern(rb"(?:[\x01-\x7f]\0{1,3}){4,}")
 """Wide letters in a row, which are read as such."""
 CONTROLS = bytes({*range(1, 7), *range(14, 27), *range(28, 32), 127})
 """Characters that no text has."""
@@ -237,4 +238,4 @@ def shown(piece: bytes) -> str:
 
 
 def token(name: str, anchors: str, pattern: str, **more: object) -> Token:
-    return Token(name, tuple(anchors.encode().split(b" ")), re.compile(pattern.encode()), **more)  # type: ignore[arg-type]
+    return Token(name, tuple(anchors.encode().split(b" ")), late_pattern(pattern.encode()), **more)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from toolgate.core.late_pattern import late_pattern
 from toolgate.secrets.scan.judged import has_jwt_header, real
 from toolgate.secrets.scan.kinds import INSIDE, PREFIXED, pattern_of
 from toolgate.secrets.scan.rules import SecretHit
@@ -28,11 +29,13 @@ _TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-~"
 _CLASSES = bytes(97 if byte in _TOKEN else 32 for byte in range(256))
 _CHUNK = 20_000
 """Searching a text that is not longer needs no preparation, so many runs cost no more than many letters."""
-_DIGIT = re.compile(rb"[0-9]")
-_DISCORD = re.compile(rb"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])")
+_DIGIT = late_pattern(rb"[0-9]")
+_DISCORD = late_pattern(
+    rb"[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])"
+)
 
 _QUOTES = (b'"', b"'", b"`")
-_JOIN = re.compile(
+_JOIN = late_pattern(
     rb"[\"'`][ \t]{0,4}(?:[+.&]|\.\.)?[ \t]{0,4}\\?(?:\r?\n[ \t]{0,40})?(?:[+.&][ \t]{0,4})?[rbf]?[\"'`]"
 )
 _PIECES = 400
@@ -55,7 +58,8 @@ def compiled(shape: str) -> re.Pattern[bytes]:
     return re.compile(f"(?:{pattern_of(shape)})(?![A-Za-z0-9])".encode())
 
 
-def _table() -> dict[bytes, tuple[TokenKind, ...]]:
+@cache
+def kinds() -> dict[bytes, tuple[TokenKind, ...]]:
     """The kinds of each prefix, with those of every prefix that it begins with."""
     found: dict[bytes, list[TokenKind]] = {}
     for row in filter(None, PREFIXED.split("\n")):
@@ -86,20 +90,20 @@ def _any_of(words: list[bytes]) -> bytes:
 
 def _alone(prefix: bytes) -> bool:
     """It counts only where no word goes on: it is short, or the same letter over and over."""
-    return all(kind.back < 0 for kind in KINDS[prefix]) and (
+    return all(kind.back < 0 for kind in kinds()[prefix]) and (
         len(prefix) < _UNMISTAKABLE or len(set(prefix)) == 1
     )
 
 
-KINDS = _table()
 _WORD_BEGINS = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbfv0])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\x[0-9A-Fa-f]{2}))"
-_PREFIX = re.compile(
-    _any_of(sorted(prefix for prefix in KINDS if not _alone(prefix)))
-    + b"|"
-    + _WORD_BEGINS
-    + _any_of(sorted(filter(_alone, KINDS)))
-)
-_LONGEST_PREFIX = max(map(len, KINDS))
+
+
+def _prefixes() -> bytes:
+    inside = _any_of(sorted(prefix for prefix in kinds() if not _alone(prefix)))
+    return inside + b"|" + _WORD_BEGINS + _any_of(sorted(filter(_alone, kinds())))
+
+
+_PREFIX = late_pattern(_prefixes)
 
 
 def runs(text: bytes) -> Iterator[tuple[int, int]]:
@@ -117,10 +121,15 @@ def runs(text: bytes) -> Iterator[tuple[int, int]]:
             yield start, at
 
 
+@cache
+def _longest() -> int:
+    return max(map(len, kinds()))
+
+
 def _next_prefix(text: bytes, at: int, end: int) -> re.Match[bytes] | None:
     """In pieces: one search through megabytes would keep every other thread from running until it is over."""
     for low in range(at, end, _CHUNK):
-        found = _PREFIX.search(text, low, min(low + _CHUNK + _LONGEST_PREFIX, end))
+        found = _PREFIX.search(text, low, min(low + _CHUNK + _longest(), end))
         if found is not None and found.start() < low + _CHUNK:
             return found
     return None
@@ -176,7 +185,8 @@ def _joined(text: bytes, at: int, end: int) -> SecretHit | None:
 def _tried(prefix: bytes) -> tuple[tuple[TokenKind, re.Pattern[bytes], int], ...]:
     """The kinds of a prefix, what they must match, and how far from where the prefix begins."""
     return tuple(
-        (kind, compiled(kind.shape), -kind.back if kind.back >= 0 else len(prefix)) for kind in KINDS[prefix]
+        (kind, compiled(kind.shape), -kind.back if kind.back >= 0 else len(prefix))
+        for kind in kinds()[prefix]
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from toolgate.core.late_pattern import late_pattern
 from toolgate.secrets.scan.judged import password_like, placeholder, random_looking, real
 from toolgate.secrets.scan.rules import SecretHit, Source, following, shown
 
@@ -24,11 +25,11 @@ _COMMON = frozenset(
         b"minio",
     }
 )
-_LOCAL = re.compile(
+_LOCAL = late_pattern(
     rb"(?:localhost|127\.|\[?::1|0\.0\.0\.0|[a-z0-9.-]{0,60}example\.|[a-z0-9.-]{0,60}\.(?:test|invalid|local)\b|"
     rb"[a-z0-9_-]{1,60}(?:[/:?\"'\s\\]|$))"
 )
-_URL = re.compile(rb"://([^\s/:@\"'<>{}$]{0,64}+):([^\s/@\"'<>{}$*]{4,200}+)@(?=[A-Za-z0-9\[])")
+_URL = late_pattern(rb"://([^\s/:@\"'<>{}$]{0,64}+):([^\s/@\"'<>{}$*]{4,200}+)@(?=[A-Za-z0-9\[])")
 _UUID = rb"[0-9a-z]{8}-[0-9a-z]{4}-[0-9a-z]{4}-[0-9a-z]{4}-[0-9a-z]{12}"
 _WEBHOOKS = (
     ("slack-webhook", rb"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/_]{24,255})"),
@@ -51,7 +52,7 @@ _WEBHOOKS = (
     ("pipedream-webhook", rb"(eo[a-z0-9]{10,16}\.m\.pipedream\.net)"),
     ("azure-storage-signature", rb"[a-z0-9]{3,24}\.(?:blob|file|queue|table|dfs)\.core\.windows\.net/[^\s\"'<>]{0,400}?[?&]sig=([\w%+/=-]{40,80})"),
 )  # fmt: skip
-_ANY = re.compile(b"|".join(b"(?:" + pattern + b")" for _, pattern in _WEBHOOKS))
+_ANY = late_pattern(b"|".join(b"(?:" + pattern + b")" for _, pattern in _WEBHOOKS))
 
 
 def addresses(source: Source) -> Iterator[SecretHit]:
