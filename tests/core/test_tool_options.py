@@ -41,7 +41,17 @@ def refusal(**options: Any) -> SetupError:
 
 def test_every_option_of_a_tool_is_typed() -> None:
     made = {field.name for field in dataclasses.fields(Tool)}
-    spelled = {"name", "description", "run", "args", "effects", "plan", "result", "input_schema_override"}
+    spelled = {
+        "name",
+        "description",
+        "run",
+        "model",
+        "effects",
+        "plan",
+        "returns",
+        "feature",
+        "input_schema_override",
+    }
     assert set(ToolOptions.__annotations__) == made - spelled
     assert get_args(ReadWord) == tuple(READS)
     assert get_args(WriteWord) == tuple(WRITES)

@@ -4,11 +4,12 @@ directory toolgate is run in, which agents may write: nothing is started from th
 from __future__ import annotations
 
 import os
-import shutil
 
 NAMES = ("git", "rg", "notify-send")
 
 
 def find_program(name: str) -> str | None:
+    import shutil  # loaded by those who start one
+
     places = [place for place in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(place)]
     return shutil.which(name, path=os.pathsep.join(places))

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 
 from toolgate.core.late_pattern import late_pattern
+from toolgate.core.records import dataclass
 from toolgate.secrets.scan.judged import has_jwt_header, real
 from toolgate.secrets.scan.kinds import INSIDE, PREFIXED, pattern_of
 from toolgate.secrets.scan.rules import SecretHit

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
@@ -102,6 +101,8 @@ def _same_words(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
 def _most_alike(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
     given = max(wanted, key=lambda line: len(line.strip()))
     words = set(_WORD.findall(given))
+    import difflib  # for a mistake only
+
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(given.strip()[:MAX_COLUMNS])
     best, place = ALIKE, None
