@@ -96,9 +96,13 @@ def _is_simple(waiting: list[Any]) -> bool:
         elif kind is str:
             if not value.isascii() or len(value) > _SHORT_TEXT:
                 return False
-        elif value is not None and kind is not bool and not (kind is int and -_SHORT < value < _SHORT):
+        elif value is not None and kind is not bool and not (kind in (int, float) and _is_short(value)):
             return False
     return False
+
+
+def _is_short(number: float) -> bool:
+    return -_SHORT < number < _SHORT and (type(number) is int or number == 0 or abs(number) > 1e-3)
 
 
 def _is_plain(value: Any) -> bool:
