@@ -33,7 +33,7 @@ _NAMELESS = (
 )
 
 
-class Late:
+class LateAnnotation:
     """A call of one of pydantic's functions, put off."""
 
     __slots__ = ("_given", "_name", "_options")
@@ -49,7 +49,7 @@ class Late:
 
 
 def _made(value: Any) -> Any:
-    return value.made() if isinstance(value, Late) else value
+    return value.made() if isinstance(value, LateAnnotation) else value
 
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ if TYPE_CHECKING:
     from pydantic import BeforeValidator as BeforeValidator
     from pydantic import Field as Field
 else:
-    Field = partial(Late, "Field")
-    AliasChoices = partial(Late, "AliasChoices")
-    BeforeValidator = partial(Late, "BeforeValidator")
-    AfterValidator = partial(Late, "AfterValidator")
+    Field = partial(LateAnnotation, "Field")
+    AliasChoices = partial(LateAnnotation, "AliasChoices")
+    BeforeValidator = partial(LateAnnotation, "BeforeValidator")
+    AfterValidator = partial(LateAnnotation, "AfterValidator")
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
