@@ -17,6 +17,10 @@ TOOLS = {
     "toolgate.app", "toolgate.facade", "toolgate.features.code.tools", "toolgate.features.files.tools",
     "toolgate.features.programs.wiring", "toolgate.features.servers.servers", "toolgate.features.jobs.jobs",
 }  # fmt: skip
+DRAWS_A_QUESTION = {
+    "toolgate.kits.terminal.conversation", "toolgate.kits.terminal.question", "toolgate.kits.words",
+    "toolgate.kits.diffs", "toolgate.kits.pieces", "toolgate.consent.offers", "toolgate.core.lookalikes", "termios",
+}  # fmt: skip
 CONTROL = [("pause", "reader"), ("approvals",), ("grants",), ("ledger", "tail")]
 
 
@@ -41,6 +45,7 @@ def test_help_loads_the_tables_of_commands_and_nothing_else(project: Path) -> No
     assert own == {
         "toolgate.version", "toolgate.feature", "toolgate.faces", "toolgate.faces.cli", "toolgate.faces.cli.main",
         "toolgate.faces.cli.root", "toolgate.kits", "toolgate.kits.terminal", "toolgate.kits.terminal.help_pages",
+        "toolgate.core", "toolgate.core.named_tuples",
     } - {"toolgate"}  # fmt: skip
 
 
@@ -75,10 +80,10 @@ def test_no_plugin_of_pydantic_is_looked_for_by_a_command(project: Path) -> None
         assert done.stdout.split()[-1] == told
 
 
-def test_a_call_loads_its_own_family_of_tools(project: Path) -> None:
+def test_a_call_loads_its_own_family_of_tools_and_nothing_that_draws_a_question(project: Path) -> None:
     (project / "toolgate.yaml").write_text(
         "version: 1\ndefault_persona: r\npersonas: {r: {phase: observe}}\n"
     )
     loaded = imported(project, "call", "system.ping")
-    assert not loaded & NEVER
+    assert not loaded & (NEVER | DRAWS_A_QUESTION)
     assert not loaded & (TOOLS - {"toolgate.app", "toolgate.facade"})

@@ -10,7 +10,7 @@ from typing import Annotated
 from toolgate.features.servers.config import ServerSpec
 from toolgate.kits.terminal import failures, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
-from toolgate.kits.terminal.keyboard import forget_typed
+from toolgate.kits.terminal.prompt import forget_typed
 from toolgate.project import config as configuration
 from toolgate.project import known_ledgers as places
 from toolgate.project import trust as trusted

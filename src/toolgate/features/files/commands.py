@@ -15,8 +15,7 @@ from toolgate.core.records import dataclass
 from toolgate.core.result import Problem, Result
 from toolgate.kits.terminal import failures, idents, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
-from toolgate.kits.terminal.keyboard import Keyboard
-from toolgate.kits.terminal.prompt import carry
+from toolgate.kits.terminal.prompt import Keyboard, carry
 from toolgate.kits.terminal.question import preview as drawn
 from toolgate.kits.terminal.results import show as show_result
 
