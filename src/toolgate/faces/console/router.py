@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from toolgate.core.errors import NotFound
-from toolgate.faces.console import pages_answers, pages_inbox, pages_policy, pages_record
+from toolgate.faces.console import pages_inbox, pages_policy, pages_record
 from toolgate.faces.console.console import Console, route_class
 from toolgate.feature import load
 from toolgate.kits.web.pages import is_part
@@ -26,7 +26,7 @@ def router(console: Console) -> APIRouter:
         await console.close()
 
     made = APIRouter(route_class=route_class(console), lifespan=lifespan)
-    for part in (pages_inbox, pages_answers, pages_record, pages_policy):
+    for part in (pages_inbox, pages_record, pages_policy):
         part.add(made, console)
     for _, page in console.brought:
         load(page.adds)(made, console)

@@ -160,13 +160,13 @@ def api(features: Iterable[Feature]) -> APIRouter:
 
 def _include_console(app: FastAPI, site: ServerSite, routes: APIRouter) -> None:
     """Below its secret path the API is there once more, for the cookie that is sent nowhere else."""
-    from toolgate.faces.console import assets
+    from toolgate.faces.console import templates
     from toolgate.faces.console.console import Console
     from toolgate.faces.console.router import no_such_page, router
 
     guarded = [Depends(human)]
     app.include_router(login.router)
-    app.include_router(assets.router)
+    app.include_router(templates.asset_router)
     app.include_router(login.inside, prefix=site.base, dependencies=guarded)
     console = Console(site, _features(site.gate))
     app.include_router(router(console), prefix=site.base, dependencies=guarded, include_in_schema=False)

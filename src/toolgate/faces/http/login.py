@@ -12,8 +12,7 @@ from toolgate.core.names import HUMAN
 from toolgate.faces.console.templates import login_page
 from toolgate.kits.web.answers import Unauthenticated
 from toolgate.kits.web.auth import Human, by_token, form
-from toolgate.kits.web.sessions import COOKIE, LIFETIME
-from toolgate.kits.web.site import Here, Site
+from toolgate.kits.web.site import COOKIE, LIFETIME, Here, Site
 
 router = APIRouter(include_in_schema=False)
 inside = APIRouter(include_in_schema=False)
