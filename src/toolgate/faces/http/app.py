@@ -21,8 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from toolgate.core.errors import Code, SetupError, ToolgateError
 from toolgate.facade import Gate
 from toolgate.faces.console.templates import login_page, lost_page
-from toolgate.faces.http import login
-from toolgate.faces.http.api import calls, consent, control, health, record, stream
+from toolgate.faces.http import calls, consent, health, login, record
 from toolgate.faces.http.guard import Guard
 from toolgate.faces.http.site import ServerSite
 from toolgate.feature import Feature, load
@@ -138,8 +137,7 @@ def create_app(
 
 
 OWN: Routes = (
-    (calls.router, anyone), (record.router, anyone), (stream.router, anyone), (health.router, anyone),
-    (consent.router, human), (control.router, human),
+    (calls.router, anyone), (record.router, anyone), (health.router, anyone), (consent.router, human),
 )  # fmt: skip
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from toolgate.facade import Gate
 from toolgate.faces.mcp import calling, prompts, resources, subscriptions
-from toolgate.faces.mcp.answers import structured
+from toolgate.faces.mcp.calling import structured
 from toolgate.faces.mcp.consent import Consent
 from toolgate.faces.mcp.greeting import INFO, INSTRUCTIONS, capabilities, initialized
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
 from toolgate.faces.mcp.listing import ListChanges, Profile, ToolListing
 from toolgate.faces.mcp.protocol import MODERN, SERVER_KEY, Exchange
-from toolgate.faces.mcp.suspended_calls import SuspendedCalls
+from toolgate.faces.mcp.request_state import SuspendedCalls
 
 FRESH_MS = 5_000
 """How long a client of the stateless era may keep a list; it hears of changes if it listens."""
