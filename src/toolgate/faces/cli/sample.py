@@ -8,12 +8,15 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from toolgate.core.result import Result
-from toolgate.facade import Gate
 from toolgate.kits.terminal import project, speech
 from toolgate.project import config, trust
 from toolgate.storage.port import Filter
+
+if TYPE_CHECKING:
+    from toolgate.core.result import Result
+    from toolgate.facade import Gate
 
 SETTINGS = """\
 version: 1

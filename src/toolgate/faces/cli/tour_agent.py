@@ -17,7 +17,7 @@ from toolgate.features.agents.view import RunView
 from toolgate.storage.port import Filter
 
 if TYPE_CHECKING:
-    from toolgate.faces.cli.tour import Stage
+    from toolgate.faces.cli.demo import Stage
 
 PRICES = '''\
 def total(prices, percent=0):

@@ -1,4 +1,6 @@
-"""`toolgate up`: the console, the HTTP API and MCP in one process, until Ctrl-C or SIGTERM.
+"""`toolgate up`: the console, the HTTP API and MCP in one process, until Ctrl-C or SIGTERM. `toolgate token`: the words by which
+it knows the human and each persona. And `toolgate mcp`, as far as its help and its usage errors: serving itself does not come
+through here, see `main`.
 
 The server's libraries are imported by `_serve` alone: no other command pays for them.
 """
@@ -7,22 +9,24 @@ from __future__ import annotations
 
 import ipaddress
 import sys
-from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.names import HUMAN
-from toolgate.facade import Gate
 from toolgate.faces.cli import sample
-from toolgate.faces.cli.token import of_project
+from toolgate.faces.mcp import command as serving
 from toolgate.feature import beside
-from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal import complete, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
-from toolgate.kits.web.tokens import Tokens
-from toolgate.project import config
+from toolgate.kits.web.tokens import Tokens, path_for
+from toolgate.project import config, trust
+
+if TYPE_CHECKING:
+    from toolgate.facade import Gate
+    from toolgate.project.opening import Setup
 
 SUMS_EVERY = 60.0
 
@@ -100,11 +104,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-class Guided(Protocol):
-    def waits(self, gate: Gate) -> Coroutine[Any, Any, None]: ...
-
-
-async def _serve(asked: Asked, guide: Guided | None) -> None:
+async def _serve(asked: Asked, guide: sample.Guide | None) -> None:
     import asyncio
 
     from toolgate.faces.http.app import create_app
@@ -186,3 +186,44 @@ def _tell(words: dict[str, str | None]) -> None:
         speech.say(f"API      {words['api']}{bearer}")
         speech.say("The console's address is yours alone: whoever has it can approve. Ctrl-C ends.", "dim")
     sys.stdout.flush()
+
+
+@command(epilog="Example: toolgate mcp . --persona reviewer")
+def mcp(
+    directory: Annotated[str, Argument(metavar="ROOT", help="The project.")] = "",
+    persona: options.Persona = "",
+    root: options.Root = None,
+    profile: Annotated[str, Option("--profile", help="What is listed: minimal, code or full.")] = "",
+) -> None:
+    """Serve the tools to an MCP client on stdio.
+
+    The client starts this itself; `.mcp.json` names the command. Calls that ask are answered in the client, or with
+    `toolgate approvals`.
+    """
+    code = serving.run(serving.McpArguments(directory or str(root or ""), persona, profile))
+    if code:
+        raise SystemExit(code)
+
+
+@command(epilog="Example: toolgate token builder")
+def token(
+    persona: Annotated[
+        str, Argument(help="Whose; default: the human's.", complete=complete.personas)
+    ] = HUMAN,
+    new: Annotated[bool, Option("--new", help="Replace it: the old one stops working at once.")] = False,
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """Print a token. The human's approves and logs in to the console; a persona's only makes calls."""
+    setup = project.trusted(root)
+    if persona != HUMAN and persona not in setup.config.personas:
+        known = ", ".join((HUMAN, *setup.config.personas))
+        raise InvalidArgs(f"there is no persona {persona!r}", f"use one of: {known}")
+    tokens = of_project(setup)
+    found = tokens.renew(persona) if new else tokens.of(persona)
+    if not speech.finish({"persona": persona, "token": found}):
+        sys.stdout.write(found + "\n")
+
+
+def of_project(setup: Setup) -> Tokens:
+    return Tokens(path_for(trust.state_dir(), trust.make_project_id(setup.root)))
