@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
-from toolgate.kits.terminal import idents, options, project, speech
+from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.command import Argument, command
 from toolgate.kits.words import grant_in_words
 
@@ -60,7 +60,7 @@ def _plain(grant: Grant) -> dict[str, Any]:
 async def _revoke(ident: str, reason: str, root: Any) -> None:
     async with project.desk(root) as desk:
         live = [grant.id for grant in await desk.grants()]
-        ident = await idents.whole(desk.ledger.backend.rows, ident, "g", live)
+        ident = await options.whole_id(desk.ledger.backend.rows, ident, "g", live)
         await desk.revoke(ident, reason=reason, channel=options.channel())
     if not speech.finish({"id": ident, "revoked": True}):
         speech.say(f"{ident} is revoked; such calls are asked about again")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from toolgate.core.errors import InvalidArgs
 from toolgate.faces.cli import ledger_pages
-from toolgate.kits.terminal import idents, options, project, speech
+from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
 from toolgate.storage.port import Filter
 
@@ -143,7 +143,7 @@ def resolve(
 
 async def _resolve(ident: str, outcome: Literal["happened", "not"], reason: str, root: Path | None) -> None:
     async with project.gate(root) as gate:
-        ident = await idents.whole(gate.events, ident, "c")
+        ident = await options.whole_id(gate.events, ident, "c")
         event = await gate.resolve(ident, outcome, reason=reason)
     if not speech.finish({"id": ident, "outcome": outcome, "event_id": event}):
         speech.say(

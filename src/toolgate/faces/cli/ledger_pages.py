@@ -11,12 +11,12 @@ from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.event import BY_KIND
 from toolgate.core.records import replace
-from toolgate.kits.terminal import idents, project, speech
+from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.speech import StyledText
 from toolgate.kits.words import by_whom, cut_in_words, program_in_words
 
 if TYPE_CHECKING:
-    from toolgate.kits.terminal.columns import Columns
+    from toolgate.kits.terminal.speech import Columns
     from toolgate.project.record import Record
     from toolgate.storage.port import Filter, Row
 
@@ -142,7 +142,7 @@ def plain(row: Row) -> dict[str, Any]:
 
 async def show(ident: str, root: Path | None, whole: bool = False) -> None:
     async with project.record(root) as record:
-        rows = await record.life(await idents.whole(record.events, ident))
+        rows = await record.life(await options.whole_id(record.events, ident))
         if whole:
             rows = [row._replace(body=json.dumps(await record.whole(row))) for row in rows]
     if speech.finish([plain(row) for row in rows]):

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from toolgate.core.errors import Code, SetupError, ToolgateError
 from toolgate.facade import Gate
 from toolgate.faces.console.templates import login_page, lost_page
-from toolgate.faces.http import calls, consent, health, login, record
+from toolgate.faces.http import calls, consent, record
 from toolgate.faces.http.guard import Guard
 from toolgate.faces.http.site import ServerSite
 from toolgate.feature import Feature, load
@@ -125,7 +125,7 @@ def create_app(
     )  # fmt: skip
     app.state.site = site
     install(app)
-    app.include_router(health.public, prefix="/api/v1")
+    app.include_router(record.public_router, prefix="/api/v1")
     routes = api(_features(gate))
     app.include_router(routes, prefix="/api/v1")
     if console:
@@ -137,7 +137,7 @@ def create_app(
 
 
 OWN: Routes = (
-    (calls.router, anyone), (record.router, anyone), (health.router, anyone), (consent.router, human),
+    (calls.router, anyone), (record.router, anyone), (record.health_router, anyone), (consent.router, human),
 )  # fmt: skip
 
 
@@ -160,12 +160,12 @@ def _include_console(app: FastAPI, site: ServerSite, routes: APIRouter) -> None:
     """Below its secret path the API is there once more, for the cookie that is sent nowhere else."""
     from toolgate.faces.console import templates
     from toolgate.faces.console.console import Console
-    from toolgate.faces.console.router import no_such_page, router
+    from toolgate.faces.console.router import doors, inner_doors, no_such_page, router
 
     guarded = [Depends(human)]
-    app.include_router(login.router)
+    app.include_router(doors)
     app.include_router(templates.asset_router)
-    app.include_router(login.inside, prefix=site.base, dependencies=guarded)
+    app.include_router(inner_doors, prefix=site.base, dependencies=guarded)
     console = Console(site, _features(site.gate))
     app.include_router(router(console), prefix=site.base, dependencies=guarded, include_in_schema=False)
     app.include_router(routes, prefix=f"{site.base}/api/v1", dependencies=guarded, include_in_schema=False)

@@ -1,5 +1,8 @@
 """The record: events, the life of a call with its proof, numbers; and events as they are recorded, as server-sent events. A
-persona sees its own. A client that lost the connection says which event it saw last."""
+persona sees its own. A client that lost the connection says which event it saw last.
+
+And for whoever watches the server: is it alive, can it work, what are its numbers.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,15 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query
-from starlette.responses import StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from toolgate.core.clock import SECOND
-from toolgate.core.errors import CallError, InvalidArgs, NotFound
+from toolgate.core.errors import CallError, Code, InvalidArgs, NotFound
 from toolgate.core.event import BY_KIND
 from toolgate.faces.http import shapes
 from toolgate.faces.http.site import HereServer, ServerSite
-from toolgate.kits.web.answers import Json
+from toolgate.kits.web.answers import Json, problem
 from toolgate.kits.web.auth import Anyone, Identity, still
 from toolgate.kits.web.site import Here, Site
 from toolgate.storage.port import Filter, Row
@@ -33,6 +36,9 @@ MOST_IDS = 200
 """Open questions that a stream names; of more it says only how many there are."""
 HEARTBEAT = 15.0
 BATCH = 200
+public_router = APIRouter(tags=["health"])
+"""Without a token: they say yes or no and nothing else."""
+health_router = APIRouter(tags=["health"])
 
 
 @router.get("/events", summary="Events, filtered, page by page")
@@ -227,3 +233,32 @@ def _json(value: Any) -> str:
 def _frame(name: str, data: str, row: Row | None = None) -> str:
     ident = f"id: {row.seq}\n" if row is not None else ""
     return f"{ident}event: {name}\ndata: {data}\n\n"
+
+
+@public_router.get("/health/live", summary="Is the process alive")
+async def live() -> Json:
+    return Json({"ok": True})
+
+
+@public_router.get("/health/ready", summary="Can calls be made: ledger open, policy readable")
+async def ready(here: HereServer) -> Json:
+    try:
+        await here.gate.check_ready()
+    except CallError:
+        return problem(Code.UNAVAILABLE, "the ledger or the policy cannot be used", "run `toolgate doctor`")
+    if here.closing.is_set():
+        return problem(Code.UNAVAILABLE, "the server is ending", "start it again")
+    return Json({"ok": True})
+
+
+@health_router.get("/health", summary="What stands now")
+async def health(here: HereServer, who: Anyone) -> Json:
+    return Json({"ok": True, "persona": who.name, "ledger": await here.gate.ledger_state()})
+
+
+@health_router.get("/metrics", summary="Prometheus", response_class=PlainTextResponse)
+async def metrics(here: HereServer, who: Anyone) -> Response:
+    """A persona's token gets the lines of that persona."""
+    standing = await here.gate.ledger_state() | {"followers": here.notifier.followers}
+    text = "\n".join(here.counts.lines(standing, who.only)) + "\n"
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

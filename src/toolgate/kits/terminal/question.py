@@ -14,8 +14,7 @@ from toolgate.core.display import visible
 from toolgate.core.lookalikes import decidable
 from toolgate.core.records import dataclass
 from toolgate.kits import diffs, pieces
-from toolgate.kits.terminal.columns import ENDLESS
-from toolgate.kits.terminal.speech import pairs, safe
+from toolgate.kits.terminal.speech import ENDLESS, pairs, safe
 from toolgate.kits.words import (
     PROGRAMS,
     change_in_words,
