@@ -21,7 +21,7 @@ from toolgate.core.ports import Question
 from toolgate.core.tool import tool
 from toolgate.faces.cli import approvals
 from toolgate.faces.console import pages_inbox
-from toolgate.faces.http import shapes
+from toolgate.faces.http.consent import question_as_data
 from toolgate.features.programs.arguments import effects_of
 from toolgate.kits.terminal import question as terminal
 from toolgate.kits.words import grant_in_words
@@ -79,7 +79,7 @@ def test_a_move_is_shown_with_its_direction_in_the_terminal_and_over_http_and_it
     preview = "rename from src/a.py\nrename to src/b.py\n--- a/src/a.py\n+++ b/src/b.py\n(content unchanged, 1 bytes)"
     asked = replace(question({"path": "project:src/a.py", "new_path": "project:src/b.py"}, "fs.move"), preview=preview)  # fmt: skip
     assert ("moves", '"src/a.py" -> "src/b.py"') in list(terminal._facts(asked))
-    assert shapes.question(asked)["moves"] == [{"from": "src/a.py", "to": "src/b.py"}]
+    assert question_as_data(asked)["moves"] == [{"from": "src/a.py", "to": "src/b.py"}]
     globs, kept = approvals._paths(asked)
     assert sorted(globs) == ["src/a.py", "src/b.py"]
     assert kept == {"path": {"equals": "project:src/a.py"}, "new_path": {"equals": "project:src/b.py"}}

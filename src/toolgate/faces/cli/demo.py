@@ -1,6 +1,8 @@
 """`toolgate demo`: the tour. It runs the real thing in a temporary directory and leaves nothing behind.
 
-STEPS is its table of contents; each step is one function that talks and does.
+STEPS is its table of contents; each step is one function that talks and does. One of them is an agent with a scripted model: it
+looks into a bug of the sample shop, is refused one call, asks about another. Everything but the model is real: its calls pass
+the gate, and what it changed is taken back by its event.
 """
 
 from __future__ import annotations
@@ -25,10 +27,14 @@ from rich.rule import Rule
 from rich.text import Text
 
 from toolgate import app
+from toolgate.agents.models.scripted import ScriptedModel
+from toolgate.core.display import visible
 from toolgate.core.ports import Question
 from toolgate.core.result import Result
 from toolgate.facade import Gate
-from toolgate.faces.cli import demo_tools, ledger_pages, tour_agent
+from toolgate.faces.cli import demo_tools, ledger_pages
+from toolgate.features.agents.runs import Runs
+from toolgate.features.agents.view import RunView
 from toolgate.kits.terminal import project, speech
 from toolgate.kits.terminal import question as questions
 from toolgate.kits.terminal.command import Option, command
@@ -59,6 +65,39 @@ policy:
 """
 NOTE = "# Opening hours\n\nMonday to Friday, 9 to 17.\nClosed on public holidays.\n"
 LINE = {"path": "hours.md", "text": "From May on: 8 to 18."}
+PRICES = '''\
+def total(prices, percent=0):
+    """What a customer pays, after a discount."""
+    subtotal = sum(prices)
+    return subtotal - subtotal * percent / 10
+'''
+FILES = {"prices.py": PRICES, "prices_old.py": "# nobody uses this any more\n"}
+QUESTION = "A discount of 10 percent makes everything free. Why?"
+WRONG, RIGHT = "percent / 10\n", "percent / 100\n"
+SCRIPT: list[Any] = [
+    {"text": "I look for the discount.", "calls": [{"tool": "code.search", "args": {"pattern": "percent"}}]},
+    {
+        "text": "I read that file.",
+        "calls": [{"tool": "code.read", "args": {"path": "prices.py"}}],
+        "expect": "prices.py",
+    },
+    {
+        "text": "Line 4 divides by 10. The old file only confuses, I delete it.",
+        "calls": [{"tool": "fs.delete", "args": {"path": "prices_old.py"}}],
+        "expect": "percent / 10",
+    },
+    {
+        "text": "Then it stays. I repair the line.",
+        "calls": [
+            {"tool": "fs.edit", "args": {"path": "prices.py", "find": WRONG, "replace": RIGHT}},
+        ],
+        "expect": "Access denied by creator.",
+    },
+    {
+        "text": "prices.py:4 divided a percentage by 10. It divides by 100 now; nothing else was touched.",
+        "expect": "edited",
+    },
+]
 
 
 @command(epilog="Example: toolgate demo --fast")
@@ -149,7 +188,7 @@ class StandIn:
 
 async def tour(console: Console, root: Path, pause: float) -> None:
     (root / config.FILE).write_text(POLICY)
-    for name, text in ({"hours.md": NOTE} | tour_agent.FILES).items():
+    for name, text in ({"hours.md": NOTE} | FILES).items():
         (root / name).write_text(text)
     trust.trust(root, config.state_dir())
     stage = Stage(console, root, pause)
@@ -218,8 +257,45 @@ async def _proven(stage: Stage, gate: Gate) -> None:
     )
 
 
+class StageView(RunView):
+    """What `toolgate run` shows, as a part of the tour."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__()
+        self._stage = stage
+
+    def _line(self, sign: str, text: str, style: str = "") -> None:
+        self._stage.console.print(Text(f"{sign} {visible(text)}" if sign else visible(text), style))
+
+
+async def _works(stage: Stage, gate: Gate) -> None:
+    await stage.step(
+        "An agent at work",
+        "A persona gets a question and works with tools. Its model is scripted: it says what this tour has written "
+        "down, and no model is asked. Its calls are real, and so is what the gate says to them.",
+    )
+    stage.say(f'\n$ toolgate run --persona builder \\\n    "{QUESTION}"', "bold")
+    agents: Runs = gate.feature("agents")
+    agents.models.given["scripted"] = ScriptedModel(SCRIPT, "scripted")
+    view = StageView(stage)
+    run = await agents.start(QUESTION, persona="builder", model="scripted")
+    view.begun(run, scripted=True)
+    run = await agents.drive(run, view, attended=True)
+    stage.show(Text(visible(run.answer or run.reason), "bold"))
+
+
+async def _undone(stage: Stage, gate: Gate) -> None:
+    await stage.step("Taken back", "What a call changed can be undone, by the event that recorded it.")
+    rows = await gate.events(Filter(tool="fs.edit", kinds=("committed",)))
+    stage.say(f"\n$ toolgate undo {rows[-1].seq}", "bold")
+    result = await gate.undo(rows[-1].seq)
+    same = result.ok and (stage.root / "prices.py").read_text() == PRICES
+    stage.show(Text("✓ prices.py is as it was, to the byte" if same else "✗ prices.py is not as it was"))
+    stage.say("The undo is recorded, too, and can be undone.")
+
+
 STEPS: tuple[Callable[[Stage, Gate], Awaitable[None]], ...] = (
-    _allowed, _denied, _asks, _proven, tour_agent.works, tour_agent.undone,
+    _allowed, _denied, _asks, _proven, _works, _undone,
 )  # fmt: skip
 
 

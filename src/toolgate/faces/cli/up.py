@@ -143,12 +143,11 @@ async def _serve(asked: Asked, guide: Guide | None) -> None:
             where = _address(asked, sock.getsockname()[1])
             site = ServerSite(gate, tokens, asked.hosts, f"{where}/" if asked.console else "")
             application = create_app(gate, tokens, console=asked.console, site=site)
-            mcp = any(getattr(route, "path", "") == "/mcp" for route in application.routes)
             guiding: list[asyncio.Task[None]] = [asyncio.create_task(_keep_sums(gate))]
             guiding += map(asyncio.create_task, beside(gate.features.values(), "background", "watch"))
 
             def ready() -> None:
-                _tell(_words(where, tokens, persona, asked.console, mcp))
+                _tell(_words(where, tokens, persona, asked.console))
                 if guide is not None:
                     guiding.append(asyncio.create_task(guide.waits(gate)))
 
@@ -186,10 +185,10 @@ def _address(asked: Asked, port: int) -> str:
     return f"http://{host}:{port}"
 
 
-def _words(where: str, tokens: Tokens, persona: str, console: bool, mcp: bool) -> dict[str, str | None]:
+def _words(where: str, tokens: Tokens, persona: str, console: bool) -> dict[str, str | None]:
     return {
         "console": f"{where}/?token={tokens.of(HUMAN)}" if console else None,
-        "mcp": f"{where}/mcp" if mcp else None,
+        "mcp": f"{where}/mcp",
         "api": f"{where}/api/v1",
         "persona": persona or None,
         "token": tokens.of(persona) if persona else None,
@@ -203,8 +202,7 @@ def _tell(words: dict[str, str | None]) -> None:
         bearer = f"  Bearer {words['token']}  (persona {words['persona']})" if words["token"] else ""
         if words["console"]:
             speech.say(f"console  {words['console']}")
-        if words["mcp"]:
-            speech.say(f"MCP      {words['mcp']}{bearer}")
+        speech.say(f"MCP      {words['mcp']}{bearer}")
         speech.say(f"API      {words['api']}{bearer}")
         speech.say("The console's address is yours alone: whoever has it can approve. Ctrl-C ends.", "dim")
     sys.stdout.flush()

@@ -22,7 +22,7 @@ from toolgate.core.ports import Question
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
 from toolgate.faces.console.call_timeline import life
-from toolgate.faces.console.calls import body_of, calls
+from toolgate.faces.console.calls import calls
 from toolgate.faces.console.console import Console, leaf
 from toolgate.faces.console.question import MOST_CHARS, MOST_LINES, too_large, view
 from toolgate.kits import pieces, words
@@ -341,7 +341,7 @@ async def grant_told(gate: Gate, question: Question, scope: Scope, now: int) -> 
     )
     past = 0
     for row in rows:
-        recorded = body_of(row)
+        recorded = words.body_of(row)
         paths = tuple(MountPath(entry["path"]) for entry in recorded.get("change", ()))
         past += fits(body, row.conversation, paths, recorded.get("args", {}))
     return Told(said, past, len(rows))

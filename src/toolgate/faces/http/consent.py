@@ -1,7 +1,9 @@
-"""Routes of the human alone: questions and grants, pause, ask policy why, verify the ledger, settle what is unknown."""
+"""Routes of the human alone: questions and grants, pause, ask policy why, verify the ledger, settle what is unknown. What it
+tells of questions and grants is the same as `--json` of the command line."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, fields, replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Query
@@ -9,11 +11,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from toolgate.consent.works import Scope
 from toolgate.core.apart import apart
+from toolgate.core.clock import iso
 from toolgate.core.errors import CallError, NotFound
-from toolgate.faces.http import shapes
+from toolgate.core.ports import Question
+from toolgate.gate.shape import cut
+from toolgate.kits import pieces
 from toolgate.kits.web.answers import Json, Measured, Why
 from toolgate.kits.web.auth import Human
 from toolgate.kits.web.site import Here
+from toolgate.kits.words import grant_as_data, moves_of
 
 router = APIRouter(tags=["humans decide"], route_class=Measured)
 Reason = Annotated[str, Field(max_length=4000)]
@@ -27,6 +33,8 @@ EXAMPLES: Any = {
 }
 MOST_LISTED = 200
 """Questions on one page."""
+LISTED = 64 << 10
+"""Characters of one question in a list."""
 Name = Annotated[str, Field(max_length=64)]
 
 
@@ -60,7 +68,7 @@ async def approvals(
     """`next` is the cursor of the next page, null on the last one; `total` counts all that are open. What is longer than
     some pages is cut here, and has `cut`; the question by itself is whole."""
     page = await here.gate.questions(limit, cursor, whole=True)
-    shown = await apart(list, map(shapes.listed, page.questions))
+    shown = await apart(list, map(listed_as_data, page.questions))
     return Json({"approvals": shown, "total": page.total, "next": page.next})
 
 
@@ -71,7 +79,7 @@ async def approval(here: Here, ident: str) -> Json:
         raise NotFound(
             f"there is no open question {ident[:80]}", f"/api/v1/calls/{ident[:80]} says what became of it"
         )
-    return Json(shapes.question(found))
+    return Json(question_as_data(found))
 
 
 @router.post("/approvals/{ident}", summary="Answer a question")
@@ -92,13 +100,34 @@ async def answer(
         [each for each in await here.gate.grants() if each.body.get("question") == ident] if scope else []
     )
     return Json(
-        {"id": ident, "outcome": outcome} | ({"grant": shapes.grant(given_now[0])} if given_now else {})
+        {"id": ident, "outcome": outcome} | ({"grant": grant_as_data(given_now[0])} if given_now else {})
     )
+
+
+def question_as_data(item: Question) -> dict[str, Any]:
+    return _fields_of(item) | {
+        "effects": asdict(item.effects), "args": dict(item.args), "channels": list(item.channels),
+        "asked_at": iso(item.asked_at), "expires_at": iso(item.expires_at),
+        "moves": [{"from": old, "to": new} for old, new in moves_of(item.preview)],
+    }  # fmt: skip
+
+
+def _fields_of(item: Question) -> dict[str, Any]:
+    """Its fields as they are: `asdict` would copy megabytes of arguments."""
+    return {each.name: getattr(item, each.name) for each in fields(item)}
+
+
+def listed_as_data(item: Question) -> dict[str, Any]:
+    """One of many: what is long is cut and says so, `cut` too. The question by itself has all of it."""
+    if sum(pieces.extent_of(item)) <= LISTED:
+        return question_as_data(item)
+    short = replace(item, args=cut(dict(item.args), LISTED // 2), preview=cut(item.preview, LISTED // 2))
+    return question_as_data(short) | {"cut": True}
 
 
 @router.get("/grants", summary="Live grants")
 async def grants(here: Here) -> Json:
-    return Json({"grants": [shapes.grant(each) for each in await here.gate.grants()]})
+    return Json({"grants": [grant_as_data(each) for each in await here.gate.grants()]})
 
 
 @router.post("/grants/{ident}/revoke", summary="Take a grant back")

@@ -21,11 +21,13 @@ from starlette.types import Receive, Scope, Send
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import CallError, Code, InvalidArgs, NotFound
 from toolgate.core.event import BY_KIND
-from toolgate.faces.http import shapes
+from toolgate.facade import Gate
 from toolgate.faces.http.site import HereServer, ServerSite
 from toolgate.kits.web.answers import Json, problem
 from toolgate.kits.web.auth import Anyone, Identity, still
 from toolgate.kits.web.site import Here, Site
+from toolgate.kits.words import event_as_data
+from toolgate.ledger.chain import row_text
 from toolgate.storage.port import Filter, Row
 
 log = logging.getLogger("toolgate.http")
@@ -74,7 +76,7 @@ async def events(
     rows = await here.gate.events(replace(wanted, before=cursor) if newest else replace(wanted, after=cursor))
     page = rows[:limit]
     return Json(
-        {"events": [shapes.event(row) for row in page], "next": page[-1].seq if len(rows) > limit else None}
+        {"events": [event_as_data(row) for row in page], "next": page[-1].seq if len(rows) > limit else None}
     )
 
 
@@ -95,12 +97,21 @@ async def _life(here: Site, who: Identity, ident: str, number: int | None = None
     if not seen or (number is not None and number not in {row.seq for row in seen}):
         raise NotFound(f"nothing in the ledger is about {ident[:80]}", "/api/v1/events lists events")
     body: dict[str, Any] = {
-        "life": [shapes.event(row) for row in seen],
-        "proof": [shapes.proof(here.gate, row, sealed=who.human) for row in seen],
+        "life": [event_as_data(row) for row in seen],
+        "proof": [_proof(here.gate, row, sealed=who.human) for row in seen],
     }
     if number is not None:
-        body["event"] = shapes.event(next(row for row in seen if row.seq == number))
+        body["event"] = event_as_data(next(row for row in seen if row.seq == number))
     return Json(body)
+
+
+def _proof(gate: Gate, row: Row, *, sealed: bool) -> dict[str, Any]:
+    """What anybody can recompute, and with `sealed` whether the seal is right."""
+    fault = gate.fault(row, sealed=sealed)
+    return {
+        "text": row_text(row), "hash": row.hash, "prev": row.prev, "key": row.key,
+        "seal_checked": sealed, "ok": not fault, "fault": fault,
+    }  # fmt: skip
 
 
 async def _rows(here: Site, ident: str) -> list[Row]:
@@ -190,7 +201,7 @@ class Feed:
             rows = await self.site.gate.events(replace(self.wanted, after=self.after))
             for row in rows:
                 self.after = row.seq
-                yield _frame(row.kind, _json(shapes.event(row)), row)
+                yield _frame(row.kind, _json(event_as_data(row)), row)
             open_now = await self._questions()
             if open_now != told:
                 told = open_now

@@ -70,7 +70,7 @@ async def say_who(gate: Gate, question: Question) -> None:
         speech.note(f"it is still open: toolgate approvals {question.id}", "")
 
 
-class Conversation:
+class TerminalConversation:
     """From the menu to an answer."""
 
     def __init__(self, terminal: Terminal, question: Question) -> None:

@@ -47,7 +47,7 @@ class Terminal:
         elif self.interactive and not elsewhere:
             conversation.show(question)
             try:
-                await conversation.Conversation(self, question).run()
+                await conversation.TerminalConversation(self, question).run()
             except asyncio.CancelledError:
                 assert self.gate is not None
                 await conversation.say_who(self.gate, question)

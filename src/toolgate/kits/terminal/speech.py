@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 from unicodedata import category, east_asian_width
 
 from toolgate.core.display import harmless, legible, visible
-from toolgate.core.wire import in_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -133,11 +132,6 @@ def write_json(value: Any) -> None:
     """ASCII, so that nothing invisible or misleading reaches a terminal and every pipe can carry it."""
     indent = 2 if sys.stdout.isatty() else None
     sys.stdout.write(json.dumps(value, indent=indent, default=str) + "\n")
-
-
-def ascii_json(text: str) -> str:
-    """The same JSON in ASCII: what is not can only stand in its strings."""
-    return in_ascii(text)
 
 
 def finish(data: Any, *, ok: bool = True) -> bool:
