@@ -20,8 +20,8 @@ from toolgate.core.paths import MountPath
 from toolgate.core.ports import Question
 from toolgate.core.tool import tool
 from toolgate.faces.cli import approvals
-from toolgate.faces.console import granting
-from toolgate.faces.http import shapes
+from toolgate.faces.console import pages_inbox
+from toolgate.faces.http.consent import question_as_data
 from toolgate.features.programs.arguments import effects_of
 from toolgate.kits.terminal import question as terminal
 from toolgate.kits.words import grant_in_words
@@ -69,7 +69,7 @@ def test_an_offer_for_the_paths_of_a_move_keeps_its_direction() -> None:
     asked = question({"path": "project:src/a.py", "new_path": "project:src/b.py"}, "fs.move")
     offer = paths_choice(asked, list(offers.paths_of(asked, move)))
     assert offer.args == {"path": {"equals": "project:src/a.py"}, "new_path": {"equals": "project:src/b.py"}}
-    form = [(name, kept) for name, _, kept in granting.offer(asked, move).same]
+    form = [(name, kept) for name, _, kept in pages_inbox.offer(asked, move).same]
     assert form == [("path", True), ("new_path", True)], "the console proposes it as well"
     written = question({"path": "project:src/a.py", "content": "x"}, "fs.write")
     assert paths_choice(written, list(offers.paths_of(written, write))).args == {}
@@ -79,7 +79,7 @@ def test_a_move_is_shown_with_its_direction_in_the_terminal_and_over_http_and_it
     preview = "rename from src/a.py\nrename to src/b.py\n--- a/src/a.py\n+++ b/src/b.py\n(content unchanged, 1 bytes)"
     asked = replace(question({"path": "project:src/a.py", "new_path": "project:src/b.py"}, "fs.move"), preview=preview)  # fmt: skip
     assert ("moves", '"src/a.py" -> "src/b.py"') in list(terminal._facts(asked))
-    assert shapes.question(asked)["moves"] == [{"from": "src/a.py", "to": "src/b.py"}]
+    assert question_as_data(asked)["moves"] == [{"from": "src/a.py", "to": "src/b.py"}]
     globs, kept = approvals._paths(asked)
     assert sorted(globs) == ["src/a.py", "src/b.py"]
     assert kept == {"path": {"equals": "project:src/a.py"}, "new_path": {"equals": "project:src/b.py"}}
@@ -112,7 +112,7 @@ def test_a_grant_offered_for_a_file_matches_that_file_and_no_other(
     if path is None:
         return
     asked = question({"path": str(path), "content": "x"}, "fs.write")
-    form = granting.scope_of({"paths": granting.offer(asked, write).paths, "seconds": "60"}, asked)
+    form = pages_inbox.scope_of({"paths": pages_inbox.offer(asked, write).paths, "seconds": "60"}, asked)
     typed = approvals._scope(60, offers.globs([path]), None, 0, None)
     assert typed is not None
     tried = [
@@ -139,7 +139,7 @@ def test_a_grant_offered_for_a_file_matches_that_file_and_no_other(
 def test_no_name_of_a_file_makes_a_grant_for_more_than_it(name: str) -> None:
     path = MountPath(f"project:{name}")
     asked = question({"path": str(path), "content": ""}, "fs.write")
-    scope = granting.scope_of({"paths": granting.offer(asked, write).paths}, asked)
+    scope = pages_inbox.scope_of({"paths": pages_inbox.offer(asked, write).paths}, asked)
     assert len(scope.paths) == 1
     assert fits(covered(scope, {}, Effects()), "", (path,), {})
     for other in ("docs/x", "docs/y", "anything", "a", "aa", "b"):
@@ -213,15 +213,15 @@ def test_a_command_is_kept_word_by_word() -> None:
 
 def test_what_the_question_does_not_have_cannot_be_kept() -> None:
     with pytest.raises(InvalidArgs, match="no argument 'colour'"):
-        granting.scope_of({"same.colour": "1"}, question(PROGRAM))
+        pages_inbox.scope_of({"same.colour": "1"}, question(PROGRAM))
 
 
 def test_a_form_keeps_the_arguments_that_were_ticked() -> None:
     asked = question(PROGRAM)
-    proposed = granting.offer(asked, None)
+    proposed = pages_inbox.offer(asked, None)
     assert all(kept for *_, kept in proposed.same)
     assert {name for name, *_ in proposed.same} == set(PROGRAM) - {"timeout", "timeout_ms"}
-    scope = granting.scope_of({"same.code": "1", "same.network": "1"}, asked)
+    scope = pages_inbox.scope_of({"same.code": "1", "same.network": "1"}, asked)
     assert set(scope.args) == {"code", "network"}
 
 

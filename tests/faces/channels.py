@@ -22,7 +22,7 @@ from toolgate.core.display import visible
 from toolgate.core.ports import Question
 from toolgate.faces.mcp import question as form
 from toolgate.kits.terminal import question as terminal
-from toolgate.kits.terminal.columns import ENDLESS
+from toolgate.kits.terminal.speech import ENDLESS
 
 _SPELLED = re.compile("⟨U\\+[0-9A-F]{4,6}⟩")
 

@@ -162,14 +162,14 @@ def arguments(question: Question, cut: Callable[[str, Any], str] = lambda name, 
         if name in question.repeats and question.preview and is_long(value):
             shown = f"({len(value):,} characters, shown below)"
         else:
-            shown = cut(name, value) or _spelled(value)
+            shown = cut(name, value) or as_json(value, 2).replace("\n", "\n  ")
         lines.append(f"  {spelled}: {shown}")
     told = "; ".join(f"{', '.join(names)} = {value}" for value, names in empty.items())
     return "{\n" + ",\n".join([*lines, *([f"  (left empty: {told})"] if told else [])]) + "\n}"
 
 
-def _spelled(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str).replace("\n", "\n  ")
+def as_json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, indent=indent, ensure_ascii=False, default=str)
 
 
 def numbered(text: str) -> list[str]:

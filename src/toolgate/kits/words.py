@@ -1,5 +1,5 @@
 """What every face says in the same words: a length of time, who answered, what a grant covers, which files a Change
-touches."""
+touches; and what programs get of events and grants."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from toolgate.core.clock import SECOND, iso
 if TYPE_CHECKING:
     from toolgate.core.effects import Effects
     from toolgate.core.question import Question
+    from toolgate.ledger.state import Grant
+    from toolgate.storage.port import Row
 
 LONGEST = 120
 """Characters of a path in a sentence."""
@@ -60,6 +62,31 @@ def cut_in_words(cut: Any) -> str:
         return f"only the beginning of {fields} is here; {whole}"
     except (KeyError, TypeError, AttributeError):
         return json.dumps(cut, ensure_ascii=False, default=str)
+
+
+def body_of(row: Row) -> dict[str, Any]:
+    """A damaged row is shown as it is: whoever looks at it wants to see the damage."""
+    try:
+        body = json.loads(row.body)
+    except (ValueError, TypeError):
+        body = None
+    return body if isinstance(body, dict) else {"damaged": row.body}
+
+
+def event_as_data(row: Row) -> dict[str, Any]:
+    """The columns, with the body opened and the time in ISO 8601."""
+    return row._asdict() | {"at": iso(row.at), "body": body_of(row)}
+
+
+def grant_as_data(grant: Grant) -> dict[str, Any]:
+    row, body = grant.row, grant.body
+    return {
+        "id": grant.id, "persona": row.persona, "tool": row.tool, "by": body["by"],
+        "channel": body["channel"], "args": body.get("args", {}), "paths": body.get("paths", []),
+        "conversation": body.get("only_conversation", ""), "uses": grant.uses,
+        "max_uses": body.get("max_uses", 0), "expires_at": iso(grant.expires), "event_id": row.seq,
+        "words": grant_in_words(row.persona, row.tool, body, grant.expires),
+    }  # fmt: skip
 
 
 def grant_in_words(persona: str, tool: str, body: Mapping[str, Any], expires: int) -> str:

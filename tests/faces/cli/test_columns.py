@@ -13,7 +13,7 @@ from rich.text import Text
 
 from toolgate.faces.cli.main import main
 from toolgate.kits.terminal import speech
-from toolgate.kits.terminal.columns import ENDLESS
+from toolgate.kits.terminal.speech import ENDLESS
 
 from .driving import Cli
 

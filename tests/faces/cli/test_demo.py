@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolgate.faces.cli import sample
+from toolgate.faces.cli import up
 
 from .driving import Cli, finish, start
 
@@ -56,7 +56,7 @@ def test_the_agent_of_the_sample_project_says_that_it_is_scripted_and_answers(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOOLGATE_STATE_DIR", "")  # so that it is put back
-    guide = sample.prepare(tmp_path / "sample")
+    guide = up.prepare_sample(tmp_path / "sample")
     done = cli("run", "when are we open?", "--root", str(guide.root))
     assert (done.code, done.out) == (0, "hours.md has the opening hours.\n")
     assert "scripted: it says what a file has, no model is asked" in done.err

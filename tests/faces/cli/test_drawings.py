@@ -17,8 +17,8 @@ import toolgate
 from repositories import CONFIG, Repo
 from toolgate.core.result import Result
 from toolgate.kits.terminal import speech
+from toolgate.kits.terminal.progress import Ticker
 from toolgate.kits.terminal.results import draw, show
-from toolgate.kits.terminal.ticker import Ticker
 
 from .driving import Cli
 

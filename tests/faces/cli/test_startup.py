@@ -20,6 +20,10 @@ TOOLS = {
 }  # fmt: skip
 HEAVY = {"pydantic", "pydantic_core", "yaml", "orjson", "dataclasses", "uuid", "difflib", "shutil"}
 """What takes longer to load than most calls take."""
+DRAWS_A_QUESTION = {
+    "toolgate.kits.terminal.conversation", "toolgate.kits.terminal.question", "toolgate.kits.words",
+    "toolgate.kits.diffs", "toolgate.kits.pieces", "toolgate.consent.offers", "toolgate.core.lookalikes", "termios",
+}  # fmt: skip
 CONTROL = [("pause", "reader"), ("approvals",), ("grants",), ("ledger", "tail")]
 
 
@@ -79,14 +83,14 @@ def test_no_plugin_of_pydantic_is_looked_for_by_a_command(project: Path) -> None
         assert done.stdout.split()[-1] == told
 
 
-def test_a_call_loads_its_own_family_of_tools(project: Path) -> None:
+def test_a_call_loads_its_own_family_of_tools_and_nothing_that_draws_a_question(project: Path) -> None:
     (project / "toolgate.yaml").write_text(
         "version: 1\ndefault_persona: r\npersonas: {r: {phase: observe}}\n"
     )
     imported(project, "trust", "--yes")
     imported(project, "call", "system.ping")  # the file has been read in full once
     loaded = imported(project, "call", "system.ping")
-    assert loaded & (NEVER | HEAVY) == set()
+    assert loaded & (NEVER | HEAVY | DRAWS_A_QUESTION) == set()
     assert not loaded & (TOOLS - {"toolgate.app", "toolgate.facade"})
 
 
@@ -98,4 +102,4 @@ def test_a_write_loads_no_pydantic(project: Path) -> None:
     imported(project, "trust", "--yes")
     for content in ("one", "two"):
         loaded = imported(project, "call", "fs.write", json.dumps({"path": "a.md", "content": content}))
-    assert loaded & (NEVER | HEAVY) == set()
+    assert loaded & (NEVER | HEAVY | DRAWS_A_QUESTION) <= {"toolgate.kits.words"}

@@ -15,7 +15,7 @@ import pytest
 from faces.http.serving import CONFIG, PATIENCE, House, house
 from toolgate import tool
 from toolgate.core.ports import Question
-from toolgate.faces.console import assets
+from toolgate.faces.console import templates
 from toolgate.faces.console.calls import CallLine
 from toolgate.faces.console.markup import marked
 from toolgate.faces.console.pages_record import ActivityQuery
@@ -94,9 +94,9 @@ async def test_no_page_has_inline_code_or_asks_anybody_else(here: House) -> None
 
 
 def test_what_is_left_out_of_the_style_has_no_meaning() -> None:
-    for name, (sent, kind) in assets.FILES.items():
+    for name, (sent, kind) in templates.ASSETS.items():
         if kind == "text/css":
-            written = (assets.ROOT / name).read_text()
+            written = (templates.STATIC / name).read_text()
             assert not re.search(r'"[^"\n]*[{};][^"\n]*"', written), (
                 "a text with such a sign would be changed"
             )
@@ -120,11 +120,11 @@ async def test_the_first_page_weighs_less_than_100_kb(here: House) -> None:
 
 async def test_assets_are_known_files_and_nothing_else(here: House) -> None:
     async with here.client() as client:
-        good = await client.get(assets.url("console.css"))
+        good = await client.get(templates.asset_url("console.css"))
         assert good.status_code == 200
         assert "immutable" in good.headers["cache-control"]
         for name in ("../console.py", "%2e%2e/router.py", "/etc/passwd", "vendor", ""):
-            assert (await client.get(f"/assets/{assets.VERSION}/{name}")).status_code == 404
+            assert (await client.get(f"/assets/{templates.ASSETS_VERSION}/{name}")).status_code == 404
 
 
 async def test_an_approval_form_counts_only_for_the_call_it_was_made_for(here: House) -> None:

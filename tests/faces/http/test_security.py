@@ -20,7 +20,7 @@ from toolgate.faces.http.app import create_app
 from toolgate.faces.http.guard import HEADERS, LOOPBACK, host_of
 from toolgate.faces.http.site import ServerSite
 from toolgate.kits.web.auth import persona_by_token
-from toolgate.kits.web.sessions import WRONG_PER_ADDRESS, WRONG_TOGETHER, Throttle
+from toolgate.kits.web.site import WRONG_PER_ADDRESS, WRONG_TOGETHER, Throttle
 
 from .serving import PATIENCE, House, house
 

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 import toolgate
-from toolgate.faces.http.api import stream
+from toolgate.faces.http import record
 from toolgate.faces.http.connection import Joined
 
 from .serving import CONFIG, PATIENCE, House
@@ -106,7 +106,7 @@ async def test_a_client_that_comes_back_gets_what_it_missed_and_nothing_twice(he
 
 
 async def test_more_than_one_batch_was_missed(here: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "BATCH", 2)
+    monkeypatch.setattr(record, "BATCH", 2)
     for _ in range(5):
         await here.gate.call("system.ping")
     head = (await here.gate.events())[0].seq
@@ -155,7 +155,7 @@ async def test_what_another_process_records_arrives_too(here: House) -> None:
 
 
 async def test_a_silent_stream_is_kept_open_by_comments(here: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "HEARTBEAT", 0.05)
+    monkeypatch.setattr(record, "HEARTBEAT", 0.05)
     async with here.client("human") as client, listening(client) as frames:
         await frames.until("questions")
         assert (await frames.next()).get("comment") == "still here"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.faces.mcp import suspended_calls
+from toolgate.faces.mcp import request_state
 from upstream.world import hostile
 
 from .behind_world import ANSWER, ASKS, SAMPLES, Behind, behind, said
@@ -85,7 +85,7 @@ async def test_a_state_is_good_for_one_persona_one_request_and_one_time(tmp_path
             await _again(other, state, given),
             await _again(client, state, given, args={"message": "another"}),
             await _again(client, state, given, "up.sample"),
-            await _again(client, suspended_calls.MARK + "guessed", given),
+            await _again(client, request_state.MARK + "guessed", given),
         ):
             assert refused["result"]["structuredContent"]["error"]["code"] == "not_allowed"
         assert json.loads(said(await _again(client, state, given))) == WORD
@@ -97,7 +97,7 @@ async def test_a_state_is_good_for_one_persona_one_request_and_one_time(tmp_path
 
 
 async def test_who_does_not_come_back_has_declined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suspended_calls, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(request_state, "WAIT_SECONDS", 0.05)
     async with behind(tmp_path) as world:
         client = world.stateless()
         (key, _), state = await _unfinished(client)
@@ -109,7 +109,7 @@ async def test_who_does_not_come_back_has_declined(tmp_path: Path, monkeypatch: 
 async def test_no_more_than_so_many_calls_of_a_persona_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suspended_calls, "MOST_OF_PERSONA", 1)
+    monkeypatch.setattr(request_state, "MOST_OF_PERSONA", 1)
     async with behind(tmp_path) as world:
         client = world.stateless()
         (key, _), state = await _unfinished(client)
@@ -123,8 +123,8 @@ async def test_no_more_than_so_many_calls_of_a_persona_wait(
 async def test_calls_that_ended_meanwhile_take_no_room_and_only_so_many_results_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suspended_calls, "MOST_OF_PERSONA", 1)
-    monkeypatch.setattr(suspended_calls, "MOST_SUSPENDED", 2)
+    monkeypatch.setattr(request_state, "MOST_OF_PERSONA", 1)
+    monkeypatch.setattr(request_state, "MOST_SUSPENDED", 2)
     async with behind(tmp_path, spec=hostile(tmp_path, timeout_s=0.3)) as world:
         client, states = world.stateless(), []
         asks = {"message": "word?", "requestedSchema": {"type": "object", "properties": {}}}

@@ -11,7 +11,8 @@ from mcp import MCPError
 from toolgate.consent.desk import whoami
 from toolgate.faces.cli.ledger_pages import gist
 from toolgate.faces.console.call_timeline import said
-from toolgate.faces.console.calls import body_of, calls
+from toolgate.faces.console.calls import calls
+from toolgate.kits.words import body_of
 from toolgate.storage.port import Filter
 
 from .clients import APPROVE, REFUSE, User, client, soon

@@ -12,7 +12,7 @@ from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound
 from toolgate.core.records import replace
 from toolgate.kits import words
-from toolgate.kits.terminal import arguments, complete, idents, options, project, speech
+from toolgate.kits.terminal import arguments, complete, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.project import opening
 
@@ -241,7 +241,7 @@ async def _file(ident: str, root: Path | None, path: str) -> None:
 async def _whole(desk: Desk, ident: str) -> str:
     """An open one first: that is what a person has before their eyes."""
     opened = await desk.open_ids()
-    return await idents.whole(desk.ledger.backend.rows, ident, "q", opened)
+    return await options.whole_id(desk.ledger.backend.rows, ident, "q", opened)
 
 
 async def _list(root: Path | None, limit: int, after: int) -> None:

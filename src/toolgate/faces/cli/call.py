@@ -13,9 +13,9 @@ from toolgate.core.result import Meta, Result
 from toolgate.facade import Gate
 from toolgate.kits.terminal import arguments, failures, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.kits.terminal.progress import Ticker
 from toolgate.kits.terminal.prompt import carry
 from toolgate.kits.terminal.results import show
-from toolgate.kits.terminal.ticker import Ticker
 from toolgate.project import trust
 
 

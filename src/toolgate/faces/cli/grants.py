@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
-from toolgate.kits.terminal import idents, options, project, speech
+from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.command import Argument, command
-from toolgate.kits.words import grant_in_words
-
-if TYPE_CHECKING:
-    from toolgate.ledger.state import Grant
+from toolgate.kits.words import grant_as_data, grant_in_words
 
 
 @command(epilog="Example: toolgate grants revoke g_01a2b3 --reason 'the migration is done'")
@@ -33,7 +29,7 @@ def grants(
 async def _list(root: Any) -> None:
     async with project.desk(root) as desk:
         found = await desk.grants()
-    if speech.finish([_plain(grant) for grant in found]):
+    if speech.finish([grant_as_data(grant) for grant in found]):
         return
     if not found:
         speech.say("there are no live grants")
@@ -46,21 +42,10 @@ async def _list(root: Any) -> None:
         speech.say("  " + grant_in_words(row.persona, row.tool, grant.body, grant.expires))
 
 
-def _plain(grant: Grant) -> dict[str, Any]:
-    body = grant.body
-    return {
-        "id": grant.id, "persona": grant.row.persona, "tool": grant.row.tool, "by": body["by"],
-        "channel": body["channel"], "args": body.get("args", {}), "paths": body.get("paths", []),
-        "conversation": body.get("only_conversation", ""), "uses": grant.uses,
-        "max_uses": body.get("max_uses", 0), "expires_at": iso(grant.expires), "event_id": grant.row.seq,
-        "words": grant_in_words(grant.row.persona, grant.row.tool, body, grant.expires),
-    }  # fmt: skip
-
-
 async def _revoke(ident: str, reason: str, root: Any) -> None:
     async with project.desk(root) as desk:
         live = [grant.id for grant in await desk.grants()]
-        ident = await idents.whole(desk.ledger.backend.rows, ident, "g", live)
+        ident = await options.whole_id(desk.ledger.backend.rows, ident, "g", live)
         await desk.revoke(ident, reason=reason, channel=options.channel())
     if not speech.finish({"id": ident, "revoked": True}):
         speech.say(f"{ident} is revoked; such calls are asked about again")

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from toolgate.core.errors import InvalidArgs
+from toolgate.core.wire import in_ascii
 from toolgate.faces.cli import ledger_pages
-from toolgate.kits.terminal import idents, options, project, speech
+from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
 from toolgate.storage.port import Filter
 
@@ -112,7 +113,7 @@ def export(root: options.Root = None) -> None:
 async def _export(root: Path | None) -> None:
     async with project.record(root) as record:
         async for line in record.export():
-            sys.stdout.write(speech.ascii_json(line) + "\n")
+            sys.stdout.write(in_ascii(line) + "\n")
 
 
 @app.command(epilog="Example: toolgate ledger checkpoint --out ~/backup/shop.checkpoint.json")
@@ -143,7 +144,7 @@ def resolve(
 
 async def _resolve(ident: str, outcome: Literal["happened", "not"], reason: str, root: Path | None) -> None:
     async with project.gate(root) as gate:
-        ident = await idents.whole(gate.events, ident, "c")
+        ident = await options.whole_id(gate.events, ident, "c")
         event = await gate.resolve(ident, outcome, reason=reason)
     if not speech.finish({"id": ident, "outcome": outcome, "event_id": event}):
         speech.say(

@@ -11,12 +11,12 @@ from toolgate.core.clock import iso
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.event import BY_KIND
 from toolgate.core.records import replace
-from toolgate.kits.terminal import idents, project, speech
+from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.speech import StyledText
-from toolgate.kits.words import by_whom, cut_in_words, program_in_words
+from toolgate.kits.words import body_of, by_whom, cut_in_words, event_as_data, program_in_words
 
 if TYPE_CHECKING:
-    from toolgate.kits.terminal.columns import Columns
+    from toolgate.kits.terminal.speech import Columns
     from toolgate.project.record import Record
     from toolgate.storage.port import Filter, Row
 
@@ -35,7 +35,7 @@ async def tail(wanted: Filter, follow: bool, root: Path | None) -> None:
     async with project.record(root) as record:
         rows = (await record.events(wanted))[::-1]
         if not follow:
-            if not speech.finish([plain(row) for row in rows]):
+            if not speech.finish([event_as_data(row) for row in rows]):
                 speech.put(events_table(rows))
             return
         _print_lines(rows)
@@ -54,7 +54,7 @@ async def _follow(record: Record, wanted: Filter, after: int) -> None:
 def _print_lines(rows: list[Row]) -> None:
     for row in rows:
         if speech.mode.json:
-            speech.write_json(plain(row))
+            speech.write_json(event_as_data(row))
         else:
             speech.say(line(row))
 
@@ -77,15 +77,6 @@ def kind(row: Row) -> StyledText:
 def line(row: Row) -> StyledText:
     text = speech.safe(f"{row.seq:>6}  {iso(row.at)}  ", "dim")
     return text + kind(row) + speech.safe(f"  {row.persona}  {row.tool}  {gist(row)}")
-
-
-def body_of(row: Row) -> dict[str, Any]:
-    """A damaged row is shown as it is: whoever looks at it wants to see the damage."""
-    try:
-        body = json.loads(row.body)
-    except (ValueError, TypeError):
-        body = None
-    return body if isinstance(body, dict) else {"damaged": row.body}
 
 
 def gist(row: Row) -> str:
@@ -135,17 +126,12 @@ def _title(body: dict[str, Any]) -> str:
     return f"{program}: " if program else ""
 
 
-def plain(row: Row) -> dict[str, Any]:
-    """A row as programs get it: the columns, with the body opened and the time in ISO 8601."""
-    return row._asdict() | {"at": iso(row.at), "body": body_of(row)}
-
-
 async def show(ident: str, root: Path | None, whole: bool = False) -> None:
     async with project.record(root) as record:
-        rows = await record.life(await idents.whole(record.events, ident))
+        rows = await record.life(await options.whole_id(record.events, ident))
         if whole:
             rows = [row._replace(body=json.dumps(await record.whole(row))) for row in rows]
-    if speech.finish([plain(row) for row in rows]):
+    if speech.finish([event_as_data(row) for row in rows]):
         return
     speech.say(life_line(rows))
     for row in rows:

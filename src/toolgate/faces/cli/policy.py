@@ -11,7 +11,7 @@ from toolgate.core.decision import Verdict
 from toolgate.core.errors import NotFound, UnknownTool
 from toolgate.core.paths import MountPath
 from toolgate.facade import Gate
-from toolgate.kits.terminal import arguments, failures, idents, options, project, speech
+from toolgate.kits.terminal import arguments, failures, options, project, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
 from toolgate.policy.examples import run_examples
 from toolgate.policy.globs import tool_glob
@@ -105,7 +105,7 @@ def explain(
 
 async def _made(gate: Gate, ident: str) -> tuple[str, dict[str, Any], str]:
     """Tool, arguments and persona of a call that was made, given by its id or by the number of one of its events."""
-    ident = await idents.whole(gate.events, ident, "c")
+    ident = await options.whole_id(gate.events, ident, "c")
     if ident.isdigit():
         ident = next((row.call for row in await gate.events(Filter(after=int(ident) - 1, limit=1))), ident)
     for row in await gate.events(Filter(call=ident, kinds=_FIRST, limit=1)):

@@ -13,7 +13,7 @@ from toolgate.core.finding import Finding
 from toolgate.core.paths import MountPath
 from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.command import Argument, command
-from toolgate.kits.terminal.ticker import Ticker
+from toolgate.kits.terminal.progress import Ticker
 from toolgate.secrets.scan import ContentScanner
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.tree import walk_tree

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from toolgate.core.errors import Failed, InvalidArgs
 from toolgate.kits.terminal import complete, options, project, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
-from toolgate.kits.terminal.keyboard import unseen
+from toolgate.kits.terminal.prompt import unseen
 from toolgate.project.vault_api import vault_of
 from toolgate.secrets.secret import LONGEST, Secret, check_name
 from toolgate.secrets.spelled import shown_forms

@@ -1,4 +1,7 @@
-"""`toolgate up`: the console, the HTTP API and MCP in one process, until Ctrl-C or SIGTERM.
+"""`toolgate up`: the console, the HTTP API and MCP in one process, until Ctrl-C or SIGTERM; on a sample project if that is asked
+for, with one call that waits: the first approval, for somebody who has just arrived. `toolgate token`: the words by which the
+server knows the human and each persona. And `toolgate mcp`, as far as its help and its usage errors: serving itself does not
+come through here, see `main`.
 
 The server's libraries are imported by `_serve` alone: no other command pays for them.
 """
@@ -6,25 +9,48 @@ The server's libraries are imported by `_serve` alone: no other command pays for
 from __future__ import annotations
 
 import ipaddress
+import os
+import shlex
 import sys
-from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.names import HUMAN
-from toolgate.facade import Gate
-from toolgate.faces.cli import sample
-from toolgate.faces.cli.token import of_project
+from toolgate.faces.mcp import command as serving
 from toolgate.feature import beside
-from toolgate.kits.terminal import options, project, speech
+from toolgate.kits.terminal import complete, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
-from toolgate.kits.web.tokens import Tokens
-from toolgate.project import config
+from toolgate.kits.web.tokens import Tokens, path_for
+from toolgate.project import config, trust
+from toolgate.storage.port import Filter
+
+if TYPE_CHECKING:
+    from toolgate.core.result import Result
+    from toolgate.facade import Gate
+    from toolgate.project.opening import Setup
 
 SUMS_EVERY = 60.0
+SAMPLE_SETTINGS = """\
+version: 1
+default_persona: builder
+personas:
+  reviewer: {phase: observe}
+  builder: {phase: contribute}
+policy:
+  rules:
+    - {name: people-decide, persona: builder, tools: ["fs.*"], effects: {writes: [project]}, decision: ask,
+       reason: every change of the shop is put to a human}
+models:
+  demo: {kind: scripted, script: says.yaml}   # says what the file has; no model is asked
+"""
+SAMPLE_SAYS = """\
+- {text: I look it up., calls: [{tool: code.read, args: {path: hours.md}}]}
+- {text: "hours.md has the opening hours.", expect: hours}
+"""
+SAMPLE_HOURS = "# Opening hours\n\n- Monday to Friday: 9 to 17\n"
 
 
 @dataclass(frozen=True)
@@ -62,9 +88,9 @@ def up(
 
     The first address is for the human: whoever has it can approve. The persona's token only makes calls. Ends on Ctrl-C.
     """
-    guide: sample.Guide | None = None
+    guide: Guide | None = None
     if sample_in is not None:
-        guide = sample.prepare(sample_in)
+        guide = prepare_sample(sample_in)
         root = guide.root
     place = _place(root or at)
     asked = Asked(place, host, port, tuple(allow_host or ()), proxy, persona, not no_console)
@@ -100,11 +126,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-class Guided(Protocol):
-    def waits(self, gate: Gate) -> Coroutine[Any, Any, None]: ...
-
-
-async def _serve(asked: Asked, guide: Guided | None) -> None:
+async def _serve(asked: Asked, guide: Guide | None) -> None:
     import asyncio
 
     from toolgate.faces.http.app import create_app
@@ -121,12 +143,11 @@ async def _serve(asked: Asked, guide: Guided | None) -> None:
             where = _address(asked, sock.getsockname()[1])
             site = ServerSite(gate, tokens, asked.hosts, f"{where}/" if asked.console else "")
             application = create_app(gate, tokens, console=asked.console, site=site)
-            mcp = any(getattr(route, "path", "") == "/mcp" for route in application.routes)
             guiding: list[asyncio.Task[None]] = [asyncio.create_task(_keep_sums(gate))]
             guiding += map(asyncio.create_task, beside(gate.features.values(), "background", "watch"))
 
             def ready() -> None:
-                _tell(_words(where, tokens, persona, asked.console, mcp))
+                _tell(_words(where, tokens, persona, asked.console))
                 if guide is not None:
                     guiding.append(asyncio.create_task(guide.waits(gate)))
 
@@ -164,10 +185,10 @@ def _address(asked: Asked, port: int) -> str:
     return f"http://{host}:{port}"
 
 
-def _words(where: str, tokens: Tokens, persona: str, console: bool, mcp: bool) -> dict[str, str | None]:
+def _words(where: str, tokens: Tokens, persona: str, console: bool) -> dict[str, str | None]:
     return {
         "console": f"{where}/?token={tokens.of(HUMAN)}" if console else None,
-        "mcp": f"{where}/mcp" if mcp else None,
+        "mcp": f"{where}/mcp",
         "api": f"{where}/api/v1",
         "persona": persona or None,
         "token": tokens.of(persona) if persona else None,
@@ -181,8 +202,120 @@ def _tell(words: dict[str, str | None]) -> None:
         bearer = f"  Bearer {words['token']}  (persona {words['persona']})" if words["token"] else ""
         if words["console"]:
             speech.say(f"console  {words['console']}")
-        if words["mcp"]:
-            speech.say(f"MCP      {words['mcp']}{bearer}")
+        speech.say(f"MCP      {words['mcp']}{bearer}")
         speech.say(f"API      {words['api']}{bearer}")
         speech.say("The console's address is yours alone: whoever has it can approve. Ctrl-C ends.", "dim")
     sys.stdout.flush()
+
+
+@command(epilog="Example: toolgate mcp . --persona reviewer")
+def mcp(
+    directory: Annotated[str, Argument(metavar="ROOT", help="The project.")] = "",
+    persona: options.Persona = "",
+    root: options.Root = None,
+    profile: Annotated[str, Option("--profile", help="What is listed: minimal, code or full.")] = "",
+) -> None:
+    """Serve the tools to an MCP client on stdio.
+
+    The client starts this itself; `.mcp.json` names the command. Calls that ask are answered in the client, or with
+    `toolgate approvals`.
+    """
+    code = serving.run(serving.McpArguments(directory or str(root or ""), persona, profile))
+    if code:
+        raise SystemExit(code)
+
+
+@command(epilog="Example: toolgate token builder")
+def token(
+    persona: Annotated[
+        str, Argument(help="Whose; default: the human's.", complete=complete.personas)
+    ] = HUMAN,
+    new: Annotated[bool, Option("--new", help="Replace it: the old one stops working at once.")] = False,
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """Print a token. The human's approves and logs in to the console; a persona's only makes calls."""
+    setup = project.trusted(root)
+    if persona != HUMAN and persona not in setup.config.personas:
+        known = ", ".join((HUMAN, *setup.config.personas))
+        raise InvalidArgs(f"there is no persona {persona!r}", f"use one of: {known}")
+    tokens = of_project(setup)
+    found = tokens.renew(persona) if new else tokens.of(persona)
+    if not speech.finish({"persona": persona, "token": found}):
+        sys.stdout.write(found + "\n")
+
+
+def of_project(setup: Setup) -> Tokens:
+    return Tokens(path_for(trust.state_dir(), trust.make_project_id(setup.root)))
+
+
+@dataclass(frozen=True)
+class Guide:
+    """Of somebody who has just arrived, through the sample project."""
+
+    root: Path
+    state: Path
+
+    async def waits(self, gate: Gate) -> None:
+        """One call that asks, made in builder's name, and what became of it."""
+        speech.say("\nA call is waiting for you: builder wants to add a line to hours.md.", "bold")
+        speech.say("  in the browser   open the console's address, read the change, approve or refuse it")
+        speech.say(f"  in a terminal    {self._command('approvals')}")
+        speech.say(
+            f"An agent, scripted so that no model is asked: {self._command('run', 'when are we open?')}"
+        )
+        sys.stdout.flush()
+        line = {"path": "hours.md", "text": f"- Saturday: 10 to {14 + await self._answered(gate) % 8}\n"}
+        result = await gate.call("fs.append", line, persona="builder", reason="customers ask for Saturdays")
+        self._tell(result)
+        sys.stdout.flush()
+
+    async def _answered(self, gate: Gate) -> int:
+        """The next call differs from those that were answered, and is the same as one that still waits."""
+        return len(await gate.events(Filter(tool="fs.append", kinds=("committed", "refused"))))
+
+    def _tell(self, result: Result) -> None:
+        if result.error is None:
+            event = str(result.meta.event_id)
+            speech.say(f"\nYou approved it and it ran: event {event}, exactly the change you saw.", "green")
+            speech.say(f"  take it back     {self._command('undo', event)}")
+            speech.say(f"  see its life     {self._command('ledger', 'show', event)}")
+            speech.say(f"  prove it         {self._command('ledger', 'verify')}")
+        else:
+            speech.say(f"\nIt did not run ({result.error.code.value}): {result.error.message}", "yellow")
+
+    def _command(self, *words: str) -> str:
+        program = sys.argv[0] if Path(sys.argv[0]).name == "toolgate" else "toolgate"
+        shown = [
+            f"TOOLGATE_STATE_DIR={self.state}",
+            _nearby(program),
+            *words,
+            "--root",
+            _nearby(str(self.root)),
+        ]
+        return " ".join(map(shlex.quote, shown))
+
+
+def _nearby(path: str) -> str:
+    """As somebody would type it here."""
+    with suppress(ValueError):
+        return str(Path(path).relative_to(Path.cwd()))
+    return path
+
+
+def prepare_sample(directory: Path) -> Guide:
+    """Everything is below this directory, keys and tokens too; what is there already is kept."""
+    directory = directory.resolve()
+    guide = Guide(directory / "shop", directory / "state")
+    guide.root.mkdir(parents=True, exist_ok=True)
+    for name, text in (
+        (config.FILE, SAMPLE_SETTINGS),
+        ("hours.md", SAMPLE_HOURS),
+        ("says.yaml", SAMPLE_SAYS),
+    ):
+        with suppress(FileExistsError), (guide.root / name).open("x") as file:
+            file.write(text)
+    os.environ["TOOLGATE_STATE_DIR"] = str(guide.state)
+    trust.trust(guide.root, config.state_dir())
+    project.make_key(guide.root)
+    return guide

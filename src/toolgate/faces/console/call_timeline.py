@@ -12,12 +12,19 @@ from toolgate.core.apart import apart
 from toolgate.core.clock import iso
 from toolgate.core.errors import NotFound
 from toolgate.facade import Gate
-from toolgate.faces.console.calls import OUTCOMES, body_of, calls
-from toolgate.faces.console.diff_view import MARKUP, ROOM, FileView, Painter, drawn, first
+from toolgate.faces.console.calls import OUTCOMES, calls
+from toolgate.faces.console.diff_view import ROOM, FileView, Painter, drawn, first
 from toolgate.faces.console.markup import draw
-from toolgate.faces.console.question import AT_ONCE, MOST_CHARS, MOST_LINES
+from toolgate.faces.console.question import (
+    AT_ONCE,
+    MOST_CHARS,
+    MOST_LINES,
+    ArgumentRoom,
+    ShownArgument,
+    folded,
+)
 from toolgate.kits import diffs, pieces
-from toolgate.kits.words import by_whom, cut_in_words
+from toolgate.kits.words import body_of, by_whom, cut_in_words
 from toolgate.storage.port import Filter, Row
 
 FACT = 4000
@@ -55,15 +62,6 @@ class TimelineStep:
 
 
 @dataclass
-class Shown:
-    """A value, line by line, as far as it is shown."""
-
-    lines: list[Markup] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    cut: int = 0
-
-
-@dataclass
 class Life:
     number: int
     persona: str
@@ -71,8 +69,8 @@ class Life:
     conversation: str
     call: str
     steps: list[TimelineStep]
-    args: Shown
-    result: Shown
+    args: ShownArgument
+    result: ShownArgument
     rationale: str
     files: list[FileView]
     plain: list[Markup]
@@ -162,27 +160,19 @@ def _rationale(body: Mapping[str, Any]) -> str:
     return str(trail.get("rationale", "")) if isinstance(trail, dict) else ""
 
 
-def _result(settled: Mapping[str, Any] | None, most: int, room: int) -> Shown:
+def _result(settled: Mapping[str, Any] | None, most: int, room: int) -> ShownArgument:
     if not settled:
-        return Shown()
+        return ShownArgument("")
     if settled.get("result") is not None:
         return pretty(settled["result"], most, room)
     summary = str(settled.get("summary", ""))
-    return Shown([draw(line, ()) for line in summary.split("\n")]) if summary[:1] in ("{", "[") else Shown()
+    lines = [draw(line, ()) for line in summary.split("\n")] if summary[:1] in ("{", "[") else []
+    return ShownArgument("", lines=lines)
 
 
-def pretty(value: Any, most: int, room: int) -> Shown:
+def pretty(value: Any, most: int, room: int) -> ShownArgument:
     """As much of its JSON as there is room for."""
-    made = Shown()
-    for piece in pieces.folded("", value) if value is not None else ():
-        line = draw(piece.text, ())
-        room -= len(line) + MARKUP
-        if room < 0 or len(made.lines) == most:
-            made.cut = pieces.count(value) - len(made.lines)
-            break
-        made.lines.append(line)
-        made.numbers.append(piece.number)
-    return made
+    return folded("", value, ArgumentRoom(most, room)) if value is not None else ShownArgument("")
 
 
 def _has_undo(gate: Gate, tool: str) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from toolgate.facade import Gate
 from toolgate.kits import diffs
-from toolgate.kits.words import by_whom, program_in_words
+from toolgate.kits.words import body_of, by_whom, program_in_words
 from toolgate.storage.port import Row
 
 # kind of the last row → (word, meaning); the four meanings have a shape, a colour and this word
@@ -66,15 +65,6 @@ class CallLine:
     @property
     def meaning(self) -> str:
         return "plain" if self.over else OUTCOMES.get(self.kind, ("", ""))[1] or "plain"
-
-
-def body_of(row: Row) -> dict[str, Any]:
-    """A damaged row is shown as it is: whoever looks at it wants to see the damage."""
-    try:
-        body = json.loads(row.body)
-    except (ValueError, TypeError):
-        body = None
-    return body if isinstance(body, dict) else {"damaged": row.body}
 
 
 def calls(rows: Iterable[Row]) -> list[CallLine]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -232,11 +231,16 @@ def _plain_argument(name: str, value: Any, room: ArgumentRoom) -> ShownArgument:
     """Cut by lines and by characters: a line of a megabyte counts for what it is."""
     if pieces.extent(value).chars <= SHORT and not isinstance(value, Mapping):
         if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-            words = list(takewhile(room.takes, map(_json, value)))
+            words = list(takewhile(room.takes, map(pieces.as_json, value)))
             return ShownArgument(name, words=words, cut=len(value) - len(words))
         if not isinstance(value, str) or "\n" not in value.rstrip("\n"):
-            shown = _json(value)
+            shown = pieces.as_json(value)
             return ShownArgument(name, shown) if room.takes(shown) else ShownArgument(name, cut=1)
+    return folded(name, value, room)
+
+
+def folded(name: str, value: Any, room: ArgumentRoom) -> ShownArgument:
+    """Its JSON or its text, piece by piece, as far as there is room."""
     made = ShownArgument(name)
     for piece in pieces.folded(name, value):
         line = draw(piece.text, ())
@@ -253,7 +257,3 @@ async def code(name: str, text: str, painter: Painter) -> list[Markup]:
     for at, span in await painter.text(name, text, time.monotonic() + COLOURING_S) if name else ():
         spans.setdefault(at, []).append(span)
     return [draw(line, spans.get(at, ())) for at, line in enumerate(text.split("\n"))]
-
-
-def _json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, indent=indent, ensure_ascii=False, default=str)

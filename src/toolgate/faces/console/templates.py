@@ -1,17 +1,23 @@
-"""Templates of the console and what they may call; and the pages that are there before anybody is logged in.
+"""Templates of the console, what they may call, and its style and scripts; and the pages that are there before anybody is
+logged in.
 
-Whatever a template prints is made visible and escaped, without being asked to.
+Whatever a template prints is made visible and escaped, without being asked to. Style, scripts and their licences are known
+files from memory, under a name that changes with their content: they hold nothing private, and no path of a request is ever
+opened.
 """
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import Request
+from fastapi import APIRouter, Request
 from jinja2 import (
     BaseLoader,
     ChoiceLoader,
@@ -22,16 +28,53 @@ from jinja2 import (
     Template,
 )
 from markupsafe import Markup
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 
 from toolgate.core.clock import SECOND, iso
-from toolgate.core.errors import Code
-from toolgate.faces.console import assets
+from toolgate.core.errors import Code, NotFound
 from toolgate.faces.console.markup import finalize, marked, plural, ticked
 from toolgate.kits.words import span
 
+STATIC = Path(__file__).parent / "static"
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
+_FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
+asset_router = APIRouter(include_in_schema=False)
 THEME = "toolgate_theme"
 _TITLES = {404: "There is no such page", 405: "That is no page to open"}
+
+
+def _sent(path: Path) -> bytes:
+    """Style without comments and the blanks around its signs, which only whoever writes it needs."""
+    content = path.read_bytes()
+    if path.suffix != ".css":
+        return content
+    return re.sub(rb"\s*([{};])\s*", rb"\1", re.sub(rb"/\*.*?\*/", b"", content, flags=re.S)).strip()
+
+
+ASSETS: dict[str, tuple[bytes, str]] = {
+    path.relative_to(STATIC).as_posix(): (_sent(path), _TYPES[path.suffix])
+    for path in sorted(STATIC.rglob("*"))
+    if path.suffix in _TYPES
+}
+ASSETS_VERSION = hashlib.sha256(b"".join(content for content, _ in ASSETS.values())).hexdigest()[:12]
+COMPRESSED = {name: gzip.compress(content, 9, mtime=0) for name, (content, _) in ASSETS.items()}
+"""Nothing secret is in them, so nothing can be learned from how well they compress."""
+
+
+def asset_url(name: str) -> str:
+    assert name in ASSETS, name
+    return f"/assets/{ASSETS_VERSION}/{name}"
+
+
+@asset_router.get("/assets/{version}/{name:path}")
+async def asset(request: Request, version: str, name: str) -> Response:
+    if version != ASSETS_VERSION or name not in ASSETS:
+        raise NotFound("there is no such asset", "reload the page")
+    content, kind = ASSETS[name]
+    headers = dict(_FOR_EVER)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        content, headers["Content-Encoding"] = COMPRESSED[name], "gzip"
+    return Response(content, media_type=f"{kind}; charset=utf-8", headers=headers)
 
 
 def environment(brought: Mapping[str, BaseLoader] | None = None) -> Environment:
@@ -53,7 +96,7 @@ def environment(brought: Mapping[str, BaseLoader] | None = None) -> Environment:
         "ticked": ticked,
     }
     made.globals |= {
-        "asset": assets.url,
+        "asset": asset_url,
         "plural": plural,
         "iso": iso,
         "ago": ago,

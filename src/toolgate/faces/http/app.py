@@ -6,8 +6,6 @@ import logging
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
@@ -21,8 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from toolgate.core.errors import Code, SetupError, ToolgateError
 from toolgate.facade import Gate
 from toolgate.faces.console.templates import login_page, lost_page
-from toolgate.faces.http import login
-from toolgate.faces.http.api import calls, consent, control, health, record, stream
+from toolgate.faces.http import calls, consent, record
 from toolgate.faces.http.guard import Guard
 from toolgate.faces.http.site import ServerSite
 from toolgate.feature import Feature, load
@@ -43,14 +40,6 @@ def install(app: FastAPI) -> None:
             return login_page(error.message, 401)  # a person in a browser, not a program
         return problem_of(error)
 
-    async def malformed(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        return _malformed(request, error)
-
-    async def http(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return _http(request, error)
-
     async def bug(request: Request, error: Exception) -> Response:
         log.error("a request failed", exc_info=error)
         return problem(
@@ -60,12 +49,13 @@ def install(app: FastAPI) -> None:
         )
 
     app.add_exception_handler(ToolgateError, known)
-    app.add_exception_handler(RequestValidationError, malformed)
-    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, bug)
 
 
-def _malformed(request: Request, error: RequestValidationError) -> Response:
+async def _malformed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
     found = [
         {"where": ".".join(str(part)[:100] for part in each["loc"]), "problem": str(each["msg"])[:200]}
         for each in list(error.errors())[:10]
@@ -82,7 +72,8 @@ _CODES = {400: Code.INVALID_ARGS, 403: Code.NOT_ALLOWED, 404: Code.NOT_FOUND, 40
           413: Code.TOO_LARGE, 415: Code.INVALID_ARGS, 503: Code.UNAVAILABLE}  # fmt: skip
 
 
-def _http(request: Request, error: HTTPException) -> Response:
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
     code = _CODES.get(error.status_code, Code.FAILED if error.status_code >= 500 else Code.INVALID_ARGS)
     where = f"{request.method} {request.url.path[:200]}"
     words = {404: f"there is nothing at {where}", 405: f"{where} cannot be done"}
@@ -126,7 +117,7 @@ def create_app(
     )  # fmt: skip
     app.state.site = site
     install(app)
-    app.include_router(health.public, prefix="/api/v1")
+    app.include_router(record.public_router, prefix="/api/v1")
     routes = api(_features(gate))
     app.include_router(routes, prefix="/api/v1")
     if console:
@@ -138,8 +129,7 @@ def create_app(
 
 
 OWN: Routes = (
-    (calls.router, anyone), (record.router, anyone), (stream.router, anyone), (health.router, anyone),
-    (consent.router, human), (control.router, human),
+    (calls.router, anyone), (record.router, anyone), (record.health_router, anyone), (consent.router, human),
 )  # fmt: skip
 
 
@@ -160,14 +150,14 @@ def api(features: Iterable[Feature]) -> APIRouter:
 
 def _include_console(app: FastAPI, site: ServerSite, routes: APIRouter) -> None:
     """Below its secret path the API is there once more, for the cookie that is sent nowhere else."""
-    from toolgate.faces.console import assets
+    from toolgate.faces.console import templates
     from toolgate.faces.console.console import Console
-    from toolgate.faces.console.router import no_such_page, router
+    from toolgate.faces.console.router import doors, inner_doors, no_such_page, router
 
     guarded = [Depends(human)]
-    app.include_router(login.router)
-    app.include_router(assets.router)
-    app.include_router(login.inside, prefix=site.base, dependencies=guarded)
+    app.include_router(doors)
+    app.include_router(templates.asset_router)
+    app.include_router(inner_doors, prefix=site.base, dependencies=guarded)
     console = Console(site, _features(site.gate))
     app.include_router(router(console), prefix=site.base, dependencies=guarded, include_in_schema=False)
     app.include_router(routes, prefix=f"{site.base}/api/v1", dependencies=guarded, include_in_schema=False)
@@ -175,19 +165,16 @@ def _include_console(app: FastAPI, site: ServerSite, routes: APIRouter) -> None:
 
 
 def _mount_mcp(app: FastAPI, site: ServerSite) -> None:
-    """The MCP server is a face of its own; it is here if it is installed."""
-    application = mcp_application(site)
-    if application is not None:
-        app.router.routes.append(Route("/mcp", _Asgi(application)))  # a mount would answer below /mcp/ only
+    app.router.routes.append(
+        Route("/mcp", _Asgi(mcp_application(site)))
+    )  # a mount would answer below /mcp/ only
 
 
-def mcp_application(site: ServerSite) -> ASGIApp | None:
-    try:
-        if find_spec("toolgate.faces.mcp.http") is None:
-            return None
-    except ModuleNotFoundError:
-        return None
-    made: Any = import_module("toolgate.faces.mcp.http").application(
+def mcp_application(site: ServerSite) -> ASGIApp:
+    """The MCP server is a face of its own."""
+    from toolgate.faces.mcp.http import application
+
+    made: Any = application(
         site.gate,
         partial(persona_by_token, site),
         console=site.address,
@@ -196,10 +183,9 @@ def mcp_application(site: ServerSite) -> ASGIApp | None:
         streams=site.places.stream,
         sessions=site.places.limits.persona_sessions,
     )
-    if hasattr(made, "close"):
-        site.closers.append(made.close)
-    application: ASGIApp = made
-    return application
+    site.closers.append(made.close)
+    served: ASGIApp = made
+    return served
 
 
 class _Asgi:

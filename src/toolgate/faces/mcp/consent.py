@@ -22,7 +22,7 @@ from toolgate.core.ports import Question
 from toolgate.core.result import Result
 from toolgate.facade import Gate
 from toolgate.faces.mcp import request_state as sealing
-from toolgate.faces.mcp.answers import reader
+from toolgate.faces.mcp.calling import reader
 from toolgate.faces.mcp.jsonrpc import Message
 from toolgate.faces.mcp.protocol import Exchange, Gone
 

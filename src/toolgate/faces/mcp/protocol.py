@@ -34,8 +34,8 @@ from toolgate.faces.mcp.jsonrpc import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
+    from toolgate.faces.mcp.request_state import SuspendedCall
     from toolgate.faces.mcp.server import McpServer
-    from toolgate.faces.mcp.suspended_calls import SuspendedCall
 
 log = logging.getLogger("toolgate.mcp")
 MODERN = ("2026-07-28",)

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from toolgate.facade import Gate
-from toolgate.faces.mcp import calling, prompts, resources, subscriptions
-from toolgate.faces.mcp.answers import structured
+from toolgate.faces.mcp import calling, resources, subscriptions
+from toolgate.faces.mcp.calling import structured
 from toolgate.faces.mcp.consent import Consent
 from toolgate.faces.mcp.greeting import INFO, INSTRUCTIONS, capabilities, initialized
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Message, RpcError
 from toolgate.faces.mcp.listing import ListChanges, Profile, ToolListing
 from toolgate.faces.mcp.protocol import MODERN, SERVER_KEY, Exchange
-from toolgate.faces.mcp.suspended_calls import SuspendedCalls
+from toolgate.faces.mcp.request_state import SuspendedCalls
 
 FRESH_MS = 5_000
 """How long a client of the stateless era may keep a list; it hears of changes if it listens."""
@@ -123,18 +123,18 @@ class McpServer:
 
     async def _prompts(self, exchange: Exchange) -> Message:
         _no_cursor(exchange)
-        found = prompts.listed() + await resources.server_prompts(self.gate, exchange.persona)
+        found = resources.listed_prompts() + await resources.server_prompts(self.gate, exchange.persona)
         return {"prompts": found} | _cached(exchange)
 
     async def _prompt(self, exchange: Exchange) -> Message:
         name = exchange.params.get("name")
-        if isinstance(name, str) and name not in prompts.PROMPTS:
+        if isinstance(name, str) and name not in resources.PROMPTS:
             found = await resources.server_prompt(
                 self.gate, exchange.persona, name, exchange.params.get("arguments") or {}
             )
             if found is not None:
                 return found
-        return prompts.get(exchange.params)
+        return resources.get_prompt(exchange.params)
 
     async def _complete(self, exchange: Exchange) -> Message:
         able = [
@@ -142,7 +142,7 @@ class McpServer:
             for tool, said in self.gate.outlook(exchange.persona)
             if tool.listed and said.verdict != "deny"
         ]
-        return prompts.complete(exchange.params, able)
+        return resources.completions(exchange.params, able)
 
 
 def _cached(exchange: Exchange) -> Message:

@@ -178,7 +178,7 @@ class _Lines:
                 return str(await self._session.prompt_async(handle_sigint=False)).strip()
             except EOFError:
                 return ""
-        from toolgate.kits.terminal.keyboard import Keyboard
+        from toolgate.kits.terminal.prompt import Keyboard
 
         if sys.stdin.isatty():
             sys.stderr.write("> ")

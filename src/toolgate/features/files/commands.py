@@ -13,10 +13,9 @@ from toolgate.core.errors import Code
 from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass
 from toolgate.core.result import Problem, Result
-from toolgate.kits.terminal import failures, idents, options, project, speech
+from toolgate.kits.terminal import failures, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
-from toolgate.kits.terminal.keyboard import Keyboard
-from toolgate.kits.terminal.prompt import carry
+from toolgate.kits.terminal.prompt import Keyboard, carry
 from toolgate.kits.terminal.question import preview as drawn
 from toolgate.kits.terminal.results import show as show_result
 
@@ -62,9 +61,9 @@ def undo(
 async def _undo(request: UndoRequest) -> int:
     project.trusted(request.root)
     async with project.gate(request.root) as gate:
-        events = [await idents.whole(gate.events, event, "c") for event in request.events]
+        events = [await options.whole_id(gate.events, event, "c") for event in request.events]
         since = (
-            await idents.whole(gate.events, request.since, "c")
+            await options.whole_id(gate.events, request.since, "c")
             if request.since[:2] == "c_"
             else request.since
         )

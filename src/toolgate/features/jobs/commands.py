@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
 from toolgate.features.jobs.job import Job, Retry
-from toolgate.kits.terminal import arguments, idents, options, project, speech
+from toolgate.kits.terminal import arguments, options, project, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
 from toolgate.kits.words import ago
 
@@ -256,7 +256,7 @@ async def _whole(gate: Gate, ident: str) -> str:
     if ident.startswith("sched-"):
         return ident
     among = [job.id for job in await gate.jobs.find(limit=1000) if job.id.startswith("j_")]
-    found = await idents.whole(_nothing, ident, "j", among)
+    found = await options.whole_id(_nothing, ident, "j", among)
     if found not in among and not found.startswith("j_"):
         raise NotFound(f"there is no job {ident[:80]}", "`toolgate jobs` lists them")
     return found

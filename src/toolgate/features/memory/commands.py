@@ -13,8 +13,8 @@ from toolgate.core.errors import InvalidArgs
 from toolgate.core.names import HUMAN
 from toolgate.kits.terminal import failures, options, project, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
+from toolgate.kits.terminal.progress import Ticker
 from toolgate.kits.terminal.results import show as show_result
-from toolgate.kits.terminal.ticker import Ticker
 
 if TYPE_CHECKING:
     from toolgate.facade import Gate

@@ -11,8 +11,8 @@ from toolgate.features.memory.knowledge import KINDS, Knowledge
 from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
 from toolgate.kits.terminal.drawing import DrawnLine, content, paint
+from toolgate.kits.terminal.progress import Ticker
 from toolgate.kits.terminal.results import show as show_result
-from toolgate.kits.terminal.ticker import Ticker
 
 app = CommandGroup("Documents that agents can search.")
 Folder = Annotated[Path, Argument(metavar="FOLDER", help="A folder of documents.", path="directory")]

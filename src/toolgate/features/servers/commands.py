@@ -15,7 +15,7 @@ from toolgate.features.servers.importing import Imported, converted, is_toolgate
 from toolgate.features.servers.yamledit import block, with_servers
 from toolgate.kits.terminal import client, failures, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
-from toolgate.kits.terminal.keyboard import forget_typed
+from toolgate.kits.terminal.prompt import forget_typed
 from toolgate.kits.terminal.question import preview
 from toolgate.kits.terminal.results import show
 from toolgate.kits.words import ago

@@ -1,15 +1,28 @@
-"""Options that many commands share, each written once."""
+"""Options that many commands share, each written once; and ids as people give them: whole, or an unambiguous beginning or end."""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from toolgate.core.clock import SECOND, span_of
 from toolgate.core.errors import InvalidArgs
 from toolgate.kits.terminal import complete, speech
 from toolgate.kits.terminal.command import Argument, Option
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from toolgate.storage.port import Filter, Row
+
+    FindRows = Callable[[Filter], Awaitable[list[Row]]]
+
+SHORTEST = 6
+_WHOLE = 29
+"""`c_` and 27 digits of time, process and count."""
+_SHOWN = 8
 
 
 def _json(path: str) -> None:
@@ -49,3 +62,36 @@ def moment(text: str) -> int:
 def channel() -> str:
     """What the ledger records as the place of an answer: a person's terminal, or a program's command."""
     return "terminal" if sys.stdin.isatty() and sys.stderr.isatty() else "cli"
+
+
+async def whole_id(find: FindRows, ident: str, kinds: str = "cqg", among: Iterable[str] = ()) -> str:
+    """The id that this stands for. Numbers are events, and what fits nothing is left for others to refuse.
+
+    `kinds` are the first letters of the ids that are meant; `among` are those a person is likely to mean.
+    """
+    event = ident.isdigit() and not ident.startswith("0") and "c" in kinds
+    if event or len(ident) >= _WHOLE or not re.fullmatch(r"[a-z0-9_]+", ident):
+        return ident
+    fitting = {name for name in among if _fits(name, ident, kinds)}
+    if len(ident) < SHORTEST:
+        if fitting:
+            raise InvalidArgs(f"{ident!r} is too short for an id", f"give at least {SHORTEST} characters")
+        return ident
+    if not fitting:
+        from toolgate.storage.port import Filter
+
+        rows = await find(Filter(about=ident, newest_first=True))
+        fitting = {name for row in rows for name in (row.call, row.ref) if _fits(name, ident, kinds)}
+    if len(fitting) > 1:
+        listed = sorted(fitting, reverse=True)
+        more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+        raise InvalidArgs(
+            f"{ident!r} could be any of {', '.join(listed[:_SHOWN])}{more}",
+            "give more of it; the end of an id tells more than its beginning",
+            data={"candidates": listed},
+        )
+    return fitting.pop() if fitting else ident
+
+
+def _fits(name: str, part: str, kinds: str) -> bool:
+    return name[:1] in kinds and name[1:2] == "_" and (name.startswith(part) or name.endswith(part))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Mapping
 from itertools import islice
@@ -14,8 +13,7 @@ from toolgate.core.late_pattern import late_pattern
 from toolgate.core.lookalikes import decidable
 from toolgate.core.records import dataclass
 from toolgate.kits import diffs, pieces
-from toolgate.kits.terminal.columns import ENDLESS
-from toolgate.kits.terminal.speech import pairs, safe
+from toolgate.kits.terminal.speech import ENDLESS, pairs, safe
 from toolgate.kits.words import (
     PROGRAMS,
     change_in_words,
@@ -82,12 +80,8 @@ def _short(value: Any, limit: int = 40) -> str:
             "(shown with the question)"  # the list has the record, in which a keyed hash stands for the text
         )
     if isinstance(value, str):
-        return _json(value) if len(value) <= limit else _json(value[: limit - 1]) + "…"
+        return pieces.as_json(value) if len(value) <= limit else pieces.as_json(value[: limit - 1]) + "…"
     return pieces.beginning(value, limit)
-
-
-def _json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, indent=indent, ensure_ascii=False, default=str)
 
 
 def is_short(question: Question) -> bool:
@@ -106,23 +100,24 @@ def page(question: Question) -> Group:
     if question.args:
         parts += [preview(_arguments(question)), Text()]
     if question.preview:
-        parts += [safe("which would do", "bold"), Text(), _preview(question), Text()]
+        parts += _headed("which would do", _preview(question))
     if question.problem:
         parts += [
             safe(f"only the beginning is shown, so it cannot be approved: {question.problem}", "bold red"),
             Text(),
         ]
     if question.findings:
-        parts += [safe("in which was found", "bold red"), Text(), found(question.findings), Text()]
+        parts += _headed("in which was found", found(question.findings), "bold red")
     if alike := lookalikes(question):
-        parts += [
-            safe("in which characters may be taken for others", "bold red"),
-            Text(),
-            Preview(alike, False),
-            Text(),
-        ]
+        parts += _headed("in which characters may be taken for others", Preview(alike, False), "bold red")
     parts.append(pairs(_facts(question)))
     return Group(*parts)
+
+
+def _headed(words: str, item: RenderableType, style: str = "bold") -> list[RenderableType]:
+    from rich.text import Text
+
+    return [safe(words, style), Text(), item, Text()]
 
 
 def found(findings: Iterable[Mapping[str, Any]]) -> Preview:

@@ -19,8 +19,7 @@ from starlette.types import Scope
 from toolgate.core.errors import CallError, NotAllowed, TooLarge, ToolgateError
 from toolgate.core.names import HUMAN
 from toolgate.kits.web.answers import SAFE, Unauthenticated
-from toolgate.kits.web.sessions import COOKIE, ConsoleSession, digest
-from toolgate.kits.web.site import Site, site_of
+from toolgate.kits.web.site import COOKIE, ConsoleSession, Site, digest, site_of
 
 MAX_FORM = 256 << 10
 CSRF_HEADER = "X-CSRF-Token"
@@ -148,18 +147,21 @@ async def csrf(request: Request, session: ConsoleSession) -> None:
 
 async def form(request: Request) -> dict[str, str]:
     """The fields of a plain form; of a field given twice, the last."""
+    return {name: values[-1] for name, values in (await fields(request)).items()}
+
+
+async def fields(request: Request, most: int = 100) -> dict[str, list[str]]:
+    """The same with all that was given; of more fields than `most` none is read."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         return {}
     raw = await request.body()
     if len(raw) > MAX_FORM:
         raise TooLarge(f"the form has {len(raw):,} bytes, the limit is {MAX_FORM:,}", "send less")
-    text = raw.decode("utf-8", "replace")
     try:
-        fields = parse_qs(text, keep_blank_values=True, max_num_fields=100)
+        return parse_qs(raw.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=most)
     except ValueError:
         return {}
-    return {name: values[-1] for name, values in fields.items()}
 
 
 def given(scope: Scope, name: bytes) -> list[str]:
