@@ -19,9 +19,8 @@ from toolgate.core.event import Configured, Started
 from toolgate.core.finding import recorded
 from toolgate.core.names import HUMAN
 from toolgate.core.records import dataclass, replace
-from toolgate.gate.authorize import authorize, refused
+from toolgate.gate.authorize import authorize, refused, stricter
 from toolgate.gate.earned import raised
-from toolgate.gate.repeats import stricter
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import live_claim, objection, replay
 from toolgate.ledger.ledger import View, Work, all_questions

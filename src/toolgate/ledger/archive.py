@@ -22,9 +22,9 @@ from toolgate.core.errors import InvalidArgs, LedgerBroken, NotFound
 from toolgate.core.event import Archived
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger.attachments import DAY
-from toolgate.ledger.export import line_of, verify_export
 from toolgate.ledger.ledger import Ledger, View, Work, all_questions
 from toolgate.ledger.state import KEY_LIFETIME, State
+from toolgate.ledger.verify import line_of, verify_export
 from toolgate.storage import durable
 from toolgate.storage.port import Filter, Head, Row
 

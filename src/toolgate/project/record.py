@@ -111,6 +111,6 @@ class Record:
         return checkpoints.sign(await self.backend.head(), self.project, self.keys)
 
     def export(self) -> AsyncIterator[str]:
-        from toolgate.ledger import export
+        from toolgate.ledger.verify import export
 
-        return export.export(self.backend)
+        return export(self.backend)

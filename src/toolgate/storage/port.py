@@ -54,7 +54,7 @@ class Head(NamedTuple):
     live: str = ""
     """The numbers of the events that started the calls which are running, in order, with commas."""
     questions: str = ""
-    """The event's number again, how many questions stand, and what they add up to (ledger/standing.py)."""
+    """The event's number again, how many questions stand, and what they add up to (ledger/chain.py)."""
     now: int = 0
     """The database's own clock, where it has one that all hosts share."""
 

@@ -13,9 +13,8 @@ from toolgate.kits.terminal.progress import bar
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger.archive import sha256_of
 from toolgate.ledger.checkpoint import Checkpoint
-from toolgate.ledger.export import rows_in, verify_export
 from toolgate.ledger.state import parsed
-from toolgate.ledger.verify import Report
+from toolgate.ledger.verify import Report, rows_in, verify_export
 from toolgate.project import config
 from toolgate.project import known_ledgers as places
 from toolgate.project.record import Record
