@@ -17,10 +17,9 @@ from toolgate.storage import attachments, executions, postgres_sql, schema
 from toolgate.storage.attachments import AttachedBytes, Grown
 from toolgate.storage.faults import from_postgres, is_lost
 from toolgate.storage.port import Filter, Fold, Head, Row, Submission, Sum, Tables
-from toolgate.storage.postgres_connect import ERRORS, close, connect, migrate, place_of
-from toolgate.storage.postgres_owners import PostgresOwners
+from toolgate.storage.postgres_connect import ERRORS, PostgresOwners, close, connect, migrate, place_of
 from toolgate.storage.postgres_write import PostgresWriter, spoil
-from toolgate.storage.select import select_rows
+from toolgate.storage.schema import select_rows
 
 if TYPE_CHECKING:
     from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep

@@ -19,7 +19,7 @@ from toolgate.storage.port import ClaimsOf, Fold, Head, Query, RowsOf, Submissio
 from toolgate.storage.postgres_connect import ERRORS, close, connect, place_of
 
 if TYPE_CHECKING:
-    from toolgate.storage.postgres_owners import PostgresOwners
+    from toolgate.storage.postgres_connect import PostgresOwners
 
 ATTEMPTS = 4
 CALM = 8

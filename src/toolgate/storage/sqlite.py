@@ -20,16 +20,21 @@ from toolgate.storage import attachments, executions, schema
 from toolgate.storage.attachments import AttachedBytes, Grown
 from toolgate.storage.faults import from_sqlite
 from toolgate.storage.port import Filter, Fold, Head, Row, Submission, Sum, Transaction
-from toolgate.storage.sqlite_place import DatabaseFiles
-from toolgate.storage.sqlite_schema import connect, migrate
-from toolgate.storage.sqlite_sql import SqliteWriter, data_version, first_since, read_head, rows_of
+from toolgate.storage.sqlite_file import DatabaseFiles, connect, migrate
+from toolgate.storage.sqlite_sql import (
+    SqliteSnapshot,
+    SqliteWriter,
+    data_version,
+    first_since,
+    read_head,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     import logging
     from concurrent.futures import ThreadPoolExecutor
 
     from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
-    from toolgate.storage.sqlite_snapshot import SqliteSnapshot
 
 BUSY_MS = 10_000
 MAX_BATCH = 256
@@ -211,8 +216,6 @@ class SqliteBackend:
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[SqliteSnapshot]:
         from concurrent.futures import ThreadPoolExecutor
-
-        from toolgate.storage.sqlite_snapshot import SqliteSnapshot
 
         pool = ThreadPoolExecutor(1, thread_name_prefix="toolgate-snapshot")
         view = SqliteSnapshot(self.path, self._busy_ms, pool)
