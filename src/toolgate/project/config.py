@@ -37,9 +37,8 @@ from toolgate.policy.model import (
 from toolgate.policy.policy import Policy
 from toolgate.project import checked, known_config, yamlfile
 from toolgate.project.checked import check_persona
-from toolgate.project.config_errors import MAX_FLAWS, every, flaws_of
+from toolgate.project.config_errors import MAX_FLAWS, every, flaws_of, rescued
 from toolgate.project.known_config import sections
-from toolgate.project.ledger_config import LedgerSpec, rescued
 from toolgate.project.own_files import check_config, read_once
 from toolgate.project.sections import (
     BudgetSpec,
@@ -47,6 +46,7 @@ from toolgate.project.sections import (
     ConsentSpec,
     HttpSpec,
     ImagesSpec,
+    LedgerSpec,
     McpSpec,
     TimeoutsSpec,
 )

@@ -92,7 +92,7 @@ def told(config: Config, written: Mapping[str, Any]) -> dict[str, Any]:
 def policy_of(
     config: Config, trusted: bool, loaded: Iterable[MountPath], held: Iterable[HeldPlace]
 ) -> Policy:
-    """`loaded` and `held` are what toolgate loads and runs of the files in mounts; see `own_code.py`."""
+    """`loaded` and `held` are what toolgate loads and runs of the files in mounts; see `plugins.own_code`."""
     files = [plugin.partition(":")[0] for plugin in config.plugins if plugin.startswith("./")]
     keys = [config.ledger.key_file] if config.ledger.key_file else []
     return Policy(

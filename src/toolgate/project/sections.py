@@ -1,4 +1,4 @@
-"""Models of the sections of toolgate.yaml that belong to no feature: consent, budgets, time-outs, cache, images, MCP, HTTP."""
+"""Models of the sections of toolgate.yaml that belong to no feature: ledger, consent, budgets, time-outs, cache, images, MCP, HTTP."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ Seconds = Annotated[float, Field(gt=0, le=31_536_000, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 ToolGlobs = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=256)], ...], Field(max_length=1000)]
 Profile = Literal["minimal", "code", "full"] | ToolGlobs
+
+
+class LedgerSpec(Strict):
+    database: Annotated[str, Field(pattern=r"^postgres(ql)?://")] | None = None
+    """Absent: SQLite in `.toolgate/`."""
+    key_file: str | None = None
+    """Absent: in the user's state directory."""
 
 
 class NotifySpec(Strict):
