@@ -29,8 +29,7 @@ from toolgate.gate.validate import validate
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.ledger import Work, no_question
 from toolgate.ledger.state import Grant
-from toolgate.policy.explain import Explanation
-from toolgate.policy.facts import FactsFor, facts_from
+from toolgate.policy.explain import Explanation, FactsFor, facts_from
 from toolgate.policy.policy import Policy
 from toolgate.policy.values import DEFAULT_USER
 from toolgate.project import trust

@@ -20,8 +20,8 @@ from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass, replace
 from toolgate.gate.flow import Broke, Done
 from toolgate.ledger.state import parsed
-from toolgate.policy.findings import STEP as CONTENT
 from toolgate.policy.hard import SHUT
+from toolgate.policy.persona import SCAN_STEP
 from toolgate.storage.port import Filter, Row
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def with_paths(facts: Facts, more: tuple[str, ...]) -> Facts:
 
 
 def refused(flow: Flow, facts: Facts, decision: Decision) -> CallError:
-    if facts.findings and decision.step == CONTENT:
+    if facts.findings and decision.step == SCAN_STEP:
         return BlockedContent(
             f"{facts.persona} may not write this with {facts.tool.name}: {decision.reason}",
             "leave it out; or let policy ask or allow, by `scan:` in toolgate.yaml or a rule with "

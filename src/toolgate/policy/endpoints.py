@@ -14,8 +14,7 @@ from ipaddress import IPv6Network, ip_network
 from toolgate.core.errors import CallError, ConfigError
 from toolgate.core.reach import Reach
 from toolgate.core.target import target_of
-from toolgate.policy.globs import fold
-from toolgate.policy.globtext import CharSet, Token, alternatives, check_text, expand, run_regex, tokens
+from toolgate.policy.globs import CharSet, Token, alternatives, check_text, expand, fold, run_regex, tokens
 from toolgate.policy.readings import (
     MAX_HOST_LENGTH,
     HostReading,

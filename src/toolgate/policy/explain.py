@@ -1,20 +1,25 @@
-"""Why a call is decided as it is: every line that was considered, in order, and the one that decided."""
+"""Why a call is decided as it is: every line that was considered, in order, and the one that decided.
+
+The call may be only imagined or long past: `facts_from` makes its facts as the gate does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 from toolgate.core.decision import Decision, Verdict
-from toolgate.core.names import HUMAN
+from toolgate.core.finding import Finding, FindingKind
+from toolgate.core.names import HUMAN, Registry
+from toolgate.core.paths import MountPath, paths_in
 from toolgate.core.ports import Facts
 from toolgate.core.records import dataclass, replace
-from toolgate.policy.findings import judged
 from toolgate.policy.hard import FREE, HUMAN_ONLY, UNTRUSTED, paused, refuse_mounts
 from toolgate.policy.held import asked
-from toolgate.policy.persona import Persona, joined
+from toolgate.policy.persona import Persona, joined, judged
 
 if TYPE_CHECKING:
+    from toolgate.policy.model import ExampleCall
     from toolgate.policy.policy import Policy
 
 
@@ -186,3 +191,30 @@ def _soft(policy: Policy, facts: Facts, member: Persona) -> Iterator[Considered]
 
 def _globs(globs: tuple[str, ...]) -> str:
     return f"is about {', '.join(globs)}" if globs else "is empty"
+
+
+FactsFor = Callable[["ExampleCall"], Facts]
+
+
+def facts_from(registry: Registry, paused: Mapping[str, str] | None = None) -> FactsFor:
+    """Resolves, validates and defaults a call as the gate does. Raises CallError for one that could not be made."""
+
+    def facts_for(call: ExampleCall) -> Facts:
+        tool = registry.resolve(call.tool)
+        model = tool.validate(call.args)
+        args = model.model_dump(mode="json")
+        paths = tuple(paths_in(model))
+        if tool.paths_of is not None:
+            paths += tuple(tool.paths_of(model))
+        findings = tuple(_imagined(word, paths) for word in call.findings)
+        effects = tool.effects_for(args)
+        changed = paths if tool.plan is not None and effects.writes else None  # as far as its arguments tell
+        return Facts(call.persona, tool, args, effects, paths, paused or {}, findings, changed)
+
+    return facts_for
+
+
+def _imagined(word: str, paths: Sequence[MountPath]) -> Finding:
+    kind, _, rule = word.partition(":")
+    where = paths[0] if paths else MountPath("project:.")
+    return Finding(cast(FindingKind, kind), rule or "any", where, 0, 0, "")

@@ -22,7 +22,6 @@ from toolgate.core.tool import Tool
 from toolgate.feature import KINDS, MountKind
 from toolgate.policy.checks import Parts, flaws, lineage, rule_names
 from toolgate.policy.explain import Explanation, explain
-from toolgate.policy.findings import Words, judged, tightened
 from toolgate.policy.hard import (
     FREE,
     HUMAN_ONLY,
@@ -35,7 +34,7 @@ from toolgate.policy.hard import (
 )
 from toolgate.policy.held import Held, HeldPlace, asked
 from toolgate.policy.limits import RateLimits
-from toolgate.policy.persona import Persona, PersonaRights, joined
+from toolgate.policy.persona import Persona, PersonaRights, Words, joined, judged, tightened
 from toolgate.policy.rules import Rule
 from toolgate.policy.values import plain
 

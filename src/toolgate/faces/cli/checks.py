@@ -20,7 +20,7 @@ from toolgate.core.programs import find_program
 from toolgate.kits.terminal.checkup import Check, Diagnosis, Patient
 from toolgate.kits.terminal.question import now
 from toolgate.ledger.chain import check_head, running_of, standing_of
-from toolgate.policy.examples import run_examples
+from toolgate.policy.simulation import run_examples
 from toolgate.project import config, opening
 from toolgate.project import record as records
 from toolgate.project.record import Record

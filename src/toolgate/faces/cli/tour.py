@@ -26,7 +26,7 @@ from toolgate.faces.cli import demo_tools, ledger_pages, tour_agent
 from toolgate.kits.terminal import question as questions
 from toolgate.kits.terminal import speech
 from toolgate.ledger.chain import row_hash
-from toolgate.policy.render import render_explanation
+from toolgate.policy.simulation import render_explanation
 from toolgate.project import config, trust
 from toolgate.storage.port import Filter, Row
 from toolgate.storage.schema import JOURNAL
