@@ -15,9 +15,8 @@ from toolgate.app import prepare_ledger
 from toolgate.core.errors import ConfigError, SetupError
 from toolgate.core.paths import MountPath
 from toolgate.core.programs import find_program
+from toolgate.project import checked, trust
 from toolgate.project import config as configuration
-from toolgate.project import own_files as ownfiles
-from toolgate.project import trust
 from toolgate.workspace import placing
 
 POLICY = "version: 1\ndefault_persona: a\npersonas: {a: {phase: contribute, allow: ['fs.*', 'p.*']}}\n"
@@ -128,13 +127,13 @@ def test_what_is_checked_is_what_was_read(root: Path, monkeypatch: pytest.Monkey
     file = root / "toolgate.yaml"
     file.write_text(POLICY)
     (root / "docs" / "other.yaml").write_text("version: 1\n")
-    usual = ownfiles.exposed
+    usual = checked.exposed
 
     def swap(path: Path, *rest: Any) -> tuple[str, str]:
         (root / "docs" / "other.yaml").replace(file)
         return usual(path, *rest)
 
-    monkeypatch.setattr(ownfiles, "exposed", swap)
+    monkeypatch.setattr(checked, "exposed", swap)
     with pytest.raises(ConfigError, match="replaced while it was read"):
         configuration.load(root)
 

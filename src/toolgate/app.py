@@ -30,6 +30,7 @@ from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
 from toolgate.project import plugins, trust
 from toolgate.project import record as records
+from toolgate.project.checked import mount_roots
 from toolgate.project.live import LivePolicy, allowance_of, consent_settings
 from toolgate.project.logs import log_to
 from toolgate.project.opening import (
@@ -45,7 +46,6 @@ from toolgate.project.opening import (
     prepare_ledger,
     read_again,
 )
-from toolgate.project.own_files import mount_roots
 from toolgate.project.plugins import OwnCode, imported_from, own_code
 from toolgate.secrets.redactor import VaultRedactor
 from toolgate.secrets.scan import ContentScanner

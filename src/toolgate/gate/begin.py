@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from toolgate.consent.cover import grant_for
+from toolgate.consent.grants import grant_for
 from toolgate.consent.works import approval_for, close_due
 from toolgate.core.apart import LARGE
 from toolgate.core.decision import Decision, Verdict

@@ -19,7 +19,7 @@ from toolgate.policy.held import Held, HeldPlace
 from toolgate.policy.policy import Policy
 from toolgate.policy.values import packed, unpacked
 from toolgate.project import checked
-from toolgate.project.own_files import check_config, read_once
+from toolgate.project.checked import check_config, read_once
 from toolgate.project.trust import FILE
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from toolgate.feature import Feature, everything, places_of
 from toolgate.feature import load as load_feature
 from toolgate.gate.flow import Services
 from toolgate.policy.held import HeldPlace
-from toolgate.project.own_files import exposed, mount_roots, read_once
+from toolgate.project.checked import exposed, mount_roots, read_once
 from toolgate.workspace.placing import Placing
 
 if TYPE_CHECKING:
