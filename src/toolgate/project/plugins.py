@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import toolgate
 from toolgate.core.errors import SetupError
 from toolgate.core.paths import MountPath
 from toolgate.core.programs import NAMES
@@ -194,7 +195,7 @@ def _package(spec: str, placing: Placing) -> Iterator[MountPath]:
 
 def _installed(placing: Placing, environ: Mapping[str, str]) -> Iterator[HeldPlace]:
     """toolgate itself and its interpreter, where they are installed inside a mount, and where it looks for programs."""
-    places = [(os.path.dirname(os.path.abspath(__file__)), "toolgate itself")]
+    places = [(os.path.dirname(os.path.abspath(toolgate.__file__)), "toolgate itself")]
     if sys.prefix != sys.base_prefix:
         places.append((sys.prefix, "toolgate's own interpreter"))
     places += [
