@@ -175,14 +175,10 @@ def _happened(row: Row) -> bool:
     )
 
 
-def undone_ref(event: int) -> str:
-    return f"event:{event}"
-
-
 def undone_rows(started: Row) -> Iterable[Undone]:
     """One for each event that this call takes back; none if it takes back nothing."""
     for event in undoes_of(json.loads(started.body)):
         yield Undone(
             call=started.call, persona=started.persona, tool=started.tool, conversation=started.conversation,
-            ref=undone_ref(event), event=event, by=started.persona,
+            ref=f"event:{event}", event=event, by=started.persona,
         )  # fmt: skip

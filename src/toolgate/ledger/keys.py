@@ -21,7 +21,7 @@ from toolgate.storage import durable
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from toolgate.ledger.ledger import Ledger, View
+    from toolgate.ledger.ledger import Ledger
 
 _BLOCK = 64
 """Bytes that SHA-256 takes at a time."""
@@ -139,10 +139,7 @@ async def rotate(ledger: Ledger, path: Path, by: str) -> tuple[int, int]:
         keys = load(path).rotated()
         save(keys, path)
         ledger.keys = keys
-
-        def decide(view: View) -> None:
-            view.emit(Rotated(version=keys.current, by=by))
-
-        work = Work(decide, refs=no_question)  # all that stands is sealed anew
+        event = Rotated(version=keys.current, by=by)
+        work = Work(lambda view: view.emit(event), refs=no_question)  # all that stands is sealed anew
         await ledger.do(work)
     return keys.current, work.rows[0].seq

@@ -6,6 +6,7 @@ The call may be only imagined or long past: `facts_from` makes its facts as the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, cast
 
 from toolgate.core.decision import Decision, Verdict
@@ -106,10 +107,7 @@ def _strictest(decisions: list[Decision]) -> Decision:
     hard = [decision for decision in decisions if decision.step == 1]
     if hard:
         return hard[0]
-    first, *rest = decisions
-    for decision in rest:
-        first = joined(first, decision)
-    return first
+    return reduce(joined, decisions)
 
 
 Considered = tuple[ExplainedStep, Decision | None]
@@ -150,9 +148,7 @@ def _first(considered: list[Considered]) -> tuple[Decision, set[int]]:
     decision = chosen[0][1]
     if step != 3 or decision.verdict is not Verdict.ASK:
         return decision, {chosen[0][0]}
-    for _, said in chosen[1:]:
-        decision = joined(decision, said)
-    return decision, {index for index, _ in chosen}
+    return reduce(joined, (said for _, said in chosen)), {index for index, _ in chosen}
 
 
 def _line(member: Persona, step: int, text: str, said: Decision | None, silent: str) -> Considered:

@@ -20,7 +20,7 @@ from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass, field, replace
 from toolgate.feature import KINDS, MountKind, kind_of
 from toolgate.policy.dotfiles import USUAL, Dotfiles
-from toolgate.policy.globs import PathGlob, fold, path_glob, text_glob
+from toolgate.policy.globs import PathGlob, alternatives, fold, path_glob, text_glob
 from toolgate.policy.held import Held
 
 if TYPE_CHECKING:
@@ -267,9 +267,7 @@ def _blocked() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """The names as they are spelled, and folded. One expression instead of many, for a walk asks about every name it
     meets; compiled when the first path is judged."""
     globs = [text_glob(name) for name in BLOCKED]
-    exact = "|".join(f"(?:{glob.exact.pattern})" for glob in globs)
-    loose = "|".join(f"(?:{glob.loose.pattern})" for glob in globs)
-    return re.compile(exact, re.DOTALL), re.compile(loose, re.DOTALL)
+    return alternatives(one.exact.pattern for one in globs), alternatives(one.loose.pattern for one in globs)
 
 
 @lru_cache(maxsize=8192)

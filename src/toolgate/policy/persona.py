@@ -8,6 +8,7 @@ findings; the strictest of all counts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from toolgate.core.decision import Decision, Verdict
@@ -224,10 +225,8 @@ def _ruled(facts: Facts, persona: str, rules: Sequence[Rule]) -> Decision | None
     if not fitting:
         return None
     strictest = max(decision.verdict.strictness for decision in fitting)
-    first, *rest = (decision for decision in fitting if decision.verdict.strictness == strictest)
-    for other in rest:
-        first = joined(first, other)
-    return replace(first, step=SCAN_STEP)
+    answer = reduce(joined, (one for one in fitting if one.verdict.strictness == strictest))
+    return replace(answer, step=SCAN_STEP)
 
 
 def tightened(decision: Decision, found: Sequence[tuple[Finding, Decision]]) -> Decision:
@@ -239,9 +238,7 @@ def tightened(decision: Decision, found: Sequence[tuple[Finding, Decision]]) -> 
         return decision
     speaking = [(finding, said) for finding, said in found if said.verdict.strictness == worst]
     rules = list(dict.fromkeys(said.rule for _, said in speaking))
-    answer = speaking[0][1]
-    for _, said in speaking[1:]:
-        answer = joined(answer, said)
+    answer = reduce(joined, (said for _, said in speaking))
     reason = f"found in what would be written: {named([finding for finding, _ in speaking])}"
     if decision.verdict is Verdict.ASK and answer.verdict is Verdict.ASK:
         rules.insert(0, decision.rule)

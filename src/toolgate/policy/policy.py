@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from toolgate.core.canonical import digest, sha256
@@ -212,9 +213,7 @@ class Policy:
         if decision.verdict is not Verdict.DENY or line is None or decision.step == 1:
             return decision
         standings = self._standings.get((persona, tool.name)) or self._stand(facts, line)
-        hoped = standings[0].outlook(facts)
-        for standing in standings[1:]:
-            hoped = joined(hoped, standing.outlook(facts))
+        hoped = reduce(joined, (standing.outlook(facts) for standing in standings))
         return self.profiled(hoped, tool)
 
     def found(self, facts: Facts, decision: Decision) -> Decision:

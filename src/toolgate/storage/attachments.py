@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolgate.core.named_tuples import NamedTuple
+from toolgate.storage.schema import marks
 
 COLUMNS = ("seq", "persona", "expires", "bytes", "body")
 _FREE = "seq NOT IN (SELECT seq FROM questions)"
@@ -54,18 +55,14 @@ class AttachedBytes(NamedTuple):
 
 
 def insert(mark: str) -> str:
-    return f"INSERT INTO attachments ({', '.join(COLUMNS)}) VALUES ({', '.join(_marks(mark, len(COLUMNS)))})"
+    return f"INSERT INTO attachments ({', '.join(COLUMNS)}) VALUES ({', '.join(marks(mark, len(COLUMNS)))})"
 
 
 def trims(
     attached: Sequence[Attachment], now: int, budget: int, mark: str
 ) -> list[tuple[str, tuple[int | str, ...]]]:
     """What goes when something comes: whatever is due, and the oldest of a persona that has more than its budget."""
-    first, second = _marks(mark, 2)
+    first, second = marks(mark, 2)
     over = _OVER.format(first, second)
     personas = dict.fromkeys(one.persona for one in attached)
     return [(DUE.format(first), (now,)), *((over, (persona, budget)) for persona in personas)]
-
-
-def _marks(mark: str, count: int) -> list[str]:
-    return ["?" if mark == "?" else f"${number}" for number in range(1, count + 1)]

@@ -193,6 +193,17 @@ class Submission:
             self.future.set_result(self.value)
 
 
+def spoil(jobs: Sequence[Submission], error: BaseException | None) -> None:
+    """Whatever was decided does not hold, for this reason; without one, all of it is decided again."""
+    for job in jobs:
+        job.value, job.error = None, error
+
+
+def finish(jobs: Sequence[Submission]) -> None:
+    for job in jobs:
+        job.finish()
+
+
 def _heard(future: asyncio.Future[Any]) -> None:
     """Nobody else will ask what became of it."""
     if not future.cancelled():

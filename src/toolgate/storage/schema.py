@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,12 +43,16 @@ KEEP_SUM = (
 EMPTY_HASH = "0" * 64
 
 
+def marks(mark: str, count: int) -> list[str]:
+    """So many placeholders; `mark` is `?` (SQLite) or `$` (PostgreSQL, numbered)."""
+    return ["?" if mark == "?" else f"${number}" for number in range(1, count + 1)]
+
+
 def upsert(table: str, mark: str = "?") -> str:
     columns = PROJECTIONS[table]
-    marks = ", ".join(mark if mark == "?" else f"${n}" for n in range(1, len(columns) + 1))
     updates = ", ".join(f"{name} = excluded.{name}" for name in columns[1:])
     return (
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}) "
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(marks(mark, len(columns)))}) "
         f"ON CONFLICT ({columns[0]}) DO UPDATE SET {updates}"
     )
 
@@ -61,14 +66,20 @@ def drop(table: str, mark: str = "?") -> str:
 _JSON = r"replace(replace(body, '\\', '\u005c'), '\u0000', '\ufffd')"
 
 
-def select_rows(wanted: Filter, mark: str) -> tuple[str, list[Any]]:
-    """SQL and its values; `mark` is `?` (SQLite) or `$` (PostgreSQL, numbered)."""
-    values: list[Any] = []
+def binding(values: list[Any], mark: str) -> Callable[[Any], str]:
+    """Puts one more value among these, and gives its placeholder."""
 
     def bind(value: Any) -> str:
         values.append(value.replace("\0", "\ufffd") if isinstance(value, str) else value)
         return "?" if mark == "?" else f"${len(values)}"
 
+    return bind
+
+
+def select_rows(wanted: Filter, mark: str) -> tuple[str, list[Any]]:
+    """SQL and its values."""
+    values: list[Any] = []
+    bind = binding(values, mark)
     tests = [f"{column} = {bind(value)}" for column, value in _equalities(wanted)]
     # said once more, because only then the partial indexes are known to apply
     tests += [f"{name} <> ''" for name in ("call", "ref") if getattr(wanted, name)]

@@ -19,8 +19,8 @@ from toolgate.core.errors import Unavailable
 from toolgate.storage import attachments, executions, schema
 from toolgate.storage.attachments import AttachedBytes, Grown
 from toolgate.storage.faults import from_sqlite
-from toolgate.storage.port import Filter, Fold, Head, Row, Submission, Sum, Transaction
-from toolgate.storage.sqlite_file import DatabaseFiles, connect, migrate
+from toolgate.storage.port import Filter, Fold, Head, Row, Submission, Sum, Transaction, finish, spoil
+from toolgate.storage.sqlite_file import DatabaseFiles, connect, immediate, migrate
 from toolgate.storage.sqlite_sql import (
     SqliteSnapshot,
     SqliteWriter,
@@ -169,7 +169,7 @@ class SqliteBackend:
                     while not self._commit(writer, jobs):
                         pass  # no two guesses in a row are wrong: the second time it is asked
                 self._pace += (time.monotonic() - started - self._pace) / 8
-                self._loop.call_soon_threadsafe(_finish_all, jobs)
+                self._loop.call_soon_threadsafe(finish, jobs)
             if stop:
                 writer.db.close()
                 return
@@ -197,12 +197,9 @@ class SqliteBackend:
                 transaction.close()
             writer.leave()
             if isinstance(error, Exception) and writer.mistaken():
-                for job in jobs:
-                    job.value = job.error = None
+                spoil(jobs, None)
                 return False
-            ours = from_sqlite(error, str(self.path)) if isinstance(error, sqlite3.Error) else error
-            for job in jobs:
-                job.value, job.error = None, ours
+            spoil(jobs, from_sqlite(error, str(self.path)) if isinstance(error, sqlite3.Error) else error)
         return True
 
     # --- readers -----------------------------------------------------------------------------------------
@@ -334,29 +331,17 @@ def _fold_log(db: sqlite3.Connection, turn: threading.Lock) -> None:
 def _add_execution(db: sqlite3.Connection, row: ExecutionRow, keep: Keep) -> None:
     """On the connection that otherwise reads: it is not the ledger's, and no caller waits for the disk."""
     db.execute("PRAGMA synchronous = NORMAL")
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with immediate(db):
         db.execute(executions.insert("?"), row[1:])
         for sql, value in executions.trims(keep, row.created_at, "?"):
             db.execute(sql, (value,))
-        db.execute("COMMIT")
-    except BaseException:
-        db.rollback()
-        raise
 
 
 def _keep_sums(db: sqlite3.Connection, sums: Sequence[Sum]) -> None:
     """A cache: where it cannot be written now it is made again."""
     db.execute("PRAGMA synchronous = NORMAL")
     try:
-        db.execute("BEGIN IMMEDIATE")
-        db.executemany(schema.KEEP_SUM.format("?", "?", "?"), sums)
-        db.execute("COMMIT")
+        with immediate(db):
+            db.executemany(schema.KEEP_SUM.format("?", "?", "?"), sums)
     except sqlite3.Error as error:
-        db.rollback()
         _log().debug("sums could not be kept: %s", error)
-
-
-def _finish_all(jobs: Sequence[Submission]) -> None:
-    for job in jobs:
-        job.finish()

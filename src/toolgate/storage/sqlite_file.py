@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolgate.core.errors import Unavailable
+from toolgate.core.errors import SetupError, Unavailable
 from toolgate.storage import schema
 
 PAGE = 2048
@@ -54,7 +54,7 @@ def migrate(connection: sqlite3.Connection) -> None:
         return
     from importlib import resources  # an old file is rare, and this takes as long as the rest of opening one
 
-    with _immediate(connection):
+    with immediate(connection):
         have = _version(connection)
         if have > schema.VERSION:
             raise Unavailable(
@@ -65,7 +65,7 @@ def migrate(connection: sqlite3.Connection) -> None:
         ):
             dialect, number, *_ = script.name.split("_")
             if dialect == "sqlite" and int(number) > have:
-                for statement in _statements(script.read_text()):
+                for statement in statements_of(script.read_text()):
                     connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {schema.VERSION}")
 
@@ -74,17 +74,20 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _statements(script: str) -> Iterator[str]:
+def statements_of(script: str) -> Iterator[str]:
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line
         if sqlite3.complete_statement(pending):
             yield pending
             pending = ""
+    if pending.strip():
+        raise SetupError("a statement of a migration does not end", "end it with `;`")
 
 
 @contextmanager
-def _immediate(connection: sqlite3.Connection) -> Iterator[None]:
+def immediate(connection: sqlite3.Connection) -> Iterator[None]:
+    """A transaction that writes: all of it or none. One that began by reading could not wait for another's write."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
