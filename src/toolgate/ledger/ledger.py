@@ -31,7 +31,6 @@ from toolgate.ledger.limits import USUAL
 from toolgate.ledger.state import HORIZON, MINUTE, State, Windows
 from toolgate.ledger.work import Refs, View, Work, all_questions, no_question
 from toolgate.storage import schema
-from toolgate.storage.attachments import Attachment
 from toolgate.storage.port import (
     Backend,
     ClaimsOf,
@@ -48,6 +47,7 @@ from toolgate.storage.port import (
     Transaction,
     Write,
 )
+from toolgate.storage.schema import Attachment
 
 if TYPE_CHECKING:
     from toolgate.ledger.keys import Keys

@@ -16,9 +16,8 @@ import orjson
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.records import dataclass, field
-from toolgate.storage.attachments import AttachedBytes, Grown
 from toolgate.storage.port import Backend, Filter, Row, Sum
-from toolgate.storage.schema import BLOCK
+from toolgate.storage.schema import BLOCK, AttachedBytes, Grown
 
 PERIODS = {"1hour": 3600, "1day": 86400, "1week": 7 * 86400, "1month": 30 * 86400, "all": 0}
 _KINDS = ("committed", "failed", "unknown", "denied", "limited", "rejected", "refused", "flood")

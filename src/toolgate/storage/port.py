@@ -20,8 +20,8 @@ from toolgate.core.records import dataclass, field
 if TYPE_CHECKING:
     import asyncio
 
-    from toolgate.storage.attachments import AttachedBytes, Attachment, Grown
     from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
+    from toolgate.storage.schema import AttachedBytes, Attachment, Grown
 
 
 class Row(NamedTuple):

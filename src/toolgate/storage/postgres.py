@@ -13,13 +13,12 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolgate.core.errors import Unavailable
-from toolgate.storage import attachments, executions, postgres_sql, schema
-from toolgate.storage.attachments import AttachedBytes, Grown
+from toolgate.storage import executions, postgres_sql, schema
 from toolgate.storage.faults import from_postgres, is_lost
 from toolgate.storage.port import Filter, Fold, Head, Row, Submission, Sum, Tables, finish, spoil
 from toolgate.storage.postgres_connect import ERRORS, PostgresOwners, close, connect, migrate, place_of
 from toolgate.storage.postgres_write import PostgresWriter
-from toolgate.storage.schema import select_rows
+from toolgate.storage.schema import AttachedBytes, Grown, select_rows
 
 if TYPE_CHECKING:
     from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
@@ -191,16 +190,16 @@ class PostgresBackend:
     # --- attachments -------------------------------------------------------------------------------------
 
     async def attachment(self, seq: int) -> str | None:
-        sql = attachments.SELECT.format("$1")
+        sql = schema.ATTACHED.format("$1")
         found = await self._select(lambda db: db.fetchval(sql, seq))
         return None if found is None else str(found)
 
     async def grown(self, since: int) -> list[Grown]:
-        sql = attachments.GROWN.format("at >= $1")
+        sql = schema.GROWN.format("at >= $1")
         return [Grown(*row) for row in await self._select(lambda db: db.fetch(sql, since))]
 
     async def attachments(self) -> list[AttachedBytes]:
-        return [AttachedBytes(*row) for row in await self._select(lambda db: db.fetch(attachments.KEPT))]
+        return [AttachedBytes(*row) for row in await self._select(lambda db: db.fetch(schema.ATTACHED_KEPT))]
 
     # --- code_executions ---------------------------------------------------------------------------------
 

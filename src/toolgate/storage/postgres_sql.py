@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from toolgate.core.errors import LedgerBroken
-from toolgate.storage import attachments, schema
+from toolgate.storage import schema
 from toolgate.storage.port import (
     CUT,
     FREE,
@@ -77,7 +77,7 @@ async def answer(db: Any, query: Query) -> Any:
             sql = "SELECT at, persona, body FROM journal WHERE at > $1 AND (length(body) > $2 OR strpos(body, $3) > 0 OR strpos(body, $4) > 0) ORDER BY seq"
             return [tuple(row) for row in await db.fetch(sql, since, FREE, CUT, KEPT)]
         case Sweep(at):
-            await db.execute(attachments.DUE.format("$1"), at)
+            await db.execute(schema.ATTACHED_DUE.format("$1"), at)
             await db.execute("DELETE FROM claims WHERE expires <= $1", at)
             return None
         case LoadTables(names):
@@ -133,8 +133,8 @@ async def write_beside(db: Any, write: Write) -> None:
         await db.execute("DELETE FROM attachments WHERE seq <= $1", write.archived)
         await db.execute("DELETE FROM claims WHERE expires <= $1", write.head.at)
     if write.attached:
-        await db.executemany(attachments.insert("$"), write.attached)
-        for sql, values in attachments.trims(write.attached, write.head.at, write.budget, "$"):
+        await db.executemany(schema.attach("$"), write.attached)
+        for sql, values in schema.trim_attached(write.attached, write.head.at, write.budget, "$"):
             await db.execute(sql, *values)
 
 

@@ -2,12 +2,17 @@
 
 `journal` is append-only; the projections of it are recomputed by `verify`; `code_executions` (executions.py) and
 `attachments` are under no chain and are trimmed. The first column of each projection is its key.
+
+What `attachments` holds is let go in time; the row has the hash. A body is there before its row is, in the same
+transaction. An open question's is never let go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+
+from toolgate.core.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from toolgate.storage.port import Filter
@@ -116,3 +121,62 @@ def _ranges(wanted: Filter) -> list[tuple[str, str, int]]:
         ("at", "<", wanted.until),
     )
     return [(column, op, value) for column, op, value in pairs if value]
+
+
+# --- attachments: whole bodies of events that are too long for their rows ------------------------------------
+
+_FREE = "seq NOT IN (SELECT seq FROM questions)"
+ATTACHED = "SELECT body FROM attachments WHERE seq = {}"
+ATTACHED_DUE = f"DELETE FROM attachments WHERE expires <= {{}} AND {_FREE}"
+ATTACHED_KEPT = (
+    "SELECT persona, COUNT(*), CAST(SUM(bytes) AS BIGINT) FROM attachments GROUP BY persona ORDER BY persona"
+)
+GROWN = (
+    "SELECT persona, COUNT(*), CAST(SUM(LENGTH(body) + LENGTH(hash) * 3) AS BIGINT) FROM journal "
+    "WHERE {} GROUP BY persona ORDER BY persona"
+)
+"""A row's size, nearly: its body, hash, link and seal."""
+_OVER = f"""
+  DELETE FROM attachments WHERE seq IN (SELECT seq FROM (
+    SELECT seq, SUM(bytes) OVER (ORDER BY seq DESC) AS total FROM attachments WHERE persona = {{}} AND {_FREE}
+  ) AS mine WHERE total > CAST({{}} AS BIGINT))"""
+
+
+class Attachment(NamedTuple):
+    seq: int
+    """The event whose body this is."""
+    persona: str
+    expires: int
+    bytes: int
+    body: str
+
+
+class Grown(NamedTuple):
+    """What one persona brought into the journal."""
+
+    persona: str
+    events: int
+    size: int
+
+
+class AttachedBytes(NamedTuple):
+    """What is kept for one persona."""
+
+    persona: str
+    events: int
+    size: int
+
+
+def attach(mark: str) -> str:
+    columns = Attachment._fields
+    return f"INSERT INTO attachments ({', '.join(columns)}) VALUES ({', '.join(marks(mark, len(columns)))})"
+
+
+def trim_attached(
+    attached: Sequence[Attachment], now: int, budget: int, mark: str
+) -> list[tuple[str, tuple[int | str, ...]]]:
+    """What goes when something comes: whatever is due, and the oldest of a persona that has more than its budget."""
+    first, second = marks(mark, 2)
+    over = _OVER.format(first, second)
+    personas = dict.fromkeys(one.persona for one in attached)
+    return [(ATTACHED_DUE.format(first), (now,)), *((over, (persona, budget)) for persona in personas)]

@@ -16,10 +16,10 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolgate.core.errors import Unavailable
-from toolgate.storage import attachments, executions, schema
-from toolgate.storage.attachments import AttachedBytes, Grown
+from toolgate.storage import executions, schema
 from toolgate.storage.faults import from_sqlite
 from toolgate.storage.port import Filter, Fold, Head, Row, Submission, Sum, Transaction, finish, spoil
+from toolgate.storage.schema import AttachedBytes, Grown
 from toolgate.storage.sqlite_file import DatabaseFiles, connect, immediate, migrate
 from toolgate.storage.sqlite_sql import (
     SqliteSnapshot,
@@ -250,17 +250,19 @@ class SqliteBackend:
     # --- attachments -------------------------------------------------------------------------------------
 
     async def attachment(self, seq: int) -> str | None:
-        found = await self._select(lambda db: db.execute(attachments.SELECT.format("?"), (seq,)).fetchone())
+        found = await self._select(lambda db: db.execute(schema.ATTACHED.format("?"), (seq,)).fetchone())
         return found[0] if found else None
 
     async def grown(self, since: int) -> list[Grown]:
-        sql = attachments.GROWN.format("seq >= ?")
+        sql = schema.GROWN.format("seq >= ?")
         return await self._select(
             lambda db: [Grown(*row) for row in db.execute(sql, (first_since(db, since),))]
         )
 
     async def attachments(self) -> list[AttachedBytes]:
-        return await self._select(lambda db: [AttachedBytes(*row) for row in db.execute(attachments.KEPT)])
+        return await self._select(
+            lambda db: [AttachedBytes(*row) for row in db.execute(schema.ATTACHED_KEPT)]
+        )
 
     # --- code_executions ---------------------------------------------------------------------------------
 

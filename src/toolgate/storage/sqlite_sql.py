@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolgate.core.errors import LedgerBroken
 from toolgate.core.records import replace
-from toolgate.storage import attachments, schema
+from toolgate.storage import schema
 from toolgate.storage.faults import from_sqlite
 from toolgate.storage.port import (
     CUT,
@@ -144,8 +144,8 @@ class SqliteWriter:
         if write.archived:
             _take_out(self.db, write.archived, write.head.at)
         if write.attached:
-            self.db.executemany(attachments.insert("?"), write.attached)
-            for sql, values in attachments.trims(write.attached, write.head.at, write.budget, "?"):
+            self.db.executemany(schema.attach("?"), write.attached)
+            for sql, values in schema.trim_attached(write.attached, write.head.at, write.budget, "?"):
                 run(sql, values)
         if run(_SET_HEAD, write.head + (head[0], head[3])).rowcount != 1:  # noqa: RUF005 - half the steps
             if self._guessed:
@@ -199,7 +199,7 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
             sql = "SELECT at, persona, body FROM journal WHERE seq >= ? AND (length(body) > ? OR instr(body, ?) > 0 OR instr(body, ?) > 0) ORDER BY seq"
             return db.execute(sql, (first_since(db, since + 1), FREE, CUT, KEPT)).fetchall()
         case Sweep(at):
-            db.execute(attachments.DUE.format("?"), (at,))
+            db.execute(schema.ATTACHED_DUE.format("?"), (at,))
             db.execute("DELETE FROM claims WHERE expires <= ?", (at,))
             return None
         case LoadTables(names):
