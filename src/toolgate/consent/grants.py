@@ -13,7 +13,7 @@ from toolgate.core.errors import CallError, ConfigError, InvalidArgs, SetupError
 from toolgate.core.paths import MountPath, paths_in
 from toolgate.core.records import dataclass
 from toolgate.core.wire import loads
-from toolgate.policy.globs import PathGlob, escaped, path_glob
+from toolgate.policy.globs import escaped, path_glob
 
 if TYPE_CHECKING:
     from toolgate.core.call import Call
@@ -96,9 +96,7 @@ def compile_conditions(text: str) -> tuple[Condition, ...]:
     return tuple(Condition(name, spec, strict=False) for name, spec in specs.items())
 
 
-@lru_cache(maxsize=256)
-def _glob(text: str) -> PathGlob:
-    return path_glob(text)
+_glob = lru_cache(maxsize=256)(path_glob)
 
 
 def check_scope(args: Mapping[str, Any], paths: Iterable[str]) -> None:

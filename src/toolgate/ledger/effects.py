@@ -1,6 +1,7 @@
 """What calls did, as the journal has it: the row that began each and the row that says that it happened.
 
-Nothing here looks at files. Every row is checked against its seal before it is believed, because undo acts on it. Whoever settles an undo writes `undone` rows beside the row that settles it.
+Nothing here looks at files. Every row is checked against its seal before it is believed, because undo acts on it. Whoever
+settles an undo writes `undone` rows beside the row that settles it.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import count
 from typing import Any
 
 from toolgate.core.errors import LedgerBroken
@@ -146,25 +147,20 @@ def _notice(rows: Sequence[Row]) -> str:
 @cache
 def _statement(puts: tuple[str, ...], drops: tuple[str, ...]) -> str:
     """One text for each set of tables that is touched, so that each is prepared once."""
-    given = 11
+    given = count(12)
     parts = []
 
     def arrays(columns: Sequence[str]) -> str:
-        nonlocal given
-        marks = []
-        for name in columns:
-            given += 1
-            marks.append(f"${given}::{'bigint' if name in schema.NUMBERS else 'text'}[]")
-        return ", ".join(marks)
+        return ", ".join(
+            f"${next(given)}::{'bigint' if name in schema.NUMBERS else 'text'}[]" for name in columns
+        )
 
     def lines(columns: Sequence[str]) -> str:
         """A column of the journal's rows as one text: no row has a line break in it (ledger/chain.py). An array would be
         looked at value by value on our side, which takes longer than all the rest of sending them."""
-        nonlocal given
         marks = []
         for name in columns:
-            given += 1
-            split = f"string_to_array(${given}::text, E'\\n')"
+            split = f"string_to_array(${next(given)}::text, E'\\n')"
             # of an empty text it makes no value instead of one
             marks.append(
                 f"{split}::bigint[]"

@@ -53,17 +53,17 @@ def marks(mark: str, count: int) -> list[str]:
     return ["?" if mark == "?" else f"${number}" for number in range(1, count + 1)]
 
 
-def upsert(table: str, mark: str = "?") -> str:
+def upsert(table: str) -> str:
     columns = PROJECTIONS[table]
     updates = ", ".join(f"{name} = excluded.{name}" for name in columns[1:])
     return (
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(marks(mark, len(columns)))}) "
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
         f"ON CONFLICT ({columns[0]}) DO UPDATE SET {updates}"
     )
 
 
-def drop(table: str, mark: str = "?") -> str:
-    return f"DELETE FROM {table} WHERE {PROJECTIONS[table][0]} = {mark if mark == '?' else '$1'}"
+def drop(table: str) -> str:
+    return f"DELETE FROM {table} WHERE {PROJECTIONS[table][0]} = ?"
 
 
 # Databases have no NUL in their texts, and PostgreSQL refuses a whole document for one: it is U+FFFD to a filter.
