@@ -5,7 +5,7 @@ The call may be only imagined or long past: `facts_from` makes its facts as the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, cast
 
@@ -192,7 +192,7 @@ def _globs(globs: tuple[str, ...]) -> str:
 FactsFor = Callable[["ExampleCall"], Facts]
 
 
-def facts_from(registry: Registry, paused: Mapping[str, str] | None = None) -> FactsFor:
+def facts_from(registry: Registry) -> FactsFor:
     """Resolves, validates and defaults a call as the gate does. Raises CallError for one that could not be made."""
 
     def facts_for(call: ExampleCall) -> Facts:
@@ -205,7 +205,7 @@ def facts_from(registry: Registry, paused: Mapping[str, str] | None = None) -> F
         findings = tuple(_imagined(word, paths) for word in call.findings)
         effects = tool.effects_for(args)
         changed = paths if tool.plan is not None and effects.writes else None  # as far as its arguments tell
-        return Facts(call.persona, tool, args, effects, paths, paused or {}, findings, changed)
+        return Facts(call.persona, tool, args, effects, paths, {}, findings, changed)
 
     return facts_for
 
