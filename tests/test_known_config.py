@@ -16,9 +16,9 @@ from toolgate.feature import built_in
 from toolgate.policy.values import packed, plain, unpacked
 from toolgate.project import config as configuration
 from toolgate.project import known_config, opening, trust
+from toolgate.project.checked import WritableConfig
 from toolgate.project.config import Config
 from toolgate.project.known_config import KnownConfig
-from toolgate.project.own_files import WritableConfig
 
 MORE = """
 consent: {expires_s: 60, notify: {desktop: true}}

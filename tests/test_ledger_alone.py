@@ -17,7 +17,7 @@ import toolgate
 from toolgate.core import loops
 from toolgate.core.errors import ConfigError
 from toolgate.project import checked, opening, trust
-from toolgate.project.own_files import WritableConfig
+from toolgate.project.checked import WritableConfig
 
 POLICY = "version: 1\ndefault_persona: ada\npersonas: {ada: {phase: observe, allow: ['system.*']}}\n"
 HEAVY = (

@@ -15,9 +15,10 @@ from toolgate.app import prepare_ledger
 from toolgate.core.errors import ConfigError, SetupError
 from toolgate.core.paths import MountPath
 from toolgate.core.programs import find_program
+from toolgate.policy.held import Held
+from toolgate.project import checked, trust
 from toolgate.project import config as configuration
-from toolgate.project import own_files as ownfiles
-from toolgate.project import trust
+from toolgate.project.plugins import own_code
 from toolgate.workspace import placing
 
 POLICY = "version: 1\ndefault_persona: a\npersonas: {a: {phase: contribute, allow: ['fs.*', 'p.*']}}\n"
@@ -128,13 +129,13 @@ def test_what_is_checked_is_what_was_read(root: Path, monkeypatch: pytest.Monkey
     file = root / "toolgate.yaml"
     file.write_text(POLICY)
     (root / "docs" / "other.yaml").write_text("version: 1\n")
-    usual = ownfiles.exposed
+    usual = checked.exposed
 
     def swap(path: Path, *rest: Any) -> tuple[str, str]:
         (root / "docs" / "other.yaml").replace(file)
         return usual(path, *rest)
 
-    monkeypatch.setattr(ownfiles, "exposed", swap)
+    monkeypatch.setattr(checked, "exposed", swap)
     with pytest.raises(ConfigError, match="replaced while it was read"):
         configuration.load(root)
 
@@ -290,6 +291,15 @@ def test_a_mount_that_is_not_there_yet_has_names_for_what_will_be_in_it(root: Pa
 
 def test_the_kernels_list_of_mounts_is_read() -> None:
     assert "/" in placing.mount_points()
+
+
+def test_toolgates_own_source_in_a_mount_is_held() -> None:
+    package = Path(toolgate.__file__).parent
+    found = own_code(configuration.loads(POLICY), package.parent, None, None, {}).held
+    for module in ("app.py", "gate/gate.py", "project/plugins.py"):
+        place = Held.of(found).find(MountPath(f"project:{package.name}/{module}"))
+        assert place is not None
+        assert place.by == "toolgate itself"
 
 
 async def test_toolgates_own_installation_in_a_mount_is_held(

@@ -29,8 +29,9 @@ from toolgate.gate.reconcile import reconcile_dead
 from toolgate.ledger.keys import Keys
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.owners import FileOwners, Owners, SoleOwner
-from toolgate.project import known_ledgers as places
 from toolgate.project import plugins, trust
+from toolgate.project import record as records
+from toolgate.project.checked import mount_roots
 from toolgate.project.live import LivePolicy, allowance_of, consent_settings
 from toolgate.project.logs import log_to
 from toolgate.project.opening import (
@@ -46,8 +47,7 @@ from toolgate.project.opening import (
     prepare_ledger,
     read_again,
 )
-from toolgate.project.own_code import OwnCode, imported_from, own_code
-from toolgate.project.own_files import mount_roots
+from toolgate.project.plugins import OwnCode, imported_from, own_code
 from toolgate.secrets.redactor import VaultRedactor
 from toolgate.secrets.scan import ContentScanner
 from toolgate.secrets.vault import Vault
@@ -148,9 +148,9 @@ async def _see(setup: Setup, backend: Backend) -> None:
         return
     with suppress(CallError, OSError):  # it was taken away, or there is no room: nothing new is known
         head, ident = await backend.head(), trust.project_id(setup.root)
-        known = places.seen(setup.root, setup.state_dir)
+        known = records.seen(setup.root, setup.state_dir)
         if ident and (not known or (known["project"] == ident and known["seq"] < head.seq)):
-            places.see(setup.root, setup.state_dir, ident, head)
+            records.see(setup.root, setup.state_dir, ident, head)
 
 
 def _vault(setup: Setup, backend: Backend) -> Vault | None:

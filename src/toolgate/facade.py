@@ -22,17 +22,14 @@ from toolgate.core.spec import ToolSpecs
 from toolgate.core.tool import Tool
 from toolgate.feature import FeatureContext, load
 from toolgate.gate.flow import Flow, Services
-from toolgate.gate.gate import Pipeline
-from toolgate.gate.overdue import still_runs
+from toolgate.gate.gate import Pipeline, stream
+from toolgate.gate.reconcile import ResolveWork, still_runs
 from toolgate.gate.resolve import resolve
-from toolgate.gate.streaming import stream
 from toolgate.gate.validate import validate
 from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.ledger import Work, no_question
-from toolgate.ledger.resolve import ResolveWork
 from toolgate.ledger.state import Grant
-from toolgate.policy.explain import Explanation
-from toolgate.policy.facts import FactsFor, facts_from
+from toolgate.policy.explain import Explanation, FactsFor, facts_from
 from toolgate.policy.policy import Policy
 from toolgate.policy.values import DEFAULT_USER
 from toolgate.project import trust
@@ -394,6 +391,6 @@ class Gate(GateReads):
         ledger = self.services.ledger
         if ledger.keys.source == "memory":
             raise Unavailable("this ledger's key is kept in memory only", "there is nothing to rotate")
-        from toolgate.ledger.rotate import rotate
+        from toolgate.ledger.keys import rotate
 
         return await rotate(ledger, Path(ledger.keys.source), by or whoami())

@@ -13,8 +13,8 @@ import pytest
 from toolgate.core.canonical import canonical
 from toolgate.core.errors import InvalidArgs, LedgerBroken
 from toolgate.ledger import checkpoint as checkpoints
-from toolgate.ledger.export import export, verify_export
 from toolgate.ledger.keys import Keys
+from toolgate.ledger.verify import export, verify_export
 from toolgate.storage.port import Row
 from toolgate.storage.schema import PROJECTIONS
 from toolgate.storage.sqlite import SqliteBackend

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import toolgate
-from toolgate.consent import offers
+from toolgate.consent import grants
 from toolgate.core.effects import Effects
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Question
@@ -93,7 +93,7 @@ async def test_what_a_grant_keeps_is_said_where_it_is_listed(tmp_path: Path) -> 
 
 async def test_a_grant_of_an_older_version_covers_what_its_tool_always_does(tmp_path: Path) -> None:
     """It does not say what its call could reach, so it is for the least."""
-    from toolgate.consent.cover import _given_with
+    from toolgate.consent.grants import _given_with
 
     older = {"args": {}, "paths": [], "takes": ["code"]}
     for args, covered in ((CLOSED, True), (OPEN, False), (CLOSED | {"project": "read"}, False)):
@@ -106,7 +106,7 @@ def question(tool: str, args: dict[str, Any]) -> Question:
 
 def test_a_command_is_offered_as_it_is_and_as_its_program_alone() -> None:
     asked = question("exec.shell", {"argv": ["pytest", "-q"], "script": "", "stdin": "", "files": None})
-    same, program = offers.choices(asked)
+    same, program = grants.choices(asked)
     assert (same.key, program.key) == ("same", "program")
     assert program.args["argv"] == {"begins": ["pytest"]}
     assert program.args["files"] == {"exists": False}
@@ -115,7 +115,7 @@ def test_a_command_is_offered_as_it_is_and_as_its_program_alone() -> None:
 
 def test_files_are_offered_by_their_paths() -> None:
     asked = question("fs.write", {"path": "project:a,*.md", "content": "x"})
-    found = {choice.key: choice for choice in offers.choices(asked, [MountPath("project:a,*.md")])}
+    found = {choice.key: choice for choice in grants.choices(asked, [MountPath("project:a,*.md")])}
     assert found["paths"].paths == ("a,[*].md",)
     assert found["paths"].args == {}
 
@@ -128,10 +128,10 @@ ARGVS: list[tuple[Any, bool]] = [
 
 @pytest.mark.parametrize(("argv", "covered"), ARGVS)
 def test_this_program_is_no_other_program(argv: Any, covered: bool) -> None:
-    from toolgate.consent.cover import fits
+    from toolgate.consent.grants import fits
 
     asked = question("exec.shell", {"argv": ["pytest", "-q"], "stdin": ""})
-    chosen = next(one for one in offers.choices(asked) if one.key == "program")
+    chosen = next(one for one in grants.choices(asked) if one.key == "program")
     body = {"args": chosen.args}
     assert fits(body, "", (), {"argv": argv, "stdin": ""}) is covered
     assert not fits(body, "", (), {"argv": ["pytest"], "stdin": "other"})

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampling import fewer
-from toolgate.consent import offers
-from toolgate.consent.cover import check_scope, fits
+from toolgate.consent import grants
+from toolgate.consent.grants import check_scope, fits
 from toolgate.consent.works import Scope, covered
 from toolgate.core.effects import Effects
 from toolgate.core.errors import CallError, InvalidArgs
@@ -51,12 +51,12 @@ def move(path: MountPath, new_path: MountPath) -> None:
     """Moves."""
 
 
-def paths_choice(asked: Question, paths: list[MountPath]) -> offers.GrantChoice:
-    return next(each for each in offers.choices(asked, paths) if each.key == "paths")
+def paths_choice(asked: Question, paths: list[MountPath]) -> grants.GrantChoice:
+    return next(each for each in grants.choices(asked, paths) if each.key == "paths")
 
 
 def test_files_are_offered_one_by_one_and_a_directory_is_called_one() -> None:
-    files = [MountPath(f"project:src/f{number}.py") for number in range(offers.MANY + 1)]
+    files = [MountPath(f"project:src/f{number}.py") for number in range(grants.MANY + 1)]
     nine = paths_choice(question({}, "fs.apply"), files[:9])
     assert len(nine.paths) == 9
     assert nine.label == "calls on these paths"
@@ -67,12 +67,12 @@ def test_files_are_offered_one_by_one_and_a_directory_is_called_one() -> None:
 
 def test_an_offer_for_the_paths_of_a_move_keeps_its_direction() -> None:
     asked = question({"path": "project:src/a.py", "new_path": "project:src/b.py"}, "fs.move")
-    offer = paths_choice(asked, list(offers.paths_of(asked, move)))
+    offer = paths_choice(asked, list(grants.paths_of(asked, move)))
     assert offer.args == {"path": {"equals": "project:src/a.py"}, "new_path": {"equals": "project:src/b.py"}}
     form = [(name, kept) for name, _, kept in pages_inbox.offer(asked, move).same]
     assert form == [("path", True), ("new_path", True)], "the console proposes it as well"
     written = question({"path": "project:src/a.py", "content": "x"}, "fs.write")
-    assert paths_choice(written, list(offers.paths_of(written, write))).args == {}
+    assert paths_choice(written, list(grants.paths_of(written, write))).args == {}
 
 
 def test_a_move_is_shown_with_its_direction_in_the_terminal_and_over_http_and_its_files_keep_it() -> None:
@@ -113,7 +113,7 @@ def test_a_grant_offered_for_a_file_matches_that_file_and_no_other(
         return
     asked = question({"path": str(path), "content": "x"}, "fs.write")
     form = pages_inbox.scope_of({"paths": pages_inbox.offer(asked, write).paths, "seconds": "60"}, asked)
-    typed = approvals._scope(60, offers.globs([path]), None, 0, None)
+    typed = approvals._scope(60, grants.globs([path]), None, 0, None)
     assert typed is not None
     tried = [
         before + name[:-1],
@@ -169,7 +169,7 @@ def test_a_grant_without_limits_on_arguments_says_what_that_includes(scope: Scop
 
 
 def test_a_grant_says_which_arguments_are_limited_and_which_are_not() -> None:
-    said = words(Scope(offers.same(question(PROGRAM), ["code", "network", "secrets", "packages"])))
+    said = words(Scope(grants.same(question(PROGRAM), ["code", "network", "secrets", "packages"])))
     assert "where code is exactly the one with the SHA-256 " in said
     assert 'network reaches at most "api.example.com" or "*.a.test"' in said
     assert 'secrets has at most "TOKEN"' in said
@@ -177,7 +177,7 @@ def test_a_grant_says_which_arguments_are_limited_and_which_are_not() -> None:
     assert "with any other arguments (any files beside it, any input" in said
     assert "any code" not in said
     whole = words(
-        Scope(offers.same(question(PROGRAM), [one.name for one in offers.limits(question(PROGRAM))]))
+        Scope(grants.same(question(PROGRAM), [one.name for one in grants.limits(question(PROGRAM))]))
     )
     assert "any other arguments" not in whole
     assert "with any arguments" in grant_in_words("ada", "x.y", {"only_conversation": "talk"}, 0)
@@ -193,7 +193,7 @@ CHANGED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("changed", CHANGED, ids=str)
 def test_the_same_program_again_is_covered_and_another_is_not(changed: dict[str, Any]) -> None:
     asked = question(PROGRAM)
-    scope = Scope(offers.same(asked, [one.name for one in offers.limits(asked)]))
+    scope = Scope(grants.same(asked, [one.name for one in grants.limits(asked)]))
     check_scope(scope.args, scope.paths)
     body = covered(scope, PROGRAM, REACH)
     assert fits(body, "", (), PROGRAM)
@@ -205,7 +205,7 @@ def test_the_same_program_again_is_covered_and_another_is_not(changed: dict[str,
 
 def test_a_command_is_kept_word_by_word() -> None:
     asked = question({"argv": ["ls", "-l", "a,b"], "script": ""}, "exec.shell")
-    body = covered(Scope(offers.same(asked, ["argv"])), asked.args, REACH)
+    body = covered(Scope(grants.same(asked, ["argv"])), asked.args, REACH)
     assert fits(body, "", (), {"argv": ["ls", "-l", "a,b"]})
     for other in (["ls", "-l"], ["-l", "ls", "a,b"], ["ls", "-l", "a", "b"], ["ls -l a,b"], "ls", None):
         assert not fits(body, "", (), {"argv": other})
@@ -234,12 +234,12 @@ def test_a_form_keeps_the_arguments_that_were_ticked() -> None:
 ])  # fmt: skip
 def test_a_grant_for_some_methods_is_none_for_others(network: Any) -> None:
     asked = question(PROGRAM | {"network": {"hosts": ["api.example.com"], "methods": ["GET"]}})
-    kept = offers.same(asked, ["network"])
+    kept = grants.same(asked, ["network"])
     body = covered(Scope(kept), asked.args, REACH)
     assert fits(body, "", (), asked.args)
     assert not fits(body, "", (), PROGRAM | {"network": network})
     open_to_all = question(PROGRAM | {"network": {"hosts": ["api.example.com"], "methods": []}})
-    assert offers.same(open_to_all, ["network"]) == {"network": {"host": ["api.example.com"]}}
+    assert grants.same(open_to_all, ["network"]) == {"network": {"host": ["api.example.com"]}}
 
 
 @pytest.mark.parametrize(("asked", "other"), [
@@ -249,6 +249,6 @@ def test_a_grant_for_some_methods_is_none_for_others(network: Any) -> None:
 ])  # fmt: skip
 def test_an_argument_that_is_kept_is_no_other_value(asked: Any, other: Any) -> None:
     kept = question({"value": asked})
-    body = covered(Scope(offers.same(kept, ["value"])), kept.args, Effects())
+    body = covered(Scope(grants.same(kept, ["value"])), kept.args, Effects())
     assert fits(body, "", (), {"value": asked})
     assert not fits(body, "", (), {"value": other})

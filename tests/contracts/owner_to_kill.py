@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from toolgate.ledger.owners import FileOwners, Owners
-from toolgate.storage.postgres_owners import PostgresOwners
+from toolgate.storage.postgres_connect import PostgresOwners
 
 
 async def main(place: str) -> None:

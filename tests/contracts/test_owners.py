@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolgate.ledger.owners import FileOwners, Owners
-from toolgate.storage.postgres_owners import PostgresOwners
+from toolgate.storage.postgres_connect import PostgresOwners
 
 from .ledgers import soon
 

@@ -9,9 +9,8 @@ import pytest
 
 from gates import KEYS
 from toolgate.ledger import checkpoint as checkpoints
-from toolgate.ledger.export import export, verify_export
 from toolgate.ledger.keys import Keys
-from toolgate.ledger.verify import Report, verify
+from toolgate.ledger.verify import Report, export, verify, verify_export
 
 from .databases import TABLES, Database
 from .ledgers import TOLD, Opener, note, tell, write

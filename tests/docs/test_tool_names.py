@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import toolgate
-from toolgate.project.starter import DEFAULT_YAML
+from toolgate.project.sections import DEFAULT_YAML
 
 from .pages import PAGES, REPOSITORY, name_of
 

@@ -11,7 +11,7 @@ import pytest
 import toolgate
 from toolgate.core.errors import CallError
 from toolgate.ledger.checkpoint import read
-from toolgate.ledger.export import verify_export
+from toolgate.ledger.verify import verify_export
 
 from .running import EXAMPLES, run
 

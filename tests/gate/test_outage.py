@@ -20,7 +20,7 @@ from storage.cutting import wire_to
 from toolgate import Context, Tool, tool
 from toolgate.core.errors import Conflict
 from toolgate.core.event import Started
-from toolgate.gate import overdue, unrecorded
+from toolgate.gate import reconcile, unrecorded
 from toolgate.ledger.ledger import Work
 from toolgate.storage.port import Filter
 
@@ -294,7 +294,7 @@ async def test_another_process_can_resolve_it_once_its_time_is_over(
             with pytest.raises(Conflict, match="is still running") as caught:
                 await other.resolve("c_stray", "happened")
             assert "at the latest" in caught.value.fix
-            monkeypatch.setattr(overdue, "SLACK", -61.0)
+            monkeypatch.setattr(reconcile, "SLACK", -61.0)
             await other.resolve("c_stray", "happened")
             assert await ends(other, "c_stray") == ["started", "unknown", "resolved"]
 

@@ -16,7 +16,7 @@ from toolgate.core.event import Started, Unknown
 from toolgate.features.jobs.attempt import CallAttempt, JobStep, Outcome, Slots
 from toolgate.features.jobs.gate_port import JobsPort
 from toolgate.features.jobs.job import Spec
-from toolgate.ledger.claims import claim_of
+from toolgate.gate.stored import claim_of
 from toolgate.ledger.ledger import View, Work
 
 from .world import CONFIG, World, call

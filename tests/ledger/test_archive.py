@@ -15,7 +15,7 @@ from gates import KEYS, FixedClock, Witness, policy, toolset
 from toolgate.core.errors import NotFound
 from toolgate.ledger.archive import sha256_of
 from toolgate.ledger.checkpoint import read
-from toolgate.ledger.export import rows_in, verify_export
+from toolgate.ledger.verify import rows_in, verify_export
 from toolgate.storage.memory import MemoryBackend
 from toolgate.storage.port import Filter
 from toolgate.storage.sqlite import SqliteBackend

@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from toolgate.core.errors import LedgerBroken
-from toolgate.ledger.chain import check_head, fault_of, make_head, running_of, seal
+from toolgate.ledger.chain import Standing, check_head, fault_of, make_head, running_of, seal
 from toolgate.ledger.keys import Keys
-from toolgate.ledger.standing import Standing
 from toolgate.storage.schema import EMPTY_HASH
 
 KEYS = Keys.new()

@@ -12,7 +12,7 @@ from toolgate.core.names import Registry
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Facts
 from toolgate.core.tool import Tool, tool
-from toolgate.policy.facts import facts_from
+from toolgate.policy.explain import facts_from
 from toolgate.policy.model import ExampleCall
 from toolgate.policy.policy import Policy
 from toolgate.project.config import Config

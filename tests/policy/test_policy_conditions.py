@@ -10,7 +10,7 @@ from toolgate.core.errors import ConfigError
 from toolgate.core.names import Registry
 from toolgate.core.tool import tool
 from toolgate.policy.conditions import Condition
-from toolgate.policy.facts import facts_from
+from toolgate.policy.explain import facts_from
 from toolgate.policy.model import ConditionSpec, ExampleCall
 
 

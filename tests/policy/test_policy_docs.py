@@ -14,7 +14,7 @@ import yaml
 from policy_world import config
 
 import toolgate
-from toolgate.policy.facts import FactsFor
+from toolgate.policy.explain import FactsFor
 from toolgate.policy.hard import BLOCKED
 from toolgate.policy.model import ConditionSpec, ExampleCall, RuleSpec
 from toolgate.policy.phases import table_markdown

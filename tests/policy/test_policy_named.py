@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from policy_world import facts, policy
 
-from toolgate.policy.render import render_explanation
+from toolgate.policy.simulation import render_explanation
 
 ALL = {"personas": {"p": {"allow": ["*"], "mounts": ["project", "tools"]}}}
 MOUNTS = {"tools": {"path": "./lib/tools", "writable": "**"}}

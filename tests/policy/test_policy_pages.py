@@ -14,10 +14,15 @@ from policy_world import facts, facts_for, policy
 
 from toolgate.core.decision import Verdict
 from toolgate.core.paths import MountPath
-from toolgate.policy.examples import run_examples
 from toolgate.policy.policy import Policy
-from toolgate.policy.render import render_examples, render_explanation, render_replay
-from toolgate.policy.replay import RecordedCall, replay
+from toolgate.policy.simulation import (
+    RecordedCall,
+    render_examples,
+    render_explanation,
+    render_replay,
+    replay,
+    run_examples,
+)
 from toolgate.project.config import Config, loads
 
 HERE = Path(__file__).parent

@@ -152,9 +152,9 @@ async def test_an_owner_whose_session_was_lost_takes_its_lock_again(
 async def test_nothing_is_written_while_the_owner_cannot_prove_that_it_lives(
     database: Postgres, opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolgate.storage import postgres_owners
+    from toolgate.storage import postgres_connect
 
-    monkeypatch.setattr(postgres_owners, "ATTEMPTS", 3)
+    monkeypatch.setattr(postgres_connect, "ATTEMPTS", 3)
     backend = database.make()
     owners = backend.owners()
     ledger = Ledger(backend, KEYS)
@@ -163,7 +163,7 @@ async def test_nothing_is_written_while_the_owner_cannot_prove_that_it_lives(
     try:
         await database.run(END_ALL)
         await until(lambda: owners.lost)
-        key = postgres_owners._number(owners.me)
+        key = postgres_connect._number(owners.me)
         assert await database.run("SELECT pg_try_advisory_lock($1)", key) == [(True,)]
         with pytest.raises(Unavailable, match="owner lock") as caught:
             await write(ledger, note("as if alive"))

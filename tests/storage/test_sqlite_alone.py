@@ -21,7 +21,7 @@ from toolgate.ledger.ledger import Ledger, View, Work
 from toolgate.ledger.state import State
 from toolgate.ledger.verify import verify
 from toolgate.storage.sqlite import SqliteBackend
-from toolgate.storage.sqlite_schema import connect
+from toolgate.storage.sqlite_file import connect
 from toolgate.storage.sqlite_sql import CALM, SqliteWriter
 
 

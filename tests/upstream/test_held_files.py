@@ -16,7 +16,7 @@ from toolgate import Change, FileChange, Gate, MountPath, tool
 from toolgate.features.servers import filepins
 from toolgate.policy.held import Held
 from toolgate.project.config import Config
-from toolgate.project.own_code import own_code
+from toolgate.project.plugins import own_code
 
 from .world import HERE, code, status
 

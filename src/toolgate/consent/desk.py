@@ -259,10 +259,8 @@ class Desk:
         await self.ledger.do(RevokeWork(ident, by or whoami(), channel, reason))
 
     async def pause(self, persona: str, *, by: str = "", reason: str = "") -> None:
-        def decide(view: View) -> None:
-            view.emit(Paused(persona=persona, by=by or whoami(), reason=reason))
-
-        await self.ledger.do(Work(decide))
+        event = Paused(persona=persona, by=by or whoami(), reason=reason)
+        await self.ledger.do(Work(lambda view: view.emit(event)))
 
     async def resume(self, persona: str, *, by: str = "") -> None:
         def decide(view: View) -> None:
@@ -273,10 +271,7 @@ class Desk:
         await self.ledger.do(Work(decide))
 
     async def sweep(self) -> None:
-        def decide(view: View) -> None:
-            close_due(view)
-
-        await self.ledger.do(Work(decide, durable=False, refs=no_question))
+        await self.ledger.do(Work(close_due, durable=False, refs=no_question))
 
 
 def _log() -> logging.Logger:

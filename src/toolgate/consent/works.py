@@ -231,7 +231,7 @@ class AnswerWork(Work[str]):
     def _grant(self, question: Open, now: int) -> Granted:
         scope = self.scope
         assert scope is not None
-        from toolgate.consent.cover import check_scope  # the policy's models: few answers give a grant
+        from toolgate.consent.grants import check_scope  # the policy's models: few answers give a grant
 
         _check(scope)
         check_scope(scope.args, scope.paths)

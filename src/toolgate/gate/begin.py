@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from toolgate.consent.cover import grant_for
+from toolgate.consent.grants import grant_for
 from toolgate.consent.works import approval_for, close_due
 from toolgate.core.apart import LARGE
 from toolgate.core.decision import Decision, Verdict
@@ -20,9 +20,8 @@ from toolgate.core.event import Configured, Started
 from toolgate.core.finding import recorded
 from toolgate.core.names import HUMAN
 from toolgate.core.records import dataclass, replace
-from toolgate.gate.authorize import authorize, refused
+from toolgate.gate.authorize import authorize, refused, stricter
 from toolgate.gate.earned import raised
-from toolgate.gate.repeats import stricter
 from toolgate.gate.scan import recorded_args
 from toolgate.gate.stored import live_claim, objection, replay
 from toolgate.ledger.ledger import View, Work, all_questions

@@ -6,8 +6,8 @@ import os
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from toolgate.consent.cover import grant_for
 from toolgate.consent.desk import refusal
+from toolgate.consent.grants import grant_for
 from toolgate.consent.works import AskWork, approval_for
 from toolgate.core import diff
 from toolgate.core.apart import apart, large

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from toolgate.core.paths import Places
     from toolgate.core.rendering import Reader
     from toolgate.core.tool import Arguments
-    from toolgate.gate.repeats import Repeats
+    from toolgate.gate.authorize import Repeats
     from toolgate.ledger.ledger import Ledger
     from toolgate.ledger.owners import Owners
     from toolgate.storage.port import Row

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import CoroutineType
@@ -21,10 +21,9 @@ from toolgate.gate.flow import Broke, Flow, Lost, Outcome, Services, Stage, tell
 from toolgate.gate.plan import plan
 from toolgate.gate.reconcile import settle_gone
 from toolgate.gate.redact import clean_error, clean_part, clean_progress, clean_trail, redact
-from toolgate.gate.refuse import Refusals
 from toolgate.gate.resolve import check_lengths, check_own, resolve
 from toolgate.gate.scan import scan
-from toolgate.gate.settle import settle
+from toolgate.gate.settle import Refusals, settle
 from toolgate.gate.shape import shape
 from toolgate.gate.validate import validate
 
@@ -186,3 +185,28 @@ def _not_run(name: str, after: str) -> Result:
         Code.CANCELLED, f"not run: {after} before it was refused", "make the call again by itself"
     )
     return Result(False, name, None, problem, Meta())
+
+
+Part = Callable[[Any], None]
+_END = object()
+
+
+async def stream(begin: Callable[[Part], Coroutine[Any, Any, Result]]) -> AsyncIterator[Any]:
+    """The parts as they come, then the Result. Whoever stops listening ends the call."""
+    loop = asyncio.get_running_loop()
+    arrived: asyncio.Queue[Any] = asyncio.Queue()
+
+    def take(part: Any) -> None:  # tools may speak from their threads
+        loop.call_soon_threadsafe(arrived.put_nowait, part)
+
+    call = asyncio.ensure_future(begin(take))
+    call.add_done_callback(lambda _: arrived.put_nowait(_END))
+    try:
+        while (part := await arrived.get()) is not _END:
+            yield part
+        yield call.result()
+    finally:
+        if not call.done():
+            call.cancel()
+            with suppress(asyncio.CancelledError):
+                await call

@@ -1,4 +1,8 @@
-"""Did it happen? Asked after a time-out, a cancellation or the death of a call's owner."""
+"""Reconciliation: did it happen? Asked after a time-out, a cancellation or the death of a call's owner.
+
+Of calls that cannot be running any more although their owner lives, and of those about which nothing could be proven, a
+human says how they ended.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,25 @@ import asyncio
 import inspect
 import json
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from toolgate.core.clock import SECOND, iso
 from toolgate.core.context import Context
-from toolgate.core.errors import CallError, NotFound
-from toolgate.core.event import Committed, Failed, Unknown
+from toolgate.core.errors import CallError, Conflict, InvalidArgs, NotFound
+from toolgate.core.event import Committed, Failed, Resolved, Unknown
 from toolgate.gate.deadline import Deadline
 from toolgate.gate.flow import arguments
 from toolgate.ledger.attachments import whole_body
-from toolgate.ledger.ledger import View, Work
-from toolgate.ledger.undone import undone_rows
+from toolgate.ledger.effects import undone_rows
+from toolgate.ledger.ledger import Ledger, View, Work
+from toolgate.ledger.state import Live, request_of
 from toolgate.secrets.mask import MASK
+from toolgate.storage.port import Filter, Row
 
 if TYPE_CHECKING:
     from toolgate.core.tool import Arguments, Tool
     from toolgate.gate.flow import Services
-    from toolgate.ledger.state import Live
-    from toolgate.storage.port import Row
 
 log = logging.getLogger("toolgate.gate")
 
@@ -133,3 +139,103 @@ async def settle_gone(services: Services, item: Live) -> list[Row]:
     work = Work(decide)
     await services.ledger.do(work)
     return work.rows
+
+
+SLACK = 60.0
+"""Seconds beyond a call's time in which its process finds out what happened, and says so."""
+
+
+def ends_at(services: Services, item: Live) -> int:
+    """When it has ended at the latest: its time twice, because finding out what happened may take as long again."""
+    try:
+        seconds = services.timeouts.of(services.registry.resolve(item.row.tool))
+    except CallError:  # another process has the tool
+        seconds = services.timeouts.most
+    return item.row.at + round((2 * seconds + SLACK) * SECOND)
+
+
+def still_runs(services: Services, item: Live, now: int) -> str:
+    """Why it must be taken for running, as the fix of an error; empty if it runs no more."""
+    if item.owner == services.owners.me:
+        return "wait until it has ended" if services.unrecorded.knows(item.row.call) else ""
+    until = ends_at(services, item)
+    if until <= now:
+        return ""
+    return f"wait until it has ended, or until its process is gone; at the latest at {iso(until)} it can be resolved"
+
+
+_COURSE = ("started", "committed", "failed", "unknown", "resolved")
+"""How a call went; its questions may expire later, which says nothing about it."""
+
+StillRuns = Callable[[Live, int], str]
+"""Why a call must be taken for running at this moment, as what to do about it; empty if it runs no more."""
+
+
+class ResolveWork(Work[None]):
+    """Made from the call's own rows; checked again in the transaction, because another may resolve it too."""
+
+    def __init__(self, started: Row, outcome: str, by: str, reason: str, still_runs: StillRuns) -> None:
+        super().__init__()
+        self._still_runs = still_runs
+        self._started = started
+        self._outcome, self._by, self._reason = outcome, by, reason
+
+    @classmethod
+    async def make(
+        cls, ledger: Ledger, ident: str, outcome: str, by: str, reason: str, still_runs: StillRuns
+    ) -> ResolveWork:
+        if outcome not in ("happened", "not"):
+            raise InvalidArgs(f"{outcome!r} is not an outcome", "say `happened` or `not`")
+        call = await _call_of(ledger, ident)
+        rows = await ledger.backend.rows(Filter(call=call, kinds=_COURSE))
+        started = next((row for row in rows if row.kind == "started"), None)
+        if started is None:
+            raise NotFound(
+                f"{ident} never started, so there is nothing to resolve", "`toolgate ledger tail` shows calls"
+            )
+        last = rows[-1]
+        if last.kind not in ("unknown", "started"):
+            raise Conflict(f"{call} is {last.kind}, not unknown", "only unknown calls can be resolved")
+        return cls(started, outcome, by, reason, still_runs)
+
+    def decide(self, view: View) -> None:
+        row = self._started
+        item = view.state.live.get(row.call)
+        if item is not None:
+            wait = self._still_runs(item, view.now)
+            if wait:
+                raise Conflict(f"{row.call} is still running", wait)
+            self._give_up(view)
+        elif row.call not in view.state.doubts:
+            raise Conflict(f"{row.call} is not unknown any more", "somebody resolved it meanwhile")
+        digest = request_of(json.loads(row.body))
+        view.emit(
+            Resolved(
+                call=row.call, persona=row.persona, tool=row.tool, conversation=row.conversation,
+                claim=row.claim, outcome=self._outcome, by=self._by, channel="ledger", reason=self._reason,
+                digest=digest,
+            )
+        )  # fmt: skip
+        if self._outcome == "happened":
+            for event in undone_rows(row):
+                view.emit(event)
+
+    def _give_up(self, view: View) -> None:
+        """Its owner lives and runs it no more: unknown first, as for every call that nobody can answer for."""
+        row = self._started
+        view.emit(
+            Unknown(
+                call=row.call, persona=row.persona, tool=row.tool, conversation=row.conversation, claim=row.claim,
+                code="unknown_outcome", error="its process lives and no longer runs it",
+            )
+        )  # fmt: skip
+
+
+async def _call_of(ledger: Ledger, ident: str) -> str:
+    """A call's id, or the number of one of its events."""
+    if not ident.isdigit():
+        return ident
+    rows = await ledger.backend.rows(Filter(after=int(ident) - 1, before=int(ident) + 1))
+    if not rows or not rows[0].call:
+        raise NotFound(f"there is no event {ident} of a call", "`toolgate ledger tail` shows events")
+    return rows[0].call

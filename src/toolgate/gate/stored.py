@@ -1,33 +1,30 @@
-"""A repeated key gives back what the first call gave, and runs nothing."""
+"""Idempotency: a repeated key gives back what the first call gave, and runs nothing."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolgate.core.errors import CallError, Conflict, LedgerBroken, NotFound, UnknownOutcome
+from toolgate.core.records import dataclass
 from toolgate.core.result import Meta, Result
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.chain import fault_of
-from toolgate.ledger.ledger import View, Work
+from toolgate.ledger.ledger import Ledger, View, Work
 from toolgate.storage.port import Filter, Row
 
 if TYPE_CHECKING:
     from toolgate.gate.flow import Flow, Services
 
+T = TypeVar("T")
 
-class ClaimWork(Work[tuple[Any, ...] | None]):
-    """Look at one claim without taking it."""
 
-    durable = False
-
-    def __init__(self, scope: str) -> None:
-        super().__init__(durable=False)
-        self.scopes = (scope,)
-
-    def decide(self, view: View) -> tuple[Any, ...] | None:
-        return live_claim(view, self.scopes[0])
+async def _look(ledger: Ledger, scope: str, read: Callable[[View], T]) -> T:
+    """See one claim without taking it."""
+    work = Work(read, durable=False)
+    work.scopes = (scope,)
+    return await ledger.do(work)
 
 
 def live_claim(view: View, scope: str) -> tuple[Any, ...] | None:
@@ -58,7 +55,8 @@ async def stored_result(services: Services, flow: Flow) -> bool:
     """Before a human is bothered: is there an answer already?"""
     if not flow.claim or flow.call is None:
         return False
-    claim = await services.ledger.do(ClaimWork(flow.claim))
+    scope = flow.claim
+    claim = await _look(services.ledger, scope, lambda view: live_claim(view, scope))
     if claim is None or await services.ledger.look(lambda state, now: bool(state.paused)):
         return False  # under a pause `begin` decides
     problem = objection(claim, flow.call.request, flow.key or "")
@@ -105,3 +103,24 @@ async def replay(services: Services, flow: Flow, claim: tuple[Any, ...]) -> Resu
         kept = {"reconciled": body["reconciled"]}
     # a value may have come into the vault since
     return Result(True, flow.tool.name, services.redactor.redact(kept), None, meta)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    call: str
+    state: str
+    """`started`, `committed`, `failed`, `unknown` or, as a human said afterwards, `happened`."""
+    live: bool
+    """Whether a repeated call still gets its stored result."""
+
+
+async def claim_of(ledger: Ledger, persona: str, key: str) -> Claimed | None:
+    """The last call that a persona made with this key, however long ago: the projection forgets claims after 48 hours, the
+    journal does not."""
+    scope = f"key/{persona}/{key}"
+
+    def decide(view: View) -> Claimed | None:
+        found = view.claims.get(scope)
+        return None if found is None else Claimed(found[1], found[3], found[5] > view.now)
+
+    return await _look(ledger, scope, decide)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from toolgate.core.errors import CallError, Code
 from toolgate.core.event import Event, Failed, Resolved
 from toolgate.core.records import dataclass
+from toolgate.ledger.effects import undone_rows
 from toolgate.ledger.ledger import Ledger, View, Work
-from toolgate.ledger.undone import undone_rows
 
 if TYPE_CHECKING:
     from toolgate.ledger.state import Live

@@ -22,9 +22,9 @@ from toolgate.core.errors import InvalidArgs, LedgerBroken, NotFound
 from toolgate.core.event import Archived
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger.attachments import DAY
-from toolgate.ledger.export import line_of, verify_export
 from toolgate.ledger.ledger import Ledger, View, Work, all_questions
 from toolgate.ledger.state import KEY_LIFETIME, State
+from toolgate.ledger.verify import line_of, verify_export
 from toolgate.storage import durable
 from toolgate.storage.port import Filter, Head, Row
 
@@ -76,7 +76,7 @@ async def _range(ledger: Ledger, keep_days: int) -> tuple[int, int]:
     young = await ledger.backend.rows(Filter(since=now - max(keep_days * DAY, KEY_LIFETIME + DAY), limit=1))
     head = await ledger.backend.head()
     last, why = (young[0].seq - 1, f"those since {iso(young[0].at)} are kept") if young else (head.seq, "")
-    state = await ledger.look(lambda state, now: dict(_standing(state)) | _doubts(state), all_questions)
+    state = await ledger.look(lambda state, now: {**_standing(state), **state.doubts}, all_questions)
     for what, seq in state.items():
         if what.startswith("c_"):  # the row that says unknown is not the one that began it
             rows = await ledger.backend.rows(Filter(call=what, limit=1))
@@ -95,10 +95,6 @@ def _standing(state: State) -> Mapping[str, int]:
         | {f"the running call {call}": one.row.seq for call, one in state.live.items()}
         | {f"the pause of {persona or 'everybody'}": seq for persona, seq in state.pauses.items()}
     )
-
-
-def _doubts(state: State) -> dict[str, int]:
-    return dict(state.doubts)
 
 
 async def _before(ledger: Ledger, first: int) -> tuple[int, str]:

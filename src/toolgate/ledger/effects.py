@@ -1,18 +1,20 @@
 """What calls did, as the journal has it: the row that began each and the row that says that it happened.
 
-Nothing here looks at files. Every row is checked against its seal before it is believed, because undo acts on it.
+Nothing here looks at files. Every row is checked against its seal before it is believed, because undo acts on it. Whoever
+settles an undo writes `undone` rows beside the row that settles it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.change import DIRECTORY
 from toolgate.core.errors import Conflict, LedgerBroken, NotFound, TooLarge
+from toolgate.core.event import Undone
 from toolgate.core.records import dataclass, replace
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.chain import fault_of
@@ -172,3 +174,12 @@ def _happened(row: Row) -> bool:
     return row.kind == "committed" or (
         row.kind == "resolved" and json.loads(row.body)["outcome"] == "happened"
     )
+
+
+def undone_rows(started: Row) -> Iterable[Undone]:
+    """One for each event that this call takes back; none if it takes back nothing."""
+    for event in undoes_of(json.loads(started.body)):
+        yield Undone(
+            call=started.call, persona=started.persona, tool=started.tool, conversation=started.conversation,
+            ref=f"event:{event}", event=event, by=started.persona,
+        )  # fmt: skip

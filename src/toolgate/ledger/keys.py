@@ -1,4 +1,4 @@
-"""The keys that seal a ledger: HMAC keys by version, and an Ed25519 key that signs checkpoints.
+"""The keys that seal a ledger: HMAC keys by version, and an Ed25519 key that signs checkpoints; their file, and rotation.
 
 They live outside the project (user state directory, 0600), so that whoever can write the project's files
 still cannot forge an event.
@@ -20,6 +20,8 @@ from toolgate.storage import durable
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from toolgate.ledger.ledger import Ledger
 
 _BLOCK = 64
 """Bytes that SHA-256 takes at a time."""
@@ -125,3 +127,19 @@ def load_or_create(path: Path) -> Keys:
 def _text(keys: Keys) -> bytes:
     data = {"hmac": {str(v): key.hex() for v, key in keys.versions.items()}, "ed25519": keys.signing.hex()}
     return json.dumps(data).encode()
+
+
+async def rotate(ledger: Ledger, path: Path, by: str) -> tuple[int, int]:
+    """A new key for what follows: its version and the event that says so. The old ones stay, and verify what they sealed;
+    the file has the new one before the journal needs it."""
+    from toolgate.core.event import Rotated
+    from toolgate.ledger.ledger import Work, no_question
+
+    with durable.alone(path, "the ledger's key"):  # two at once must not give two keys one version
+        keys = load(path).rotated()
+        save(keys, path)
+        ledger.keys = keys
+        event = Rotated(version=keys.current, by=by)
+        work = Work(lambda view: view.emit(event), refs=no_question)  # all that stands is sealed anew
+        await ledger.do(work)
+    return keys.current, work.rows[0].seq

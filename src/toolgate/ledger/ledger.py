@@ -16,14 +16,21 @@ from toolgate.core.clock import SECOND, Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.core.event import Archived, Asked, Event, Rotated
 from toolgate.ledger import attachments
-from toolgate.ledger.chain import check_head, check_key, fault_of, make_head, running_of, seal
+from toolgate.ledger.chain import (
+    QUESTIONS,
+    check_head,
+    check_key,
+    fault_of,
+    make_head,
+    questions_of,
+    running_of,
+    seal,
+)
 from toolgate.ledger.items import writes_of
 from toolgate.ledger.limits import USUAL
-from toolgate.ledger.standing import QUESTIONS, questions_of
 from toolgate.ledger.state import HORIZON, MINUTE, State, Windows
 from toolgate.ledger.work import Refs, View, Work, all_questions, no_question
 from toolgate.storage import schema
-from toolgate.storage.attachments import Attachment
 from toolgate.storage.port import (
     Backend,
     ClaimsOf,
@@ -40,6 +47,7 @@ from toolgate.storage.port import (
     Transaction,
     Write,
 )
+from toolgate.storage.schema import Attachment
 
 if TYPE_CHECKING:
     from toolgate.ledger.keys import Keys

@@ -15,8 +15,8 @@ from toolgate.core.clock import SECOND
 from toolgate.core.event import Event, Started
 from toolgate.core.records import dataclass, field, replace
 from toolgate.ledger.attachments import weight
+from toolgate.ledger.chain import Standing
 from toolgate.ledger.items import Grant, Live, Open, parsed, request_of
-from toolgate.ledger.standing import Standing
 from toolgate.storage.port import Row, is_heavy
 from toolgate.storage.schema import EMPTY_HASH
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -16,7 +17,7 @@ from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.records import dataclass, field
 from toolgate.storage.port import Backend, Filter, Row, Sum
-from toolgate.storage.schema import BLOCK
+from toolgate.storage.schema import BLOCK, AttachedBytes, Grown
 
 PERIODS = {"1hour": 3600, "1day": 86400, "1week": 7 * 86400, "1month": 30 * 86400, "all": 0}
 _KINDS = ("committed", "failed", "unknown", "denied", "limited", "rejected", "refused", "flood")
@@ -158,11 +159,7 @@ def _read(body: str) -> Tallies:
 def _persona(name: str, tools: dict[str, UsageTally]) -> dict[str, Any]:
     total = UsageTally()
     for tally in tools.values():
-        total.calls += tally.calls
-        total.ok += tally.ok
-        total.refused += tally.refused
-        total.micros += tally.micros
-        total.tokens += tally.tokens
+        total.join(tally)
     called = [(tool, tally) for tool, tally in tools.items() if tally.calls]
     top = sorted(called, key=lambda pair: (-pair[1].calls, pair[0]))[:10]
     errors = [
@@ -198,18 +195,17 @@ async def growth(backend: Backend, period: str, now: int, persona: str = "") -> 
     grown = await backend.grown(now - seconds * SECOND if seconds else 0)
     kept = await backend.attachments()
     days = seconds / 86400 if seconds else 0
+
+    def told(found: Sequence[Grown | AttachedBytes]) -> list[dict[str, Any]]:
+        wanted = [one for one in found if persona in ("", one.persona)]
+        return [{"persona": one.persona, "events": one.events, "bytes": one.size} for one in wanted]
+
+    personas = told(grown)
     return {
         "database_bytes": await backend.size(),
-        "bytes": sum(one.size for one in grown if persona in ("", one.persona)),
+        "bytes": sum(one["bytes"] for one in personas),
         "personas": [
-            {"persona": one.persona, "events": one.events, "bytes": one.size}
-            | ({"bytes_per_day": round(one.size / days)} if days else {})
-            for one in grown
-            if persona in ("", one.persona)
+            one | ({"bytes_per_day": round(one["bytes"] / days)} if days else {}) for one in personas
         ],
-        "kept": [
-            {"persona": one.persona, "events": one.events, "bytes": one.size}
-            for one in kept
-            if persona in ("", one.persona)
-        ],
+        "kept": told(kept),
     }

@@ -191,6 +191,7 @@ _LIMITS: dict[str, Category] = {
     "files": "limit", "disk": "limit", "inodes": "limit", "requests": "limit",
 }  # fmt: skip
 
+Phrases = tuple[tuple[Category, tuple[str, ...]], ...]
 _TAIL = 16_384
 _NETWORK = (
     "Connection refused", "Connection reset", "Connection timed out", "Name or service not known",
@@ -200,7 +201,7 @@ _NETWORK = (
 )  # fmt: skip
 
 # Phrases that say more than the name of the error, in this order, looked for in the message of the last error named.
-_PHRASES: tuple[tuple[Category, tuple[str, ...]], ...] = (
+_PHRASES: Phrases = (
     ("network", _NETWORK),
     ("memory", ("out of memory", "Cannot allocate memory", "Array buffer allocation failed", "ENOMEM")),
     ("limit", ("No space left on device", "Disk quota exceeded", "Too many open files", "Resource temporarily unavailable")),
@@ -240,7 +241,7 @@ _PARSING = (
     "Unexpected token",
 )
 
-_SHELL: tuple[tuple[Category, tuple[str, ...]], ...] = (
+_SHELL: Phrases = (
     ("syntax", ("Syntax error", "syntax error", "unexpected EOF", "Unterminated quoted string", "bad substitution")),
     ("reference", (": not found", "command not found", "parameter not set", "unbound variable")),
 )  # fmt: skip
@@ -295,16 +296,15 @@ def _javascript(text: str) -> Category | None:
 
 def _shell(text: str, exit_code: int | None) -> Category | None:
     last = text.rsplit("\n", 1)[-1]
-    for category, phrases in _SHELL:
-        if any(phrase in last for phrase in phrases):
-            return category
+    if (found := _phrase(last, _SHELL)) is not None:
+        return found
     if exit_code == 127:
         return "reference"
     return _phrase(last) or ("permission" if exit_code == 126 else None)
 
 
-def _phrase(text: str) -> Category | None:
-    for category, phrases in _PHRASES:
+def _phrase(text: str, known: Phrases = _PHRASES) -> Category | None:
+    for category, phrases in known:
         if any(phrase in text for phrase in phrases):
             return category
     return None

@@ -11,7 +11,7 @@ from toolgate.storage.port import Row, Submission
 if TYPE_CHECKING:
     from toolgate.core.event import Event
     from toolgate.ledger.attachments import Shortened
-    from toolgate.storage.attachments import Attachment
+    from toolgate.storage.schema import Attachment
 
 T = TypeVar("T")
 Refs = Callable[[State, int], Iterable[str]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolgate.core.records import dataclass
 from toolgate.policy.globs import text_glob
-from toolgate.policy.limits import RateLimits
+from toolgate.policy.limits import Place, RateLimits
 from toolgate.policy.values import DEFAULT_USER, Flaw
 
 if TYPE_CHECKING:
@@ -63,6 +63,10 @@ def _near(name: str, known: Iterable[str], what: str) -> str:
     return f"the {what} are: {', '.join(names[:LISTED]) or 'none'}{more}"
 
 
+def _unknown(at: Place, who: str, what: str, name: str, known: Iterable[str]) -> Flaw:
+    return Flaw(at, f"{who} the unknown {what} `{name}`", _near(name, known, f"{what}s"))
+
+
 def _personas(parts: Parts) -> Iterator[Flaw]:
     for name, spec in parts.personas.items():
         if spec.parent is not None and spec.parent not in parts.personas:
@@ -81,9 +85,8 @@ def _personas(parts: Parts) -> Iterator[Flaw]:
         yield from _user(name, [parts.personas[member] for member in line])
         for index, mount in enumerate(spec.mounts or ()):
             if mount not in parts.mounts:
-                fix = _near(mount, parts.mounts, "mounts")
-                yield Flaw(
-                    ("personas", name, "mounts", index), f"{name} uses the unknown mount `{mount}`", fix
+                yield _unknown(
+                    ("personas", name, "mounts", index), f"{name} uses", "mount", mount, parts.mounts
                 )
 
 
@@ -104,27 +107,21 @@ def _rules(parts: Parts) -> Iterator[Flaw]:
         if name in seen:
             yield Flaw((*at, "name"), f"two rules are called `{name}`", "rename one of them")
         seen.add(name)
+        who = f"the rule {name} is about"
         for persona in rule.persona or ():
             if not any(map(text_glob(persona).matches, parts.personas)):
-                fix = _near(persona, parts.personas, "personas")
-                yield Flaw((*at, "persona"), f"the rule {name} is about the unknown persona `{persona}`", fix)
+                yield _unknown((*at, "persona"), who, "persona", persona, parts.personas)
         for mount in (rule.when.mount if rule.when else None) or ():
             if mount not in parts.mounts:
-                fix = _near(mount, parts.mounts, "mounts")
-                yield Flaw(
-                    (*at, "when", "mount"), f"the rule {name} is about the unknown mount `{mount}`", fix
-                )
+                yield _unknown((*at, "when", "mount"), who, "mount", mount, parts.mounts)
         for glob in (rule.when.path if rule.when else None) or ():
             prefix, colon, _ = glob.partition(":")
             if colon and prefix != "*" and prefix not in parts.mounts:
-                fix = _near(prefix, parts.mounts, "mounts")
-                yield Flaw(
-                    (*at, "when", "path"), f"the rule {name} is about the unknown mount `{prefix}`", fix
-                )
+                yield _unknown((*at, "when", "path"), who, "mount", prefix, parts.mounts)
 
 
 def _examples(parts: Parts) -> Iterator[Flaw]:
-    places: list[tuple[tuple[str | int, ...], ExampleSpec, str]] = [
+    places: list[tuple[Place, ExampleSpec, str]] = [
         (("policy", "examples", index), example, "") for index, example in enumerate(parts.policy.examples)
     ]
     for number, rule in enumerate(parts.policy.rules):
@@ -135,8 +132,7 @@ def _examples(parts: Parts) -> Iterator[Flaw]:
         if not persona:
             yield Flaw((*at, "call"), "the example does not say whose call it is", "add `persona`")
         elif persona not in parts.personas:
-            fix = _near(persona, parts.personas, "personas")
-            yield Flaw((*at, "call"), f"the example is about the unknown persona `{persona}`", fix)
+            yield _unknown((*at, "call"), "the example is about", "persona", persona, parts.personas)
 
 
 def only_persona(rule: RuleSpec) -> str:

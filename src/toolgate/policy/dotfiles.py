@@ -10,8 +10,7 @@ from functools import cached_property, lru_cache
 
 from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass
-from toolgate.policy.globs import Glob, PathGlob, fold, path_glob, text_glob
-from toolgate.policy.globtext import expand
+from toolgate.policy.globs import Glob, PathGlob, expand, fold, path_glob, text_glob
 
 USUAL: tuple[str, ...] = (
     ".{git,docker,npm,eslint,prettier,helm,cursor}ignore",

@@ -1,20 +1,26 @@
-"""Why a call is decided as it is: every line that was considered, in order, and the one that decided."""
+"""Why a call is decided as it is: every line that was considered, in order, and the one that decided.
+
+The call may be only imagined or long past: `facts_from` makes its facts as the gate does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, cast
 
 from toolgate.core.decision import Decision, Verdict
-from toolgate.core.names import HUMAN
+from toolgate.core.finding import Finding, FindingKind
+from toolgate.core.names import HUMAN, Registry
+from toolgate.core.paths import MountPath, paths_in
 from toolgate.core.ports import Facts
 from toolgate.core.records import dataclass, replace
-from toolgate.policy.findings import judged
 from toolgate.policy.hard import FREE, HUMAN_ONLY, UNTRUSTED, paused, refuse_mounts
 from toolgate.policy.held import asked
-from toolgate.policy.persona import Persona, joined
+from toolgate.policy.persona import Persona, joined, judged
 
 if TYPE_CHECKING:
+    from toolgate.policy.model import ExampleCall
     from toolgate.policy.policy import Policy
 
 
@@ -101,10 +107,7 @@ def _strictest(decisions: list[Decision]) -> Decision:
     hard = [decision for decision in decisions if decision.step == 1]
     if hard:
         return hard[0]
-    first, *rest = decisions
-    for decision in rest:
-        first = joined(first, decision)
-    return first
+    return reduce(joined, decisions)
 
 
 Considered = tuple[ExplainedStep, Decision | None]
@@ -145,9 +148,7 @@ def _first(considered: list[Considered]) -> tuple[Decision, set[int]]:
     decision = chosen[0][1]
     if step != 3 or decision.verdict is not Verdict.ASK:
         return decision, {chosen[0][0]}
-    for _, said in chosen[1:]:
-        decision = joined(decision, said)
-    return decision, {index for index, _ in chosen}
+    return reduce(joined, (said for _, said in chosen)), {index for index, _ in chosen}
 
 
 def _line(member: Persona, step: int, text: str, said: Decision | None, silent: str) -> Considered:
@@ -186,3 +187,30 @@ def _soft(policy: Policy, facts: Facts, member: Persona) -> Iterator[Considered]
 
 def _globs(globs: tuple[str, ...]) -> str:
     return f"is about {', '.join(globs)}" if globs else "is empty"
+
+
+FactsFor = Callable[["ExampleCall"], Facts]
+
+
+def facts_from(registry: Registry) -> FactsFor:
+    """Resolves, validates and defaults a call as the gate does. Raises CallError for one that could not be made."""
+
+    def facts_for(call: ExampleCall) -> Facts:
+        tool = registry.resolve(call.tool)
+        given = tool.validate(call.args)
+        args = tool.dump_args(given)
+        paths = tuple(paths_in(vars(given)))
+        if tool.paths_of is not None:
+            paths += tuple(tool.paths_of(given))
+        findings = tuple(_imagined(word, paths) for word in call.findings)
+        effects = tool.effects_for(args)
+        changed = paths if tool.plan is not None and effects.writes else None  # as far as its arguments tell
+        return Facts(call.persona, tool, args, effects, paths, {}, findings, changed)
+
+    return facts_for
+
+
+def _imagined(word: str, paths: Sequence[MountPath]) -> Finding:
+    kind, _, rule = word.partition(":")
+    where = paths[0] if paths else MountPath("project:.")
+    return Finding(cast(FindingKind, kind), rule or "any", where, 0, 0, "")

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.effects import FILE_WORDS, Effects
 from toolgate.core.errors import ConfigError
-from toolgate.core.late_pattern import late_pattern
 from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass, field, replace
 from toolgate.feature import KINDS, MountKind, kind_of
 from toolgate.policy.dotfiles import USUAL, Dotfiles
-from toolgate.policy.globs import PathGlob, fold, path_glob, text_glob
+from toolgate.policy.globs import PathGlob, alternatives, fold, path_glob, text_glob
 from toolgate.policy.held import Held
 
 if TYPE_CHECKING:
@@ -268,10 +267,9 @@ def _blocked() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """The names as they are spelled, and folded. One expression instead of many, for a walk asks about every name it
     meets; compiled when the first path is judged."""
     globs = [text_glob(name) for name in BLOCKED]
-    exact = "|".join(f"(?:{glob.exact.pattern})" for glob in globs)
-    loose = "|".join(f"(?:{glob.loose.pattern})" for glob in globs)
-    spelled = late_pattern(exact, re.DOTALL)
-    return spelled, spelled if exact == loose else late_pattern(loose, re.DOTALL)
+    exact = alternatives(one.exact.pattern for one in globs)
+    loose = alternatives(one.loose.pattern for one in globs)
+    return exact, exact if exact.pattern == loose.pattern else loose
 
 
 @lru_cache(maxsize=8192)

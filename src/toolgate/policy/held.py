@@ -1,6 +1,6 @@
 """Files that toolgate runs outside the sandbox: writing one asks a human, whatever the rules and grants say.
 
-Which files these are is found out when a gate opens (`owncode.py`). Here they are places in mounts, and a Change is
+Which files these are is found out when a gate opens (`project/plugins.py`). Here they are places in mounts, and a Change is
 compared with them by name alone: no file is looked at.
 """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from toolgate.core.canonical import digest, sha256
@@ -22,7 +23,6 @@ from toolgate.core.tool import Tool
 from toolgate.feature import KINDS, MountKind
 from toolgate.policy.checks import Parts, flaws, lineage, rule_names
 from toolgate.policy.explain import Explanation, explain
-from toolgate.policy.findings import Words, judged, tightened
 from toolgate.policy.hard import (
     FREE,
     HUMAN_ONLY,
@@ -35,7 +35,7 @@ from toolgate.policy.hard import (
 )
 from toolgate.policy.held import Held, HeldPlace, asked
 from toolgate.policy.limits import RateLimits
-from toolgate.policy.persona import Persona, PersonaRights, joined
+from toolgate.policy.persona import Persona, PersonaRights, Words, joined, judged, tightened
 from toolgate.policy.rules import Rule
 from toolgate.policy.values import plain
 
@@ -213,9 +213,7 @@ class Policy:
         if decision.verdict is not Verdict.DENY or line is None or decision.step == 1:
             return decision
         standings = self._standings.get((persona, tool.name)) or self._stand(facts, line)
-        hoped = standings[0].outlook(facts)
-        for standing in standings[1:]:
-            hoped = joined(hoped, standing.outlook(facts))
+        hoped = reduce(joined, (standing.outlook(facts) for standing in standings))
         return self.profiled(hoped, tool)
 
     def found(self, facts: Facts, decision: Decision) -> Decision:

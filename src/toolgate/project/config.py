@@ -36,21 +36,20 @@ from toolgate.policy.model import (
 )
 from toolgate.policy.policy import Policy
 from toolgate.project import checked, known_config, yamlfile
-from toolgate.project.checked import check_persona
-from toolgate.project.config_errors import MAX_FLAWS, every, flaws_of
+from toolgate.project.checked import check_config, check_persona, read_once
+from toolgate.project.config_errors import MAX_FLAWS, every, flaws_of, rescued
 from toolgate.project.known_config import sections
-from toolgate.project.ledger_config import LedgerSpec, rescued
-from toolgate.project.own_files import check_config, read_once
 from toolgate.project.sections import (
+    DEFAULT_YAML,
     BudgetSpec,
     CacheSpec,
     ConsentSpec,
     HttpSpec,
     ImagesSpec,
+    LedgerSpec,
     McpSpec,
     TimeoutsSpec,
 )
-from toolgate.project.starter import DEFAULT_YAML
 from toolgate.project.trust import FILE, STATE, environment, state_dir
 
 VERSION = 1

@@ -18,7 +18,7 @@ from toolgate.core.tool import Tool
 from toolgate.feature import load
 from toolgate.gate.earned import STEPS, earned, raised
 from toolgate.gate.flow import Services
-from toolgate.gate.overdue import still_runs
+from toolgate.gate.reconcile import still_runs
 from toolgate.gate.redact import shown_diff
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger.attachments import whole_body
@@ -206,9 +206,9 @@ class GateReads:
         return checkpoints.sign(await ledger.backend.head(), project, ledger.keys)
 
     def export(self) -> AsyncIterator[str]:
-        from toolgate.ledger import export
+        from toolgate.ledger.verify import export
 
-        return export.export(self.services.ledger.backend)
+        return export(self.services.ledger.backend)
 
     async def running(self) -> tuple[set[str], list[Row]]:
         """The calls that run, and the starts of those that have run for longer than they may."""

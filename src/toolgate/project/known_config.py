@@ -19,7 +19,7 @@ from toolgate.policy.held import Held, HeldPlace
 from toolgate.policy.policy import Policy
 from toolgate.policy.values import packed, unpacked
 from toolgate.project import checked
-from toolgate.project.own_files import check_config, read_once
+from toolgate.project.checked import check_config, read_once
 from toolgate.project.trust import FILE
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def told(config: Config, written: Mapping[str, Any]) -> dict[str, Any]:
 def policy_of(
     config: Config, trusted: bool, loaded: Iterable[MountPath], held: Iterable[HeldPlace]
 ) -> Policy:
-    """`loaded` and `held` are what toolgate loads and runs of the files in mounts; see `own_code.py`."""
+    """`loaded` and `held` are what toolgate loads and runs of the files in mounts; see `plugins.own_code`."""
     files = [plugin.partition(":")[0] for plugin in config.plugins if plugin.startswith("./")]
     keys = [config.ledger.key_file] if config.ledger.key_file else []
     return Policy(

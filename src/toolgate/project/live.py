@@ -15,7 +15,7 @@ from toolgate.gate.flow import Budget, Services, Timeouts
 from toolgate.ledger.ledger import Ledger
 from toolgate.ledger.limits import Allowance
 from toolgate.policy.policy import Policy
-from toolgate.project.own_code import OwnCode
+from toolgate.project.plugins import OwnCode
 
 if TYPE_CHECKING:
     from toolgate.project.config import Config

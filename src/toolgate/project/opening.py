@@ -19,8 +19,7 @@ from toolgate.core.records import dataclass
 from toolgate.ledger import keys as keyfile
 from toolgate.ledger.keys import Keys
 from toolgate.project import checked, trust
-from toolgate.project.checked import Checked
-from toolgate.project.own_files import WritableConfig
+from toolgate.project.checked import Checked, WritableConfig
 from toolgate.project.trust import FILE, STATE
 from toolgate.storage.sqlite import SqliteBackend
 

@@ -2,12 +2,17 @@
 
 A gate refuses to open on a ledger that is damaged; whoever wants to know what is wrong with it comes here. What proves and counts is imported
 when it is asked for: most commands only read.
+
+Nothing inside a database can show that another one, or an older copy, was put in its place. So what this user has seen at
+a path (which project, and how far its ledger went) is kept beside the trust store, in the user's own state directory.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +20,16 @@ from toolgate.core.clock import Clock, SystemClock
 from toolgate.core.errors import LedgerBroken, NotFound
 from toolgate.core.records import dataclass, field
 from toolgate.ledger.attachments import whole_body
-from toolgate.storage.port import Filter
+from toolgate.project import trust
+from toolgate.storage import durable
+from toolgate.storage.port import Filter, Head
 
 if TYPE_CHECKING:
     from toolgate.ledger.checkpoint import Checkpoint
     from toolgate.ledger.keys import Keys
     from toolgate.ledger.traces import Traces
     from toolgate.ledger.verify import Progress, Report
-    from toolgate.storage.port import Backend, Head, Row
+    from toolgate.storage.port import Backend, Row
 
 
 @dataclass(frozen=True)
@@ -111,6 +118,66 @@ class Record:
         return checkpoints.sign(await self.backend.head(), self.project, self.keys)
 
     def export(self) -> AsyncIterator[str]:
-        from toolgate.ledger import export
+        from toolgate.ledger.verify import export
 
-        return export.export(self.backend)
+        return export(self.backend)
+
+
+FIX = "restore the ledger that was there; if it was removed on purpose, `toolgate ledger checkpoint` says that this one counts"
+
+
+def seen(root: Path, state_dir: Path) -> dict[str, Any]:
+    """Project, number and hash of the newest event that was seen at this path; empty if nothing was."""
+    try:
+        found = json.loads(_file(root, state_dir).read_text())
+    except (OSError, ValueError):
+        return {}
+    fields = {"project": str, "seq": int, "hash": str}
+    fine = isinstance(found, dict) and all(type(found.get(name)) is kind for name, kind in fields.items())
+    return found if fine else {}
+
+
+def see(root: Path, state_dir: Path, project: str, head: Head) -> None:
+    known = {"path": str(root.resolve()), "project": project, "seq": head.seq, "hash": head.hash}
+    durable.replace(_file(root, state_dir), (json.dumps(known) + "\n").encode())
+
+
+def _file(root: Path, state_dir: Path) -> Path:
+    return state_dir / "places" / f"{hashlib.sha256(str(root.resolve()).encode()).hexdigest()}.json"
+
+
+def another(root: Path, state_dir: Path, project: str) -> str:
+    """What to say where another project was at this path; empty if none was."""
+    before = seen(root, state_dir).get("project", "")
+    if not before or before == project:
+        return ""
+    count = seen(root, state_dir)["seq"]
+    return f"at {root.resolve()} there was another ledger before (project {before[:8]}…, {count:,} events)"
+
+
+async def compare(record: Record) -> str:
+    """What is wrong with this ledger, given what was seen at its path; empty if nothing is."""
+    if record.root is None:
+        return ""
+    state_dir = trust.state_dir()
+    other = another(record.root, state_dir, record.project)
+    if other:
+        return other
+    known = seen(record.root, state_dir)
+    if not known:
+        return ""
+    head = await record.head()
+    if head.seq < known["seq"]:
+        return f"the ledger ends at event {head.seq}, but event {known['seq']} was seen here before"
+    rows = (
+        await record.events(Filter(after=known["seq"] - 1, before=known["seq"] + 1)) if known["seq"] else []
+    )
+    if rows and rows[0].hash != known["hash"]:
+        return f"event {known['seq']} is not the one that was seen here before"
+    return ""
+
+
+async def remember(record: Record) -> None:
+    if record.root is not None and record.project and record.backend.name != "memory":
+        with suppress(OSError):
+            see(record.root, trust.state_dir(), record.project, await record.head())

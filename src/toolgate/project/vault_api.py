@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolgate.core.errors import Unavailable
 from toolgate.core.event import Vaulted
-from toolgate.ledger.ledger import View, Work
+from toolgate.ledger.ledger import Work
 from toolgate.secrets.vault import Vault
 
 if TYPE_CHECKING:
@@ -41,7 +41,4 @@ def vault_of(gate: Gate) -> Vault:
 
 
 async def _record(gate: Gate, event: Vaulted) -> None:
-    def decide(view: View) -> None:
-        view.emit(event)
-
-    await gate.services.ledger.do(Work(decide))
+    await gate.services.ledger.do(Work(lambda view: view.emit(event)))

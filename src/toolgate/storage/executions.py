@@ -10,6 +10,7 @@ from typing import Any
 
 from toolgate.core.clock import SECOND
 from toolgate.core.named_tuples import NamedTuple
+from toolgate.storage.schema import binding, marks
 
 DAY = 86_400 * SECOND
 
@@ -74,8 +75,8 @@ _WORDS = ("persona", "session_id", "call", "error_category")
 
 def insert(mark: str) -> str:
     """A connection that was lost on the way may have stored it: then it is there, and stays once."""
-    marks = ", ".join("?" if mark == "?" else f"${n}" for n in range(1, len(_STORED) + 1))
-    return f"INSERT INTO code_executions ({', '.join(_STORED)}) VALUES ({marks}) ON CONFLICT (id) DO NOTHING"
+    given = ", ".join(marks(mark, len(_STORED)))
+    return f"INSERT INTO code_executions ({', '.join(_STORED)}) VALUES ({given}) ON CONFLICT (id) DO NOTHING"
 
 
 def trims(keep: Keep, now: int, mark: str) -> Iterable[tuple[str, int]]:
@@ -101,11 +102,7 @@ def count(wanted: Executions, mark: str) -> tuple[str, list[Any]]:
 
 def _where(wanted: Executions, mark: str) -> tuple[str, list[Any], Callable[[Any], str]]:
     values: list[Any] = []
-
-    def bind(value: Any) -> str:
-        values.append(value.replace("\0", "\ufffd") if isinstance(value, str) else value)
-        return "?" if mark == "?" else f"${len(values)}"
-
+    bind = binding(values, mark)
     tests = [f"{name} = {bind(getattr(wanted, name))}" for name in _WORDS if getattr(wanted, name)]
     if wanted.since:
         tests.append(f"created_at >= {bind(wanted.since)}")

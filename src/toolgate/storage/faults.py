@@ -21,13 +21,12 @@ _SQLITE: tuple[tuple[str, type[CallError], str, str], ...] = (
 )  # fmt: skip
 
 
-def from_sqlite(error: sqlite3.Error, where: str = "") -> CallError:
+def from_sqlite(error: sqlite3.Error, where: str) -> CallError:
     text = str(error).lower()
-    place = f" ({where})" if where else ""
     for needle, kind, message, fix in _SQLITE:
         if needle in text:
-            return kind(f"{message}{place}: {error}", fix)
-    return Unavailable(f"the database failed{place}: {error}", "see `toolgate doctor`")
+            return kind(f"{message} ({where}): {error}", fix)
+    return Unavailable(f"the database failed ({where}): {error}", "see `toolgate doctor`")
 
 
 _RETRY = "try again"

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from toolgate.storage import executions, schema
-from toolgate.storage.attachments import AttachedBytes, Attachment, Grown
 from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
 from toolgate.storage.port import (
     ClaimsOf,
@@ -31,6 +30,7 @@ from toolgate.storage.port import (
     Write,
     is_heavy,
 )
+from toolgate.storage.schema import AttachedBytes, Attachment, Grown
 
 
 class MemoryBackend:

@@ -20,8 +20,8 @@ from toolgate.core.records import dataclass, field
 if TYPE_CHECKING:
     import asyncio
 
-    from toolgate.storage.attachments import AttachedBytes, Attachment, Grown
     from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
+    from toolgate.storage.schema import AttachedBytes, Attachment, Grown
 
 
 class Row(NamedTuple):
@@ -54,7 +54,7 @@ class Head(NamedTuple):
     live: str = ""
     """The numbers of the events that started the calls which are running, in order, with commas."""
     questions: str = ""
-    """The event's number again, how many questions stand, and what they add up to (ledger/standing.py)."""
+    """The event's number again, how many questions stand, and what they add up to (ledger/chain.py)."""
     now: int = 0
     """The database's own clock, where it has one that all hosts share."""
 
@@ -191,6 +191,17 @@ class Submission:
             self.future.set_exception(self.error)
         else:
             self.future.set_result(self.value)
+
+
+def spoil(jobs: Sequence[Submission], error: BaseException | None) -> None:
+    """Whatever was decided does not hold, for this reason; without one, all of it is decided again."""
+    for job in jobs:
+        job.value, job.error = None, error
+
+
+def finish(jobs: Sequence[Submission]) -> None:
+    for job in jobs:
+        job.finish()
 
 
 def _heard(future: asyncio.Future[Any]) -> None:

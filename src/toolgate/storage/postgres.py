@@ -12,15 +12,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolgate.core.errors import CallError, Unavailable
-from toolgate.storage import attachments, executions, postgres_sql, schema
-from toolgate.storage.attachments import AttachedBytes, Grown
+from toolgate.core.errors import Unavailable
+from toolgate.storage import executions, postgres_sql, schema
 from toolgate.storage.faults import from_postgres, is_lost
-from toolgate.storage.port import Filter, Fold, Head, Row, Submission, Sum, Tables
-from toolgate.storage.postgres_connect import ERRORS, close, connect, migrate, place_of
-from toolgate.storage.postgres_owners import PostgresOwners
-from toolgate.storage.postgres_write import PostgresWriter, spoil
-from toolgate.storage.select import select_rows
+from toolgate.storage.port import Filter, Fold, Head, Row, Submission, Sum, Tables, finish, spoil
+from toolgate.storage.postgres_connect import ERRORS, PostgresOwners, close, connect, migrate, place_of
+from toolgate.storage.postgres_write import PostgresWriter
+from toolgate.storage.schema import AttachedBytes, Grown, select_rows
 
 if TYPE_CHECKING:
     from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
@@ -113,12 +111,14 @@ class PostgresBackend:
                 while self._queue:
                     jobs = self._take()
                     await writer.commit(jobs)
-                    _finish(jobs)
+                    finish(jobs)
                 if self._closing:
                     return
         finally:  # nobody waits for a task that is gone
             gone = Unavailable("the ledger was closed before this was decided", "open the gate again")
-            _fail([job for job in (*jobs, *self._queue) if not job.finished], gone)
+            left = [job for job in (*jobs, *self._queue) if not job.finished]
+            spoil(left, gone)
+            finish(left)
             self._queue.clear()
 
     def _take(self) -> list[Submission]:
@@ -190,16 +190,16 @@ class PostgresBackend:
     # --- attachments -------------------------------------------------------------------------------------
 
     async def attachment(self, seq: int) -> str | None:
-        sql = attachments.SELECT.format("$1")
+        sql = schema.ATTACHED.format("$1")
         found = await self._select(lambda db: db.fetchval(sql, seq))
         return None if found is None else str(found)
 
     async def grown(self, since: int) -> list[Grown]:
-        sql = attachments.GROWN.format("at >= $1")
+        sql = schema.GROWN.format("at >= $1")
         return [Grown(*row) for row in await self._select(lambda db: db.fetch(sql, since))]
 
     async def attachments(self) -> list[AttachedBytes]:
-        return [AttachedBytes(*row) for row in await self._select(lambda db: db.fetch(attachments.KEPT))]
+        return [AttachedBytes(*row) for row in await self._select(lambda db: db.fetch(schema.ATTACHED_KEPT))]
 
     # --- code_executions ---------------------------------------------------------------------------------
 
@@ -298,13 +298,3 @@ class PostgresSnapshot:
             return await asked
         except ERRORS as error:
             raise from_postgres(error, self._place) from error
-
-
-def _fail(jobs: Sequence[Submission], error: CallError) -> None:
-    spoil(jobs, error)
-    _finish(jobs)
-
-
-def _finish(jobs: Sequence[Submission]) -> None:
-    for job in jobs:
-        job.finish()

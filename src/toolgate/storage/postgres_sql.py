@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import count
 from typing import Any
 
 from toolgate.core.errors import LedgerBroken
-from toolgate.storage import attachments, schema
+from toolgate.storage import schema
 from toolgate.storage.port import (
     CUT,
     FREE,
@@ -77,7 +78,7 @@ async def answer(db: Any, query: Query) -> Any:
             sql = "SELECT at, persona, body FROM journal WHERE at > $1 AND (length(body) > $2 OR strpos(body, $3) > 0 OR strpos(body, $4) > 0) ORDER BY seq"
             return [tuple(row) for row in await db.fetch(sql, since, FREE, CUT, KEPT)]
         case Sweep(at):
-            await db.execute(attachments.DUE.format("$1"), at)
+            await db.execute(schema.ATTACHED_DUE.format("$1"), at)
             await db.execute("DELETE FROM claims WHERE expires <= $1", at)
             return None
         case LoadTables(names):
@@ -133,8 +134,8 @@ async def write_beside(db: Any, write: Write) -> None:
         await db.execute("DELETE FROM attachments WHERE seq <= $1", write.archived)
         await db.execute("DELETE FROM claims WHERE expires <= $1", write.head.at)
     if write.attached:
-        await db.executemany(attachments.insert("$"), write.attached)
-        for sql, values in attachments.trims(write.attached, write.head.at, write.budget, "$"):
+        await db.executemany(schema.attach("$"), write.attached)
+        for sql, values in schema.trim_attached(write.attached, write.head.at, write.budget, "$"):
             await db.execute(sql, *values)
 
 
@@ -146,25 +147,20 @@ def _notice(rows: Sequence[Row]) -> str:
 @cache
 def _statement(puts: tuple[str, ...], drops: tuple[str, ...]) -> str:
     """One text for each set of tables that is touched, so that each is prepared once."""
-    given = 11
+    given = count(12)
     parts = []
 
     def arrays(columns: Sequence[str]) -> str:
-        nonlocal given
-        marks = []
-        for name in columns:
-            given += 1
-            marks.append(f"${given}::{'bigint' if name in schema.NUMBERS else 'text'}[]")
-        return ", ".join(marks)
+        return ", ".join(
+            f"${next(given)}::{'bigint' if name in schema.NUMBERS else 'text'}[]" for name in columns
+        )
 
     def lines(columns: Sequence[str]) -> str:
         """A column of the journal's rows as one text: no row has a line break in it (ledger/chain.py). An array would be
         looked at value by value on our side, which takes longer than all the rest of sending them."""
-        nonlocal given
         marks = []
         for name in columns:
-            given += 1
-            split = f"string_to_array(${given}::text, E'\\n')"
+            split = f"string_to_array(${next(given)}::text, E'\\n')"
             # of an empty text it makes no value instead of one
             marks.append(
                 f"{split}::bigint[]"

@@ -15,11 +15,11 @@ from toolgate.core.clock import SECOND
 from toolgate.core.errors import LedgerBroken, Unavailable
 from toolgate.storage import postgres_sql
 from toolgate.storage.faults import from_postgres, is_lost, is_passing
-from toolgate.storage.port import ClaimsOf, Fold, Head, Query, RowsOf, Submission, Transaction, Write
+from toolgate.storage.port import ClaimsOf, Fold, Head, Query, RowsOf, Submission, Transaction, Write, spoil
 from toolgate.storage.postgres_connect import ERRORS, close, connect, place_of
 
 if TYPE_CHECKING:
-    from toolgate.storage.postgres_owners import PostgresOwners
+    from toolgate.storage.postgres_connect import PostgresOwners
 
 ATTEMPTS = 4
 CALM = 8
@@ -204,8 +204,7 @@ class PostgresWriter:
     # --- what became of it -------------------------------------------------------------------------------
 
     def _begin(self, jobs: Sequence[Submission], head: Head) -> Transaction:
-        for job in jobs:
-            job.value = job.error = None
+        spoil(jobs, None)  # what an attempt before this one decided
         return self._fold(jobs, head if self._server_clock else head._replace(now=0))
 
     async def _landed(self, db: Any, error: Exception, write: Write) -> bool:
@@ -238,8 +237,3 @@ async def _abandon(db: Any) -> None:
             await db.execute("ROLLBACK", timeout=ROLLBACK_S)
     except ERRORS:
         db.terminate()
-
-
-def spoil(jobs: Sequence[Submission], error: BaseException) -> None:
-    for job in jobs:
-        job.value, job.error = None, error

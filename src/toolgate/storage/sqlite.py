@@ -16,20 +16,25 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolgate.core.errors import Unavailable
-from toolgate.storage import attachments, executions, schema
-from toolgate.storage.attachments import AttachedBytes, Grown
+from toolgate.storage import executions, schema
 from toolgate.storage.faults import from_sqlite
-from toolgate.storage.port import Filter, Fold, Head, Row, Submission, Sum, Transaction
-from toolgate.storage.sqlite_place import DatabaseFiles
-from toolgate.storage.sqlite_schema import connect, migrate
-from toolgate.storage.sqlite_sql import SqliteWriter, data_version, first_since, read_head, rows_of
+from toolgate.storage.port import Filter, Fold, Head, Row, Submission, Sum, Transaction, finish, spoil
+from toolgate.storage.schema import AttachedBytes, Grown
+from toolgate.storage.sqlite_file import DatabaseFiles, connect, immediate, migrate
+from toolgate.storage.sqlite_sql import (
+    SqliteSnapshot,
+    SqliteWriter,
+    data_version,
+    first_since,
+    read_head,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     import logging
     from concurrent.futures import ThreadPoolExecutor
 
     from toolgate.storage.executions import Counted, ExecutionRow, Executions, Keep
-    from toolgate.storage.sqlite_snapshot import SqliteSnapshot
 
 BUSY_MS = 10_000
 MAX_BATCH = 256
@@ -164,7 +169,7 @@ class SqliteBackend:
                     while not self._commit(writer, jobs):
                         pass  # no two guesses in a row are wrong: the second time it is asked
                 self._pace += (time.monotonic() - started - self._pace) / 8
-                self._loop.call_soon_threadsafe(_finish_all, jobs)
+                self._loop.call_soon_threadsafe(finish, jobs)
             if stop:
                 writer.db.close()
                 return
@@ -192,12 +197,9 @@ class SqliteBackend:
                 transaction.close()
             writer.leave()
             if isinstance(error, Exception) and writer.mistaken():
-                for job in jobs:
-                    job.value = job.error = None
+                spoil(jobs, None)
                 return False
-            ours = from_sqlite(error, str(self.path)) if isinstance(error, sqlite3.Error) else error
-            for job in jobs:
-                job.value, job.error = None, ours
+            spoil(jobs, from_sqlite(error, str(self.path)) if isinstance(error, sqlite3.Error) else error)
         return True
 
     # --- readers -----------------------------------------------------------------------------------------
@@ -211,8 +213,6 @@ class SqliteBackend:
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[SqliteSnapshot]:
         from concurrent.futures import ThreadPoolExecutor
-
-        from toolgate.storage.sqlite_snapshot import SqliteSnapshot
 
         pool = ThreadPoolExecutor(1, thread_name_prefix="toolgate-snapshot")
         view = SqliteSnapshot(self.path, self._busy_ms, pool)
@@ -250,17 +250,19 @@ class SqliteBackend:
     # --- attachments -------------------------------------------------------------------------------------
 
     async def attachment(self, seq: int) -> str | None:
-        found = await self._select(lambda db: db.execute(attachments.SELECT.format("?"), (seq,)).fetchone())
+        found = await self._select(lambda db: db.execute(schema.ATTACHED.format("?"), (seq,)).fetchone())
         return found[0] if found else None
 
     async def grown(self, since: int) -> list[Grown]:
-        sql = attachments.GROWN.format("seq >= ?")
+        sql = schema.GROWN.format("seq >= ?")
         return await self._select(
             lambda db: [Grown(*row) for row in db.execute(sql, (first_since(db, since),))]
         )
 
     async def attachments(self) -> list[AttachedBytes]:
-        return await self._select(lambda db: [AttachedBytes(*row) for row in db.execute(attachments.KEPT)])
+        return await self._select(
+            lambda db: [AttachedBytes(*row) for row in db.execute(schema.ATTACHED_KEPT)]
+        )
 
     # --- code_executions ---------------------------------------------------------------------------------
 
@@ -331,29 +333,17 @@ def _fold_log(db: sqlite3.Connection, turn: threading.Lock) -> None:
 def _add_execution(db: sqlite3.Connection, row: ExecutionRow, keep: Keep) -> None:
     """On the connection that otherwise reads: it is not the ledger's, and no caller waits for the disk."""
     db.execute("PRAGMA synchronous = NORMAL")
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with immediate(db):
         db.execute(executions.insert("?"), row[1:])
         for sql, value in executions.trims(keep, row.created_at, "?"):
             db.execute(sql, (value,))
-        db.execute("COMMIT")
-    except BaseException:
-        db.rollback()
-        raise
 
 
 def _keep_sums(db: sqlite3.Connection, sums: Sequence[Sum]) -> None:
     """A cache: where it cannot be written now it is made again."""
     db.execute("PRAGMA synchronous = NORMAL")
     try:
-        db.execute("BEGIN IMMEDIATE")
-        db.executemany(schema.KEEP_SUM.format("?", "?", "?"), sums)
-        db.execute("COMMIT")
+        with immediate(db):
+            db.executemany(schema.KEEP_SUM.format("?", "?", "?"), sums)
     except sqlite3.Error as error:
-        db.rollback()
         _log().debug("sums could not be kept: %s", error)
-
-
-def _finish_all(jobs: Sequence[Submission]) -> None:
-    for job in jobs:
-        job.finish()

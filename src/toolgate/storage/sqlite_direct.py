@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from toolgate.core.errors import Unavailable
 from toolgate.storage.faults import from_sqlite
 from toolgate.storage.sqlite import POLL, SqliteBackend
-from toolgate.storage.sqlite_place import DatabaseFiles
-from toolgate.storage.sqlite_sql import SqliteWriter, data_version
+from toolgate.storage.sqlite_file import DatabaseFiles
+from toolgate.storage.sqlite_sql import SqliteSnapshot, SqliteWriter, data_version
 
 if TYPE_CHECKING:
     from toolgate.storage.port import Fold, Submission
-    from toolgate.storage.sqlite_snapshot import SqliteSnapshot
 
 T = TypeVar("T")
 
@@ -69,8 +68,6 @@ class SqliteDirect(SqliteBackend):
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[SqliteSnapshot]:
-        from toolgate.storage.sqlite_snapshot import SqliteSnapshot
-
         view = SqliteSnapshot(self.path, self._busy_ms, None)
         try:
             await view.open()

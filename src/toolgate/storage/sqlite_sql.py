@@ -1,14 +1,17 @@
-"""What SQLite answers to the ledger's questions."""
+"""SQL of SQLite: what it answers to the ledger's questions, and a consistent view of it for long reading."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolgate.core.errors import LedgerBroken
 from toolgate.core.records import replace
-from toolgate.storage import attachments, schema
+from toolgate.storage import schema
+from toolgate.storage.faults import from_sqlite
 from toolgate.storage.port import (
     CUT,
     FREE,
@@ -25,13 +28,17 @@ from toolgate.storage.port import (
     RowsAfter,
     RowsOf,
     Sweep,
+    Tables,
     Transaction,
     Write,
 )
-from toolgate.storage.select import select_rows
+from toolgate.storage.schema import select_rows
+from toolgate.storage.sqlite_file import connect
 
 if TYPE_CHECKING:
-    from toolgate.storage.sqlite_place import DatabaseFiles
+    from concurrent.futures import ThreadPoolExecutor
+
+    from toolgate.storage.sqlite_file import DatabaseFiles
 
 _NORMAL, _FULL = 1, 2
 COLUMNS = ", ".join(schema.JOURNAL)
@@ -137,8 +144,8 @@ class SqliteWriter:
         if write.archived:
             _take_out(self.db, write.archived, write.head.at)
         if write.attached:
-            self.db.executemany(attachments.insert("?"), write.attached)
-            for sql, values in attachments.trims(write.attached, write.head.at, write.budget, "?"):
+            self.db.executemany(schema.attach("?"), write.attached)
+            for sql, values in schema.trim_attached(write.attached, write.head.at, write.budget, "?"):
                 run(sql, values)
         if run(_SET_HEAD, write.head + (head[0], head[3])).rowcount != 1:  # noqa: RUF005 - half the steps
             if self._guessed:
@@ -192,7 +199,7 @@ def _answer(db: sqlite3.Connection, query: Query) -> Any:
             sql = "SELECT at, persona, body FROM journal WHERE seq >= ? AND (length(body) > ? OR instr(body, ?) > 0 OR instr(body, ?) > 0) ORDER BY seq"
             return db.execute(sql, (first_since(db, since + 1), FREE, CUT, KEPT)).fetchall()
         case Sweep(at):
-            db.execute(attachments.DUE.format("?"), (at,))
+            db.execute(schema.ATTACHED_DUE.format("?"), (at,))
             db.execute("DELETE FROM claims WHERE expires <= ?", (at,))
             return None
         case LoadTables(names):
@@ -258,3 +265,62 @@ def _project(db: sqlite3.Connection, changes: Mapping[tuple[str, Any], tuple[Any
         db.executemany(_UPSERT[table], rows)
     for table, keys in drops.items():
         db.executemany(_DROP[table], keys)
+
+
+T = TypeVar("T")
+
+
+class SqliteSnapshot:
+    """A read transaction of its own connection: WAL keeps it consistent however long it takes. Without a `pool` it is
+    read at once, where no event loop waits."""
+
+    def __init__(self, path: Path, busy_ms: int, pool: ThreadPoolExecutor | None) -> None:
+        self._path, self._busy_ms = path, busy_ms
+        self._pool = pool
+        self._db: sqlite3.Connection | None = None
+
+    async def open(self) -> None:
+        self._db = await self._run(lambda: connect(self._path, self._busy_ms))
+        await self._ask(lambda db: db.execute("BEGIN"))
+
+    async def close(self) -> None:
+        if self._db is not None:
+            await self._run(self._db.close)
+
+    async def head(self) -> Head:
+        return await self._ask(read_head)
+
+    async def scan(self, after: int = 0, batch: int = 5000) -> AsyncIterator[list[Row]]:
+        sql = f"SELECT {COLUMNS} FROM journal WHERE seq > ? ORDER BY seq LIMIT ?"
+        while True:
+            rows = await self._ask(partial(_read_rows, sql=sql, values=(after, batch)))
+            if not rows:
+                return
+            yield rows
+            after = rows[-1].seq
+
+    async def tables(self) -> Tables:
+        return await self._ask(lambda db: load(db, tuple(schema.PROJECTIONS)))
+
+    async def _ask(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        db = self._db
+        assert db is not None
+        try:
+            return await self._run(lambda: query(db))
+        except sqlite3.Error as error:
+            raise from_sqlite(error, str(self._path)) from error
+
+    async def _run(self, function: Callable[[], T]) -> T:
+        if self._pool is None:
+            return function()
+        import asyncio
+
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function)
+
+
+_as_row: Callable[[Iterable[Any]], Row] = partial(tuple.__new__, Row)
+"""`Row._make` without counting: the query names exactly the columns."""
+
+
+def _read_rows(db: sqlite3.Connection, sql: str, values: Sequence[Any]) -> list[Row]:
+    return list(map(_as_row, db.execute(sql, values)))

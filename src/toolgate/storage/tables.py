@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from toolgate.core.errors import SetupError, Unavailable
+from toolgate.core.errors import Unavailable
+from toolgate.storage.sqlite_file import immediate, statements_of
 
 T = TypeVar("T")
 BUSY_S = 10.0
@@ -146,41 +147,18 @@ class SqliteTables:
 
 
 def _together(db: sqlite3.Connection, statements: Sequence[Statement]) -> list[list[dict[str, Any]]]:
-    db.execute("BEGIN IMMEDIATE")  # one that began by reading could not wait for another's write
-    try:
-        rows = [[dict(row) for row in db.execute(each.sql, each.values)] for each in statements]
-        db.execute("COMMIT")
-    except BaseException:
-        db.rollback()
-        raise
-    return rows
+    with immediate(db):
+        return [[dict(row) for row in db.execute(each.sql, each.values)] for each in statements]
 
 
 def _migrate_sqlite(db: sqlite3.Connection, feature: str, steps: Sequence[Migration]) -> None:
-    db.execute("BEGIN IMMEDIATE")  # whoever comes second waits, and finds it done
-    try:
+    with immediate(db):  # whoever comes second waits, and finds it done
         db.execute(_MAKE)
         row = db.execute(_READ, (feature,)).fetchone()
         for step in _steps_left(feature, row[0] if row else 0, steps):
-            for statement in _statements(step.sqlite):
+            for statement in statements_of(step.sqlite):
                 db.execute(statement)
         db.execute(_KEEP, (feature, len(steps)))
-        db.execute("COMMIT")
-    except BaseException:
-        db.rollback()
-        raise
-
-
-def _statements(script: str) -> list[str]:
-    found, pending = [], ""
-    for line in script.splitlines(keepends=True):
-        pending += line
-        if sqlite3.complete_statement(pending):
-            found.append(pending)
-            pending = ""
-    if pending.strip():
-        raise SetupError("a statement of a migration does not end", "end it with `;`")
-    return found
 
 
 class PostgresTables:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolgate.gate import overdue
+from toolgate.gate import reconcile
 
 from .driving import Cli, Done, finish, start
 
@@ -61,7 +61,7 @@ def test_a_call_that_runs_longer_than_it_may_is_said_and_can_be_resolved(
         call = cli("ledger", "tail", "--tool", "more.hang", "--json").data[-1]["call"]
         early = cli("ledger", "resolve", call, "not")
         assert (early.code, "at the latest" in early.err) == (1, True)
-        monkeypatch.setattr(overdue, "SLACK", -2000.0)
+        monkeypatch.setattr(reconcile, "SLACK", -2000.0)
         done = cli("doctor", "--json")
         (said,) = (finding for finding in done.data if finding["what"] == "running calls")
         assert said["state"] == "warn"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolgate.project import config, trust
-from toolgate.project import known_ledgers as places
+from toolgate.project import record as records
 
 from .driving import Cli
 
@@ -54,10 +54,10 @@ def test_a_ledger_that_is_not_the_one_that_was_seen_is_said(cli: Cli, project: P
 
 def test_what_was_seen_is_not_forgotten_for_a_shorter_ledger(cli: Cli, project: Path) -> None:
     _ping(cli, 3)
-    seen = places.seen(project, config.state_dir())
+    seen = records.seen(project, config.state_dir())
     assert seen["project"] == trust.project_id(project)
     _empty(cli, project)
-    assert places.seen(project, config.state_dir()) == seen
+    assert records.seen(project, config.state_dir()) == seen
 
 
 def test_stats_and_doctor_show_how_the_ledger_grows(cli: Cli) -> None:

@@ -22,7 +22,7 @@ HEAVY = {"pydantic", "pydantic_core", "yaml", "orjson", "dataclasses", "uuid", "
 """What takes longer to load than most calls take."""
 DRAWS_A_QUESTION = {
     "toolgate.kits.terminal.conversation", "toolgate.kits.terminal.question", "toolgate.kits.words",
-    "toolgate.kits.diffs", "toolgate.kits.pieces", "toolgate.consent.offers", "toolgate.core.lookalikes", "termios",
+    "toolgate.kits.diffs", "toolgate.kits.pieces", "toolgate.core.lookalikes", "termios",
 }  # fmt: skip
 CONTROL = [("pause", "reader"), ("approvals",), ("grants",), ("ledger", "tail")]
 

@@ -16,7 +16,7 @@ from toolgate import tool
 from toolgate.core.tool import Tool
 from toolgate.faces.mcp.listing import CODE, MINIMAL
 from toolgate.faces.mcp.server import McpServer, Options
-from toolgate.project.starter import DEFAULT_YAML
+from toolgate.project.sections import DEFAULT_YAML
 from toolgate.storage.port import Filter
 
 from .clients import Message, Raw, envelope

@@ -165,17 +165,17 @@ async def _refuse_all(reason: str, root: Path | None) -> None:
 
 
 def _kept(asked: Question, same: Sequence[str]) -> dict[str, Any]:
-    from toolgate.consent import offers
+    from toolgate.consent import grants
 
-    names = [limit.name for limit in offers.limits(asked)] if "all" in same else same
-    return offers.same(asked, names)
+    names = [limit.name for limit in grants.limits(asked)] if "all" in same else same
+    return grants.same(asked, names)
 
 
 def _program(asked: Question) -> dict[str, Any]:
     """Every other argument as it is."""
-    from toolgate.consent import offers
+    from toolgate.consent import grants
 
-    chosen = next((one for one in offers.choices(asked) if one.key == "program"), None)
+    chosen = next((one for one in grants.choices(asked) if one.key == "program"), None)
     if chosen is None:
         raise InvalidArgs(f"question {asked.id} has no argv that a program begins", "use --same all")
     return dict(chosen.args)
@@ -183,16 +183,16 @@ def _program(asked: Question) -> dict[str, Any]:
 
 def _paths(asked: Question) -> tuple[list[str], dict[str, Any]]:
     """Those of the change that the question shows; of a move also which is which."""
-    from toolgate.consent import offers
+    from toolgate.consent import grants
     from toolgate.core.paths import MountPath
     from toolgate.kits import diffs
 
     named = [path for file in diffs.parse(asked.preview) for path in (file.path, file.old_path) if path]
     paths = [MountPath.parse(path) for path in named]
-    found = offers.globs(paths)
+    found = grants.globs(paths)
     if not found:
         raise InvalidArgs(f"question {asked.id} shows no change of files, or of too many", "use --path GLOB")
-    return found, offers.sides(asked, paths)
+    return found, grants.sides(asked, paths)
 
 
 async def _show(ident: str, root: Path | None, whole: bool, only: str) -> None:

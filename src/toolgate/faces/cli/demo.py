@@ -39,7 +39,7 @@ from toolgate.kits.terminal import project, speech
 from toolgate.kits.terminal import question as questions
 from toolgate.kits.terminal.command import Option, command
 from toolgate.ledger.chain import row_hash
-from toolgate.policy.render import render_explanation
+from toolgate.policy.simulation import render_explanation
 from toolgate.project import config, trust
 from toolgate.storage.port import Filter, Row
 from toolgate.storage.schema import JOURNAL

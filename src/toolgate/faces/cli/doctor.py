@@ -23,11 +23,10 @@ from toolgate.kits.terminal import options, project, speech
 from toolgate.kits.terminal.checkup import Check, Diagnosis, Patient
 from toolgate.kits.terminal.command import command
 from toolgate.kits.terminal.question import now
-from toolgate.ledger.chain import check_head, running_of
-from toolgate.ledger.standing import standing_of
-from toolgate.policy.examples import run_examples
+from toolgate.ledger.chain import check_head, running_of, standing_of
+from toolgate.policy.simulation import run_examples
 from toolgate.project import config, opening
-from toolgate.project import known_ledgers as places
+from toolgate.project import record as records
 from toolgate.project.record import Record
 from toolgate.storage.port import Filter
 
@@ -104,9 +103,9 @@ async def database(patient: Patient) -> AsyncIterator[Diagnosis]:
     yield Diagnosis(
         "ok", "database", f"{record.backend.name}, {head.seq} events, {await record.backend.size():,} bytes"
     )
-    gone = await places.compare(record)
+    gone = await records.compare(record)
     if gone:
-        yield Diagnosis("bad", "ledger", gone, places.FIX)
+        yield Diagnosis("bad", "ledger", gone, records.FIX)
     async for finding in _growth(record):
         yield finding
     if record.keys is None:

@@ -17,7 +17,7 @@ from toolgate.kits.terminal import client, failures, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.kits.terminal.prompt import forget_typed
 from toolgate.project import config
-from toolgate.project import known_ledgers as places
+from toolgate.project import record as records
 from toolgate.project import trust as trusted
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def trust(
         if not yes and options.channel() == "terminal" and not _confirmed():
             speech.say(f"\n{place} is not trusted; nothing was recorded")
             raise SystemExit(failures.REFUSED)
-    before = places.another(place, config.state_dir(), trusted.project_id(place))
+    before = records.another(place, config.state_dir(), trusted.project_id(place))
     if before:
         speech.note(f"{before}; what it recorded is not in this one", "yellow")
     ident = trusted.trust(place, config.state_dir())

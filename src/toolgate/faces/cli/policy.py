@@ -13,11 +13,16 @@ from toolgate.core.paths import MountPath
 from toolgate.facade import Gate
 from toolgate.kits.terminal import arguments, failures, options, project, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
-from toolgate.policy.examples import run_examples
 from toolgate.policy.globs import tool_glob
 from toolgate.policy.policy import Policy
-from toolgate.policy.render import render_examples, render_explanation, render_replay
-from toolgate.policy.replay import RecordedCall, replay
+from toolgate.policy.simulation import (
+    RecordedCall,
+    render_examples,
+    render_explanation,
+    render_replay,
+    replay,
+    run_examples,
+)
 from toolgate.project import config as configuration
 from toolgate.storage.port import Filter, Row
 

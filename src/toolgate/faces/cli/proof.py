@@ -13,11 +13,10 @@ from toolgate.kits.terminal.progress import bar
 from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger.archive import sha256_of
 from toolgate.ledger.checkpoint import Checkpoint
-from toolgate.ledger.export import rows_in, verify_export
 from toolgate.ledger.state import parsed
-from toolgate.ledger.verify import Report
+from toolgate.ledger.verify import Report, rows_in, verify_export
 from toolgate.project import config
-from toolgate.project import known_ledgers as places
+from toolgate.project import record as records
 from toolgate.project.record import Record
 from toolgate.storage.port import Filter, Row
 
@@ -37,11 +36,11 @@ async def verify(files: list[Path], public_key: str, archives: list[Path], root:
         if report.ok and archives:
             _check_files(report, archives, await record.events(Filter(kinds=("archived",), limit=100_000)))
         if report.ok:
-            found = await places.compare(record)
+            found = await records.compare(record)
             if found:
-                report.fault, report.fix = found, places.FIX
+                report.fault, report.fix = found, records.FIX
             else:
-                await places.remember(record)
+                await records.remember(record)
         if report.ok and record.key_problem is not None:
             report.fault = (
                 f"the chain is whole, but its seals cannot be checked: {record.key_problem.message}"
@@ -92,7 +91,7 @@ async def verify_file(export: Path, files: list[Path], public_key: str, archives
 async def checkpoint(out: Path | None, root: Path | None) -> None:
     async with project.record(root) as record:
         signed = await record.checkpoint()
-        await places.remember(record)
+        await records.remember(record)
     text = signed.as_json() + "\n"
     _remember(record.project, text)
     if out is not None:

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from toolgate.consent import offers
-from toolgate.consent.cover import check_scope, fits
+from toolgate.consent import grants
+from toolgate.consent.grants import check_scope, fits
 from toolgate.consent.works import Scope, covered
 from toolgate.core.apart import apart
 from toolgate.core.clock import SECOND
@@ -295,16 +295,16 @@ class Told:
 
 def offer(question: Question, tool: Tool | None) -> Offer:
     """The narrowest grant that is more than this one call: its files, or else its arguments."""
-    paths = offers.paths_of(question, tool)
-    globs = offers.globs(paths)
-    sides = offers.sides(question, paths) if globs else {}
+    paths = grants.paths_of(question, tool)
+    globs = grants.globs(paths)
+    sides = grants.sides(question, paths) if globs else {}
     same = [(name, words.condition_in_words(condition), True) for name, condition in sides.items()]
     same += [
         (limit.name, words.condition_in_words(limit.condition), not globs)
-        for limit in offers.limits(question, paths if globs else ())
+        for limit in grants.limits(question, paths if globs else ())
         if limit.name not in sides
     ]
-    program = offers.program_of(question)
+    program = grants.program_of(question)
     told = words.condition_in_words(program) if program is not None else ""
     return Offer("\n".join(globs), max(1, len(globs)), same, told, bool(paths) or tool is None)
 
@@ -318,10 +318,10 @@ def scope_of(form: Mapping[str, str], question: Question) -> Scope:
         raise InvalidArgs("a grant's time and uses are whole numbers", "choose from the list") from None
     # one to a line: a comma is a letter like any other in a name
     lines = (line.strip(" \t\r") for line in form.get("paths", "").split("\n"))
-    kept = offers.same(question, [name.removeprefix(SAME) for name in form if name.startswith(SAME)])
-    program = offers.program_of(question) if form.get(PROGRAM) else None
+    kept = grants.same(question, [name.removeprefix(SAME) for name in form if name.startswith(SAME)])
+    program = grants.program_of(question) if form.get(PROGRAM) else None
     if program is not None:
-        kept[offers.ARGV] = program
+        kept[grants.ARGV] = program
     conversation = question.conversation if form.get("conversation") else ""
     return Scope(kept, tuple(line for line in lines if line), conversation, seconds, uses)
 

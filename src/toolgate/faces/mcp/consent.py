@@ -161,13 +161,13 @@ class Consent:
 
     async def offered(self, question: Question, exchange: Exchange) -> list[SessionGrant]:
         """Grants that the form offers beside a single approval: for this session, or for an hour where there is none."""
-        from toolgate.consent import offers
+        from toolgate.consent import grants
         from toolgate.faces.mcp.question import session_grants
 
         if question.findings or question.rule.startswith("hard:"):
             return []  # asked about each time: no grant would cover it
         tool = await self._gate.find_tool(question.tool)
-        choices = offers.choices(question, offers.paths_of(question, tool))
+        choices = grants.choices(question, grants.paths_of(question, tool))
         return session_grants(question, choices, exchange.conversation)
 
     async def answer(self, question: Question, said: ClientAnswer, exchange: Exchange) -> None:

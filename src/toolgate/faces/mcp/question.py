@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolgate.consent.offers import GrantChoice
+from toolgate.consent.grants import GrantChoice
 from toolgate.consent.works import Scope, covered
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.display import visible

@@ -39,7 +39,7 @@ from toolgate.core.result import Meta, Result
 from toolgate.core.spec import ToolSpecs
 from toolgate.features.agents.step_bodies import not_run, parsed_reply, result_body, spent_on
 from toolgate.features.agents.store import AgentRun, RunStore
-from toolgate.ledger.claims import claim_of
+from toolgate.gate.stored import claim_of
 from toolgate.ledger.state import parsed
 from toolgate.storage.port import Filter
 

@@ -10,7 +10,7 @@ from toolgate.agents.models import ModelReply
 from toolgate.agents.wires import Parsed, WireCall, WireError
 from toolgate.core.errors import Code, by_policy
 from toolgate.core.result import Result
-from toolgate.gate.repeats import RULE
+from toolgate.gate.authorize import RULE
 
 _STOPS = frozenset({Code.DENIED, Code.EXPIRED, Code.UNKNOWN_TOOL})
 """What stops the rest of a reply's calls, as a refusal by policy does: they were meant to follow it."""

@@ -16,7 +16,7 @@ from toolgate.core.errors import CallError, Code
 from toolgate.core.result import Result
 from toolgate.features.jobs.gate_port import JobsPort
 from toolgate.features.jobs.job import Spec
-from toolgate.ledger.claims import Claimed
+from toolgate.gate.stored import Claimed
 
 REPORT_S = 0.3
 SETTLING_S = 1.0

@@ -11,7 +11,7 @@ from toolgate.core.errors import InvalidArgs, NotAllowed
 from toolgate.core.names import HUMAN
 from toolgate.core.result import Result
 from toolgate.gate.reconcile import reconcile_dead
-from toolgate.ledger.claims import Claimed, claim_of
+from toolgate.gate.stored import Claimed, claim_of
 
 if TYPE_CHECKING:
     from toolgate.facade import Gate

@@ -8,7 +8,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from toolgate.consent import offers
+from toolgate.consent import grants
 from toolgate.consent.works import Scope, covered
 from toolgate.core.clock import SECOND, iso
 from toolgate.core.errors import CallError
@@ -140,7 +140,7 @@ class TerminalConversation:
             speech.note("that is not a number of minutes", style="yellow")
             return None
         spoken = self.question.conversation
-        program = offers.program_of(self.question)
+        program = grants.program_of(self.question)
         kinds = ("[c]onversation  " if spoken else "") + "[p]ath glob  [s]ame arguments  "
         kinds += ("[t]his program with any arguments  " if program else "") + "[a]ny arguments > "
         typed = await self._read(f"for what? {kinds}") or ""
@@ -153,14 +153,14 @@ class TerminalConversation:
         if kind == "s":
             return Scope(await self._same(), seconds=minutes * 60)
         if kind == "t" and program is not None:
-            return Scope(self._kept() | {offers.ARGV: program}, seconds=minutes * 60)
+            return Scope(self._kept() | {grants.ARGV: program}, seconds=minutes * 60)
         return Scope(seconds=minutes * 60) if kind == "a" else None
 
     async def _globs(self) -> tuple[str, ...]:
         """What is typed, or else the files of this very call."""
         assert self.terminal.gate is not None
         tool = await self.terminal.gate.find_tool(self.question.tool)
-        own = offers.globs(offers.paths_of(self.question, tool))
+        own = grants.globs(grants.paths_of(self.question, tool))
         if own:
             speech.note(f"this call is on {' and '.join(own)}", "")
         typed = await self._read(
@@ -169,7 +169,7 @@ class TerminalConversation:
         return (typed,) if typed else tuple(own)
 
     def _kept(self) -> dict[str, Any]:
-        return {limit.name: dict(limit.condition) for limit in offers.limits(self.question)}
+        return {limit.name: dict(limit.condition) for limit in grants.limits(self.question)}
 
     async def _same(self) -> dict[str, Any]:
         """Every argument as it is, but for those that are named."""

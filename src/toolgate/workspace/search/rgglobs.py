@@ -15,8 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from toolgate.policy.dotfiles import Dotfiles
-from toolgate.policy.globs import Glob, PathGlob, text_glob
-from toolgate.policy.globtext import expand
+from toolgate.policy.globs import Glob, PathGlob, expand, text_glob
 from toolgate.policy.hard import ALWAYS_BLOCKED, BLOCKED
 from toolgate.workspace.search.selection import Selection
 
