@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from toolgate.core.errors import SetupError
 from toolgate.kits.terminal import client, failures, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
-from toolgate.kits.terminal.prompt import forget_typed
 from toolgate.project import config
-from toolgate.project import record as records
 from toolgate.project import trust as trusted
 
 if TYPE_CHECKING:
@@ -161,6 +159,8 @@ def trust(
         if not yes and options.channel() == "terminal" and not _confirmed():
             speech.say(f"\n{place} is not trusted; nothing was recorded")
             raise SystemExit(failures.REFUSED)
+    from toolgate.project import record as records
+
     before = records.another(place, config.state_dir(), trusted.project_id(place))
     if before:
         speech.note(f"{before}; what it recorded is not in this one", "yellow")
@@ -174,6 +174,8 @@ def trust(
 
 
 def _confirmed() -> bool:
+    from toolgate.kits.terminal.prompt import forget_typed
+
     forget_typed(sys.stdin.fileno())
     sys.stderr.write("\ntrust it? [y/N] > ")
     sys.stderr.flush()

@@ -22,7 +22,7 @@ OWN = (
     Command("up", f"{_HERE}.up:up", "Start the console, the HTTP API and MCP.", DAILY),
     Command("call", f"{_HERE}.call:call", "Call a tool through the gate.", DAILY),
     Command("tools", f"{_HERE}.tools:tools", "List the tools, or describe one.", DAILY),
-    Command("mcp", f"{_HERE}.up:mcp", "Serve the tools to an MCP client on stdio.", DAILY),
+    Command("mcp", f"{_HERE}.mcp:mcp", "Serve the tools to an MCP client on stdio.", DAILY),
     Command("demo", f"{_HERE}.demo:demo", "A guided tour that leaves nothing behind.", DAILY),
     Command("approvals", f"{_HERE}.approvals:approvals", "See and answer open questions.", HUMANS),
     Command("grants", f"{_HERE}.grants:grants", "See and revoke grants.", HUMANS),

@@ -1,7 +1,6 @@
 """`toolgate up`: the console, the HTTP API and MCP in one process, until Ctrl-C or SIGTERM; on a sample project if that is asked
 for, with one call that waits: the first approval, for somebody who has just arrived. `toolgate token`: the words by which the
-server knows the human and each persona. And `toolgate mcp`, as far as its help and its usage errors: serving itself does not
-come through here, see `main`.
+server knows the human and each persona.
 
 The server's libraries are imported by `_serve` alone: no other command pays for them.
 """
@@ -19,17 +18,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from toolgate.core.errors import CallError, InvalidArgs, SetupError
 from toolgate.core.names import HUMAN
-from toolgate.faces.mcp import command as serving
 from toolgate.feature import beside
 from toolgate.kits.terminal import complete, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.kits.web.tokens import Tokens, path_for
-from toolgate.project import config, trust
+from toolgate.project import trust
 from toolgate.storage.port import Filter
 
 if TYPE_CHECKING:
     from toolgate.core.result import Result
     from toolgate.facade import Gate
+    from toolgate.project.config import Config
     from toolgate.project.opening import Setup
 
 SUMS_EVERY = 60.0
@@ -100,8 +99,8 @@ def up(
 
 def _place(root: Path | None) -> Path:
     place = project.locate(root)
-    if not (place / config.FILE).exists():
-        raise SetupError(f"there is no {config.FILE} in {place}", "run `toolgate init` there first")
+    if not (place / trust.FILE).exists():
+        raise SetupError(f"there is no {trust.FILE} in {place}", "run `toolgate init` there first")
     return place
 
 
@@ -170,7 +169,7 @@ async def _keep_sums(gate: Gate) -> None:
             await gate.stats("all")
 
 
-def _persona(asked: Asked, settings: config.Config) -> str:
+def _persona(asked: Asked, settings: Config) -> str:
     if asked.persona and asked.persona not in settings.personas:
         raise InvalidArgs(
             f"there is no persona {asked.persona!r}", f"use one of: {', '.join(settings.personas) or 'none'}"
@@ -206,23 +205,6 @@ def _tell(words: dict[str, str | None]) -> None:
         speech.say(f"API      {words['api']}{bearer}")
         speech.say("The console's address is yours alone: whoever has it can approve. Ctrl-C ends.", "dim")
     sys.stdout.flush()
-
-
-@command(epilog="Example: toolgate mcp . --persona reviewer")
-def mcp(
-    directory: Annotated[str, Argument(metavar="ROOT", help="The project.")] = "",
-    persona: options.Persona = "",
-    root: options.Root = None,
-    profile: Annotated[str, Option("--profile", help="What is listed: minimal, code or full.")] = "",
-) -> None:
-    """Serve the tools to an MCP client on stdio.
-
-    The client starts this itself; `.mcp.json` names the command. Calls that ask are answered in the client, or with
-    `toolgate approvals`.
-    """
-    code = serving.run(serving.McpArguments(directory or str(root or ""), persona, profile))
-    if code:
-        raise SystemExit(code)
 
 
 @command(epilog="Example: toolgate token builder")
@@ -309,13 +291,13 @@ def prepare_sample(directory: Path) -> Guide:
     guide = Guide(directory / "shop", directory / "state")
     guide.root.mkdir(parents=True, exist_ok=True)
     for name, text in (
-        (config.FILE, SAMPLE_SETTINGS),
+        (trust.FILE, SAMPLE_SETTINGS),
         ("hours.md", SAMPLE_HOURS),
         ("says.yaml", SAMPLE_SAYS),
     ):
         with suppress(FileExistsError), (guide.root / name).open("x") as file:
             file.write(text)
     os.environ["TOOLGATE_STATE_DIR"] = str(guide.state)
-    trust.trust(guide.root, config.state_dir())
+    trust.trust(guide.root, trust.state_dir())
     project.make_key(guide.root)
     return guide

@@ -114,8 +114,8 @@ class ResourceSubscriptions:
         return end
 
 
-def updated(uri: str, **more: Message) -> Message:
-    return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri, **more}}
+def updated(uri: str) -> Message:
+    return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}}
 
 
 class _Subscriber:
