@@ -15,8 +15,7 @@ from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, Protocol
 
-from toolgate.core.change import DIRECTORY, FileChange
-from toolgate.core.combine import Entry, Place, place_of
+from toolgate.core.change import DIRECTORY, Entry, FileChange, Place, place_of
 from toolgate.core.errors import BlockedPath, CallError, InvalidArgs, NotFound
 from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.paths import MountPath, folded

@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
 
-from toolgate.core.change import DIRECTORY
+from toolgate.core.change import DIRECTORY, Place, place_of
 from toolgate.core.clock import iso
-from toolgate.core.combine import Place, place_of
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError
 from toolgate.core.paths import MountPath

@@ -14,8 +14,7 @@ from pydantic import AliasChoices, BeforeValidator, Field
 from typing_extensions import TypedDict  # pydantic reads those of `typing` only from 3.12 on
 
 from toolgate.core.canonical import canonical
-from toolgate.core.change import DIRECTORY, Change, FileChange
-from toolgate.core.combine import Gap, combine, place_of
+from toolgate.core.change import DIRECTORY, Change, FileChange, Gap, combine, place_of
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Conflict, NotFound
 from toolgate.core.names import Registry
