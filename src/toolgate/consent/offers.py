@@ -11,7 +11,7 @@ from toolgate.core.records import dataclass
 from toolgate.policy.globs import escaped
 
 if TYPE_CHECKING:
-    from toolgate.core.question import Question
+    from toolgate.core.decision import Question
     from toolgate.core.tool import Tool
 
 SHORT = 120
