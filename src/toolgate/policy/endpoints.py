@@ -12,8 +12,7 @@ from functools import lru_cache
 from ipaddress import IPv6Network, ip_network
 
 from toolgate.core.errors import CallError, ConfigError
-from toolgate.core.reach import Reach
-from toolgate.core.target import target_of
+from toolgate.core.target import Reach, target_of
 from toolgate.policy.globs import fold
 from toolgate.policy.globtext import CharSet, Token, alternatives, check_text, expand, run_regex, tokens
 from toolgate.policy.readings import (
