@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from toolgate.core.effects import Effects
-    from toolgate.core.follow import Follow
     from toolgate.core.paths import MountPath
+    from toolgate.core.result import Follow
     from toolgate.core.tool import Handler, Phase, Risk
 
 _NAMELESS = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
