@@ -28,9 +28,8 @@ from toolgate.feature import load
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.holdings import SCRATCH
 from toolgate.workspace.images import Images, contents_of, rank_of
-from toolgate.workspace.look import kind_of, look, read_steady, status_of
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.reading import note_file, open_to_read
+from toolgate.workspace.reading import kind_of, look, note_file, open_to_read, read_steady, status_of
 from toolgate.workspace.staged import PATIENCE, Move, only_writer, sweep
 from toolgate.workspace.tree import take_tree
 from toolgate.workspace.write import Side, apply_moves, check_writable, missing_parents, settle_change

@@ -19,8 +19,8 @@ from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass
 from toolgate.storage import durable
 from toolgate.workspace.confine import held
-from toolgate.workspace.look import SeenFile, status_in
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.reading import SeenFile, status_in
 
 # Locks between the processes of a project: advisory, and dropped by the system when their holder dies.
 

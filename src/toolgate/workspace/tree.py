@@ -20,9 +20,8 @@ from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass
 from toolgate.policy.dotfiles import hidden
 from toolgate.policy.hard import MountRules
-from toolgate.workspace.look import status_of
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.reading import note_tree, open_to_list
+from toolgate.workspace.reading import note_tree, open_to_list, status_of
 from toolgate.workspace.watch import Enters
 
 EntryKind = Literal["file", "directory", "link", "other"]

@@ -21,8 +21,8 @@ from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.paths import MountPath, folded
 from toolgate.core.tool import Outcome
 from toolgate.workspace.confine import held, open_directory
-from toolgate.workspace.look import SeenFile, look, status_of
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.reading import SeenFile, look, status_of
 from toolgate.workspace.staged import (
     TEMPORARY,
     Move,
