@@ -205,7 +205,3 @@ def restrict_mount(target: str, attributes: int, below: bool = True) -> None:
 
 def close_from(first: int) -> None:
     syscall("close_range", first, 0x7FFFFFFF, 0)
-
-
-def close_on_exec_from(first: int) -> None:
-    syscall("close_range", first, 0x7FFFFFFF, 4)
