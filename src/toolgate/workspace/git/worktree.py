@@ -343,5 +343,3 @@ def _learn(origin: Origin, line: bytes) -> None:
             origin.summary = text
         case b"boundary":
             origin.boundary = True
-        case _:
-            pass

@@ -114,7 +114,7 @@ class Ripgrep:
         """Lets rg say which lines of open files match, and whether that is all."""
         args = [*_COMMON, *report.options, *self._pattern(), "--", *report.paths]
         tick = partial(self._say, "reading the lines that match")
-        return run(args, start.root.handle, report.handles, self.deadline, report.take, tick).complete
+        return run(args, start.root.handle, report.handles, self.deadline, report.take, tick)
 
     def _count(self, starts: list[Start]) -> _CountedFiles:
         names = self.names
