@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -201,6 +203,15 @@ def restrict_mount(target: str, attributes: int, below: bool = True) -> None:
     path = ctypes.c_char_p(os.fsencode(target))
     flags = _AT_RECURSIVE if below else 0
     syscall("mount_setattr", _AT_FDCWD, path, flags, ctypes.byref(attr), ctypes.sizeof(attr))
+
+
+@contextmanager
+def held(handle: int) -> Iterator[int]:
+    """Closed at the end, however that comes."""
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def close_from(first: int) -> None:
