@@ -228,10 +228,8 @@ def open_parent(root: Root, relative: str, shown: str, *, create: bool = False) 
 def _make_directories(root: Root, relative: str, shown: str) -> int:
     here = os.dup(root.handle)
     for part in relative.split("/"):
-        try:
+        with held(here):
             below = _enter(Root(here, root.opener), part, shown)
-        finally:
-            os.close(here)
         here = below
     return here
 

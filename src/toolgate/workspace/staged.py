@@ -30,11 +30,8 @@ PATIENCE = 20.0
 @contextmanager
 def only_writer(file: Path, patience: float = PATIENCE) -> Iterator[None]:
     """Hold the lock of the one writer."""
-    handle = acquire(file, patience)
-    try:
+    with held(acquire(file, patience)):
         yield
-    finally:
-        os.close(handle)
 
 
 def acquire(file: Path, patience: float = PATIENCE, *, shared: bool = False) -> int:
