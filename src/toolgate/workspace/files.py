@@ -173,7 +173,7 @@ class WorkspaceFiles(Files):
             await _in_thread(lambda: self.images.drop(persona, kept))
 
     async def load(self, manifest: Sequence[Mapping[str, Any]]) -> Change:
-        return await _in_thread(lambda: self._load(manifest))
+        return await _in_thread(lambda: Change(tuple(map(self._loaded, manifest))))
 
     async def apply(self, change: Change) -> None:
         """Strict: every file must be at its starting content, or nothing is written."""
@@ -225,9 +225,6 @@ class WorkspaceFiles(Files):
 
     def _limit(self, path: MountPath) -> int:
         return self._read_limit or self.mounts.rules(path).max_bytes
-
-    def _load(self, manifest: Sequence[Mapping[str, Any]]) -> Change:
-        return Change(tuple(self._loaded(entry) for entry in manifest))
 
     def _loaded(self, entry: Mapping[str, Any]) -> FileChange:
         path = MountPath.parse(entry["path"])

@@ -214,7 +214,8 @@ def lines_of(
                     f"these lines of {shown!r} have more than {keep:,} bytes", "ask for fewer lines"
                 )
         at += breaks
-    return [b"".join(kept.get(number, b"") for number in _numbers(one, kept)) for one in ranges]
+    numbers = sorted(kept)
+    return [b"".join(kept[number] for number in numbers if first <= number <= last) for first, last in ranges]
 
 
 def _chunks(handle: int) -> Iterator[bytes]:
@@ -262,10 +263,6 @@ def _split(chunk: bytes) -> list[bytes]:
     """At `\\n` only, which stays with its line."""
     parts = chunk.split(b"\n")
     return [part + b"\n" for part in parts[:-1]] + parts[-1:]
-
-
-def _numbers(one: Range, kept: dict[int, bytearray]) -> list[int]:
-    return sorted(number for number in kept if one[0] <= number <= one[1])
 
 
 LineEnd = Literal["lf", "crlf"]

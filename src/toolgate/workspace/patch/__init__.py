@@ -15,6 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from operator import itemgetter
 from typing import Protocol
 
 from toolgate.core.change import FileChange
@@ -120,12 +121,8 @@ def _nearest_in(
 
 def _overlaps(start: int, end: int, taken: list[Region]) -> bool:
     """The regions stand in order and apart, so that the first one that ends later tells."""
-    first = bisect_right(taken, start, key=_end_of_hunk)
+    first = bisect_right(taken, start, key=itemgetter(1))
     return first < len(taken) and taken[first][0] < end
-
-
-def _end_of_hunk(region: Region) -> int:
-    return region[1]
 
 
 Read = Callable[[MountPath], bytes | None]

@@ -127,7 +127,7 @@ class Walk:
                 elif entry.is_file(follow_symlinks=False):
                     found.append((entry.name, False))
         if len(found) > 1:
-            found.sort(key=_in_bytes, reverse=True)
+            found.sort(key=lambda item: os.fsencode(item[0]), reverse=True)
         return found
 
 
@@ -142,10 +142,6 @@ class _Level:
     def close(self, outermost: int) -> None:
         if self.handle != outermost:
             os.close(self.handle)
-
-
-def _in_bytes(item: tuple[str, bool]) -> bytes:
-    return os.fsencode(item[0])
 
 
 def path_order(relative: str) -> list[bytes]:
