@@ -14,11 +14,11 @@ from toolgate.core.context import NO_TRAIL, Trail
 from toolgate.core.decision import Decision
 from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable, UnknownTool
 from toolgate.core.event import Noted, Rejected
+from toolgate.core.functions import ToolSpecs
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.records import replace
 from toolgate.core.result import Result
-from toolgate.core.spec import ToolSpecs
 from toolgate.core.tool import Tool
 from toolgate.feature import FeatureContext, load
 from toolgate.gate.flow import Flow, Services

@@ -14,8 +14,7 @@ from toolgate.agents.models.scripted import ScriptedModel
 from toolgate.agents.wires import FORMATS, WireCall, wire
 from toolgate.agents.wires.base import as_told
 from toolgate.core.errors import Code
-from toolgate.core.readable import of_error
-from toolgate.core.result import Problem, Result
+from toolgate.core.result import Problem, Result, of_error
 from toolgate.features.agents.commands import _step_line
 from toolgate.features.agents.tools import Collection
 from toolgate.ledger.state import parsed

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgate.core.change import FileChange
+from toolgate.core.diff import MAX_PAIRS, moved
 from toolgate.core.paths import MountPath
-from toolgate.core.renames import MAX_PAIRS, moved
 
 LONG = b"".join(b"line %d\n" % n for n in range(30))
 

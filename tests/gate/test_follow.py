@@ -6,8 +6,7 @@ from typing import Any
 
 import toolgate
 from toolgate.core.errors import TimedOut
-from toolgate.core.follow import Follow
-from toolgate.core.result import Result
+from toolgate.core.result import Follow, Result
 from toolgate.core.tool import Tool
 from toolgate.testing import Approve, Refuse, Script, gate
 

@@ -13,8 +13,7 @@ from policy_world import config, one
 import toolgate
 from sampling import fewer
 from toolgate.core.errors import CallError, ConfigError, NotAllowed
-from toolgate.core.reach import Reach
-from toolgate.core.target import Target
+from toolgate.core.target import Reach, Target
 from toolgate.policy.conditions import Condition
 from toolgate.policy.model import ConditionSpec
 from toolgate.sandbox.egress.grant import HostGrant

@@ -11,7 +11,7 @@ import string
 from collections.abc import Iterator
 from typing import Any
 
-from toolgate.secrets.scan import kinds, providers
+from toolgate.secrets.scan import kinds, names
 
 SEED = 13
 _WORDS = string.ascii_letters + string.digits + "_"
@@ -76,7 +76,7 @@ def by_service() -> list[tuple[str, str, str]]:
     """A rule, a name and a value, for every service."""
     made = random.Random(SEED)
     found = []
-    for word, shape in providers.SHAPES.items():
+    for word, shape in names.SHAPES.items():
         service = word.replace("_?", "-")
         name = word.replace("_?", "_")
         found.append((f"{service}-key", name, value_of(shape, made)))

@@ -16,8 +16,7 @@ import pytest
 from keyring.backends import fail, null
 
 from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
-from toolgate.secrets.secret import LONGEST, MANY
-from toolgate.secrets.vault import Vault
+from toolgate.secrets.vault import LONGEST, MANY, Vault
 from toolgate.secrets.vault_stores import trustworthy, usable_keyring
 
 from .corpus import VALUES

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolgate.core.errors import Conflict
-from toolgate.workspace import look
+from toolgate.workspace import reading
 
 
 @contextmanager
@@ -24,16 +24,16 @@ def opened(path: Path) -> Iterator[int]:
 
 def meddling(monkeypatch: pytest.MonkeyPatch, file: Path, contents: list[bytes]) -> None:
     """After each read of a whole, somebody writes the next of these into the file."""
-    read_all = look.read_all
+    read_all = reading.read_all
 
-    def reading(handle: int, shown: str, limit: int) -> bytes:
+    def meddled(handle: int, shown: str, limit: int) -> bytes:
         found = read_all(handle, shown, limit)
         if contents:
             with file.open("r+b") as stream:
                 stream.write(contents.pop(0))
         return found
 
-    monkeypatch.setattr(look, "read_all", reading)
+    monkeypatch.setattr(reading, "read_all", meddled)
 
 
 def test_a_file_that_comes_to_rest_is_read_as_it_is_then(
@@ -43,9 +43,9 @@ def test_a_file_that_comes_to_rest_is_read_as_it_is_then(
     file.write_bytes(b"first")
     meddling(monkeypatch, file, [b"secnd"])
     with opened(file) as handle:
-        content, status = look.read_steady(handle, "f", 100)
+        content, status = reading.read_steady(handle, "f", 100)
     assert content == b"secnd"
-    assert look.identity(status) == look.identity(file.stat())
+    assert reading.identity(status) == reading.identity(file.stat())
 
 
 def test_a_file_that_never_rests_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def test_a_file_that_never_rests_is_a_conflict(tmp_path: Path, monkeypatch: pyte
     file.write_bytes(b"00000")
     meddling(monkeypatch, file, [b"%05d" % number for number in range(1, 100)])
     with opened(file) as handle, pytest.raises(Conflict, match="being written all the time"):
-        look.read_steady(handle, "f", 100)
+        reading.read_steady(handle, "f", 100)
 
 
 def test_a_write_that_no_time_stamp_shows_is_found_by_the_bytes(
@@ -62,10 +62,10 @@ def test_a_write_that_no_time_stamp_shows_is_found_by_the_bytes(
     """As on a file system whose stamps are coarse: same size, same times, other bytes."""
     file = tmp_path / "f"
     file.write_bytes(b"first")
-    monkeypatch.setattr(look, "identity", lambda status: (0,))
+    monkeypatch.setattr(reading, "identity", lambda status: (0,))
     meddling(monkeypatch, file, [b"secnd"])
     with opened(file) as handle:
-        assert look.read_steady(handle, "f", 100)[0] == b"secnd"
+        assert reading.read_steady(handle, "f", 100)[0] == b"secnd"
 
 
 def test_a_write_into_an_old_file_is_found_by_its_status(
@@ -74,7 +74,7 @@ def test_a_write_into_an_old_file_is_found_by_its_status(
     """One that has rested for long is read only once."""
     file = tmp_path / "f"
     file.write_bytes(b"first")
-    monkeypatch.setattr(look, "_YOUNG_NS", -(1 << 62))
+    monkeypatch.setattr(reading, "_YOUNG_NS", -(1 << 62))
     meddling(monkeypatch, file, [b"longer than it was"])
     with opened(file) as handle:
-        assert look.read_steady(handle, "f", 100)[0] == b"longer than it was"
+        assert reading.read_steady(handle, "f", 100)[0] == b"longer than it was"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from toolgate.consent.works import AnswerWork, AskWork, RevokeWork, Scope, close_due
 from toolgate.core.clock import SECOND
+from toolgate.core.decision import Question
 from toolgate.core.effects import Effects
 from toolgate.core.errors import CallError, Denied, Expired, NotFound, Unavailable
 from toolgate.core.event import Paused, Resumed
-from toolgate.core.question import Question
 from toolgate.core.records import dataclass, replace
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.ledger import Ledger, View, Work, all_questions, no_question

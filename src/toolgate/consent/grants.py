@@ -17,8 +17,8 @@ from toolgate.policy.globs import escaped, path_glob
 
 if TYPE_CHECKING:
     from toolgate.core.call import Call
+    from toolgate.core.decision import Question
     from toolgate.core.ports import Facts
-    from toolgate.core.question import Question
     from toolgate.core.tool import Tool
     from toolgate.ledger.state import Grant, State
     from toolgate.policy.conditions import Condition

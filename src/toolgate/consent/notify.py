@@ -13,8 +13,8 @@ from toolgate.core.programs import find_program
 from toolgate.core.records import dataclass
 
 if TYPE_CHECKING:
+    from toolgate.core.decision import Question
     from toolgate.core.ports import Notice
-    from toolgate.core.question import Question
 
 log = logging.getLogger("toolgate.consent")
 PATIENCE = 10.0

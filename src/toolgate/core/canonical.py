@@ -18,7 +18,7 @@ from typing import Any
 
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.late_pattern import late_pattern
-from toolgate.core.wordlist import is_words
+from toolgate.core.wire import is_words
 
 MAX_DEPTH = 64
 """For input at the door; what is inside may be as deep as Python allows."""

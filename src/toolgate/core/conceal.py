@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Protocol
 
 from toolgate.core.late_pattern import late_pattern
@@ -55,17 +56,13 @@ class Concealed:
 
     def hides(self, start: int, end: int) -> bool:
         """Whether what stands there overlaps a marker; nothing at all does so at its edges, too."""
-        at = bisect_left(self.marks, start, key=_end_of)
+        at = bisect_left(self.marks, start, key=itemgetter(1))
         while at < len(self.marks) and self.marks[at][0] <= end:
             first, last = self.marks[at]
             if (first < end and start < last) or start == end:
                 return True
             at += 1
         return False
-
-
-def _end_of(mark: tuple[int, int]) -> int:
-    return mark[1]
 
 
 def conceal(data: bytes, secrets: Secrets | None) -> Concealed:

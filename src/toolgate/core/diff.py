@@ -3,18 +3,22 @@
 The work is bounded, because an agent chooses both sides: what is equal at both ends is left out, and a middle that
 is too different for its length is shown as one block replaced by another. The longer it is, the fewer edits are found.
 Many files share one bound: where it is used up, the rest are shown as blocks too.
+
+A Change knows no renames, it says what is there before and after. People look for the lines that differ, so of one file
+that goes and one that comes, with the same content or most of it, a diff says that it moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from toolgate.core.change import Change, FileChange
 from toolgate.core.named_tuples import NamedTuple
-from toolgate.core.renames import RenamedFile, moved
+from toolgate.core.records import dataclass
 
 if TYPE_CHECKING:
-    from toolgate.core.change import Change, FileChange
     from toolgate.core.paths import MountPath
 
 CONTEXT = 3
@@ -25,6 +29,14 @@ MAX_EFFORT = 10_000_000
 """Steps of the search for the fewest edits, in all files of a Change together; one diagonal counts as four."""
 MAX_HEX = 64 << 10
 """Bytes of a binary file that are shown; nobody reads more of them in this form."""
+SIMILAR = 0.5
+"""The share of bytes in equal lines from which on a file is said to have moved, as git has it."""
+MAX_PAIRS = 400
+"""Of a file that goes and one that comes: of more, none are compared."""
+MAX_BYTES = 1 << 20
+"""Of a file that is compared."""
+MAX_COMPARED = 32 << 20
+"""Bytes, counted once for each comparison that they are part of."""
 _ROW = 16
 HEX = "hex "
 """How a line of bytes begins."""
@@ -256,3 +268,74 @@ def _joined(steps: list[tuple[int, int, bool]], head: int) -> list[Edit]:
 
 def _size(content: bytes | None) -> str:
     return "no file" if content is None else f"{len(content):,} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedFile:
+    """One file as a person reads it, and where it was before if it was elsewhere."""
+
+    file: FileChange
+    old_path: MountPath | None = None
+
+
+def moved(files: Sequence[FileChange]) -> Iterator[RenamedFile]:
+    """All files in their order; what moves stands where it comes to be."""
+    gone = [file for file in files if file.kind == "file" and file.before and file.after is None]
+    come = [file for file in files if file.kind == "file" and file.after and file.before is None]
+    pairs = _same(gone, come)
+    used = {file.path for file in pairs.values()}
+    pairs |= _similar(
+        [file for file in gone if file.path not in used], [file for file in come if file.path not in pairs]
+    )
+    left = {file.path for file in pairs.values()}
+    for file in files:
+        old = pairs.get(file.path)
+        if old is not None and file.kind == "file":
+            made = FileChange(file.path, old.before, file.after, old.before_mode, file.after_mode)
+            yield RenamedFile(made, old.path)
+        elif file.kind == "directory" or file.path not in left:
+            yield RenamedFile(file)
+
+
+def _same(gone: Sequence[FileChange], come: Sequence[FileChange]) -> dict[MountPath, FileChange]:
+    """By where they come to be."""
+    waiting: dict[bytes | None, list[FileChange]] = {}
+    for file in reversed(gone):
+        waiting.setdefault(file.before, []).append(file)
+    return {file.path: waiting[file.after].pop() for file in come if waiting.get(file.after)}
+
+
+def _similar(gone: Sequence[FileChange], come: Sequence[FileChange]) -> dict[MountPath, FileChange]:
+    """The most alike first. Where there are too many to compare, nothing is said to have moved."""
+    if not gone or not come or len(gone) * len(come) > MAX_PAIRS:
+        return {}
+    compared = sum(_counted(file.before) for file in gone) * len(come)
+    if compared + sum(_counted(file.after) for file in come) * len(gone) > MAX_COMPARED:
+        return {}
+    before = {file.path: _line_counts(file.before or b"") for file in gone}
+    after = {file.path: _line_counts(file.after or b"") for file in come}
+    found = [(_alike(before[old.path], after[new.path]), old, new) for old in gone for new in come]
+    pairs: dict[MountPath, FileChange] = {}
+    taken: set[MountPath] = set()
+    for share, old, new in sorted(found, key=lambda each: -each[0]):
+        if share >= SIMILAR and old.path not in taken and new.path not in pairs:
+            pairs[new.path] = old
+            taken.add(old.path)
+    return pairs
+
+
+def _counted(content: bytes | None) -> int:
+    return len(content) if content is not None and len(content) <= MAX_BYTES else 0
+
+
+def _line_counts(content: bytes) -> Counter[bytes]:
+    return Counter(content.split(b"\n")) if len(content) <= MAX_BYTES else Counter()
+
+
+def _alike(one: Counter[bytes], other: Counter[bytes]) -> float:
+    larger = max(_bytes_in(one), _bytes_in(other))
+    return _bytes_in(one & other) / larger if larger else 0.0
+
+
+def _bytes_in(lines: Counter[bytes]) -> int:
+    return sum(len(line) * count for line, count in lines.items())

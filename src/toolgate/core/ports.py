@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolgate.core.call import Call
-from toolgate.core.question import Question
+from toolgate.core.decision import Question
 from toolgate.core.records import dataclass, field
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ from toolgate.core.tool_options import ToolOptions, check_options, check_plan, c
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from toolgate.core.follow import Follow
     from toolgate.core.known_types import KnownTypes
     from toolgate.core.paths import MountPath, Places
+    from toolgate.core.result import Follow
     from toolgate.core.tool_types import Returns
 
     Arguments = BaseModel | SimpleNamespace

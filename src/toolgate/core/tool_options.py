@@ -16,8 +16,8 @@ from toolgate.core.errors import SetupError
 
 if TYPE_CHECKING:
     from toolgate.core.effects import Effects
-    from toolgate.core.follow import Follow
     from toolgate.core.paths import MountPath
+    from toolgate.core.result import Follow
     from toolgate.core.tool import Handler, Phase, Risk
 
 _NAMELESS = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)

@@ -10,6 +10,7 @@ from toolgate.core.errors import InvalidArgs, TooLarge
 MAX_BYTES = 8 * 1024 * 1024
 MAX_VALUES = 100_000
 """In one message. Parsing as many takes some hundredths of a second, in which no thread gets a turn."""
+_WORD = frozenset({str})
 
 
 class Count:
@@ -89,3 +90,8 @@ def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise InvalidArgs(f"{name} is not JSON", "send a finite number or null")
+
+
+def is_words(value: object) -> bool:
+    """A list of words: seen at a glance, it holds no number, no path and no name. Most lists that tools take are one."""
+    return type(value) is list and _WORD.issuperset(map(type, value))

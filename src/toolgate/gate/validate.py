@@ -12,7 +12,7 @@ from toolgate.core.canonical import screen
 from toolgate.core.errors import InvalidArgs, TooLarge
 from toolgate.core.paths import MountPath, paths_in
 from toolgate.core.ports import Facts
-from toolgate.core.wordlist import is_words
+from toolgate.core.wire import is_words
 from toolgate.gate.flow import LARGE, Flow, Services
 from toolgate.gate.resolve import take_key
 

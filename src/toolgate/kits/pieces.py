@@ -15,7 +15,7 @@ from toolgate.core.display import visible
 from toolgate.core.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from toolgate.core.question import Question
+    from toolgate.core.decision import Question
 
 WIDE = 500
 """Characters of one piece."""

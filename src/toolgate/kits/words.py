@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from toolgate.core.clock import SECOND, iso
 
 if TYPE_CHECKING:
+    from toolgate.core.decision import Question
     from toolgate.core.effects import Effects
-    from toolgate.core.question import Question
     from toolgate.ledger.state import Grant
     from toolgate.storage.port import Row
 

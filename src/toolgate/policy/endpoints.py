@@ -13,8 +13,7 @@ from ipaddress import IPv6Network, ip_network
 
 from toolgate.core.errors import CallError, ConfigError
 from toolgate.core.late_pattern import late_pattern
-from toolgate.core.reach import Reach
-from toolgate.core.target import target_of
+from toolgate.core.target import Reach, target_of
 from toolgate.policy.globs import CharSet, Token, alternatives, check_text, expand, fold, run_regex, tokens
 from toolgate.policy.readings import (
     MAX_HOST_LENGTH,

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from toolgate.consent.desk import QuestionPage
 from toolgate.core.errors import CallError, ToolgateError
 from toolgate.core.ports import Question
-from toolgate.core.readable import of_data, of_error
-from toolgate.core.result import Result
+from toolgate.core.result import Result, of_data, of_error
 from toolgate.core.tool import Tool
 from toolgate.feature import load
 from toolgate.gate.earned import STEPS, earned, raised

@@ -19,9 +19,8 @@ from toolgate.sandbox import places, program_files
 from toolgate.sandbox.conversation import Conversation
 from toolgate.sandbox.inside.view import MAX_BYTES, MAX_NAMES
 from toolgate.sandbox.job import WORK, Altered, Broker, Egress, Job, Limit, Outcome
-from toolgate.sandbox.prepared import Prepared
+from toolgate.sandbox.prepared import Prepared, ProcessEnd
 from toolgate.sandbox.program import ProgramCommand
-from toolgate.sandbox.zygote_client import ProcessEnd
 
 _CHUNK = 1 << 16
 

@@ -14,11 +14,10 @@ from toolgate.sandbox.execution import ProgramRun
 from toolgate.sandbox.inside.order import LAYERS
 from toolgate.sandbox.job import Broker, Egress, Job, Language, Mode, Outcome
 from toolgate.sandbox.places import JobDirectories
-from toolgate.sandbox.prepared import Prepared, WallShape
+from toolgate.sandbox.prepared import Prepared, WallShape, Zygote
 from toolgate.sandbox.probe import Uids
 from toolgate.sandbox.program import Made, ProgramCommand
 from toolgate.sandbox.program_files import KeepLimits
-from toolgate.sandbox.zygote_client import Zygote
 
 # Processes that are ready before there is a program for them, and the zygote they come from.
 

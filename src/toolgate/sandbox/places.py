@@ -14,9 +14,10 @@ import secrets
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from toolgate.sandbox.inside.kernel import held
 from toolgate.sandbox.inside.order import SCRAP
 from toolgate.sandbox.job import Limit
 
@@ -63,17 +64,13 @@ def sweep() -> None:
     """Remove what belonged to processes that are gone."""
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
-            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            handle = os.open(path, _DIRECTORY)
         except OSError:
             continue
-        try:
+        with held(handle), suppress(BlockingIOError):  # somebody works there
             if os.fstat(handle).st_uid == os.geteuid():
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _remove(path)
-        except BlockingIOError:
-            continue  # somebody works there
-        finally:
-            os.close(handle)
 
 
 async def watch(place: str, disk: int, inodes: int, stop: Callable[[Limit], None]) -> None:
@@ -151,11 +148,8 @@ def _flatten(base: int, name: str, prefix: str) -> None:
 def _opened(name: str, above: int | None) -> Iterator[int]:
     """A directory, opened for us whatever its mode. Its program is gone: it is still what it was a moment ago."""
     os.chmod(name, 0o700, dir_fd=above)
-    handle = os.open(name, _DIRECTORY, dir_fd=above)
-    try:
+    with held(os.open(name, _DIRECTORY, dir_fd=above)) as handle:
         yield handle
-    finally:
-        os.close(handle)
 
 
 def _is_directory(name: str, above: int) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from toolgate.sandbox.inside.kernel import held
 from toolgate.sandbox.inside.order import SCRAP
 from toolgate.sandbox.inside.view import MAX_BYTES, MAX_NAMES
 from toolgate.sandbox.job import Altered, Job, Left, View
@@ -69,21 +70,15 @@ class Layer:
         elif depth > MAX_DEPTH:
             self.dropped.append(f"{path}: it lies too deep")
         else:
-            handle = os.open(name, DIRECTORY, dir_fd=parent)
-            try:
+            with held(os.open(name, DIRECTORY, dir_fd=parent)) as handle:
                 if _opaque(handle):
                     yield Altered(path, "gone")
                 yield Altered(path, "directory", mode=mode)
                 yield from self._directory(handle, path + "/", depth + 1)
-            finally:
-                os.close(handle)
 
     def _file(self, parent: int, name: str, path: str, mode: int) -> Iterator[Altered]:
-        handle = os.open(name, READ, dir_fd=parent)
-        try:
+        with held(os.open(name, READ, dir_fd=parent)) as handle:
             content = content_of(handle, self.disk)
-        finally:
-            os.close(handle)
         if content is None:
             self.dropped.append(f"{path}: it is too large")
             return
@@ -131,12 +126,9 @@ Kind = Literal["file", "directory", "other"]
 def compare(handle: int, view: View, layer: Layer) -> tuple[Altered, ...]:
     """`handle` is the copy, in which the program may have made anything of anything."""
     found = layer.read(handle)
-    root = os.open(view.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with held(os.open(view.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as root:
         before = dict(_names(root, "", layer.skip.union(view.hidden)))
         altered = tuple(each for each in found if _differs(root, each, before.get(each.path)))
-    finally:
-        os.close(root)
     return (*_gone(found, before, layer), *altered)
 
 
@@ -150,11 +142,8 @@ def _names(handle: int, below: str, hidden: frozenset[str]) -> Iterator[tuple[st
             yield path, "file" if stat.S_ISREG(mode) else "other"
             continue
         yield path, "directory"
-        inner = os.open(name, DIRECTORY, dir_fd=handle)
-        try:
+        with held(os.open(name, DIRECTORY, dir_fd=handle)) as inner:
             yield from _names(inner, path + "/", hidden)
-        finally:
-            os.close(inner)
 
 
 def _differs(root: int, each: Altered, before: Kind | None) -> bool:
@@ -175,10 +164,8 @@ def _original(root: int, path: str, room: int) -> tuple[bytes | None, int]:
         handle = os.open(name, READ, dir_fd=parent)
     finally:
         os.close(parent)
-    try:
+    with held(handle):
         return content_of(handle, room), stat.S_IMODE(os.fstat(handle).st_mode) & 0o777
-    finally:
-        os.close(handle)
 
 
 def _gone(found: tuple[Altered, ...], before: dict[str, Kind], layer: Layer) -> Iterator[Altered]:
@@ -245,7 +232,6 @@ def _give(handle: int, owner: int) -> None:
 
 MOST_DEEP = 16
 SAID = 20
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,9 +278,7 @@ def _walk(directory: int, above: str, keep: KeepLimits, found: Collected) -> Non
         path = f"{above}{name}"
         if path in (SCRAP, found.own):
             continue
-        try:
-            name.encode("utf-8")
-        except UnicodeEncodeError:
+        if not _is_text(name):
             found.drop(path, "its name is not text")
             continue
         try:
@@ -309,16 +293,13 @@ def _take(directory: int, name: str, path: str, keep: KeepLimits, found: Collect
         if path.count("/") >= MOST_DEEP:
             found.drop(path, f"it is more than {MOST_DEEP} directories deep")
             return
-        below = os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=directory)
-        try:
+        with held(os.open(name, DIRECTORY, dir_fd=directory)) as below:
             _walk(below, path + "/", keep, found)
-        finally:
-            os.close(below)
         return
     if why := _unfit(status, keep, found):
         found.drop(path, why)
         return
-    handle = os.open(name, _FLAGS, dir_fd=directory)
+    handle = os.open(name, READ, dir_fd=directory)
     with open(handle, "rb") as stream:
         content = stream.read(status.st_size)
     found.left.append(Left(path, content, stat.S_IMODE(status.st_mode) & 0o777))

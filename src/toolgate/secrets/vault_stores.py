@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from toolgate.core.canonical import canonical
 from toolgate.core.errors import Unavailable
-from toolgate.secrets.secret import NAME, Secret
+from toolgate.secrets.vault import NAME, Secret
 from toolgate.storage import durable
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from toolgate.core.errors import BlockedPath, CallError, NotFound, OutsideMount, Unavailable
@@ -62,14 +62,10 @@ def available() -> bool:
     """Asked once, on a path that always exists: old kernels say ENOSYS, some container profiles EPERM."""
     if sys.platform != "linux" or os.uname().machine not in _ARCHITECTURES:
         return False
-    root = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with held(os.open("/", STEP)) as root, suppress(OSError):
         os.close(open_by_kernel(root, ".", os.O_RDONLY | os.O_DIRECTORY, True))
-    except OSError:
-        return False
-    finally:
-        os.close(root)
-    return True
+        return True
+    return False
 
 
 def open_by_kernel(root: int, path: str, flags: int, follow: bool) -> int:
@@ -95,7 +91,8 @@ def _again(root: int, name: bytes, flags: int, follow: bool) -> int:
 Visit = Callable[[list[str]], None]
 """Told every name from the root on, links resolved, before it is opened; raises to stop."""
 
-_STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a directory is opened by one name: the directory itself, no link in its place."""
 _MAX_LINKS = 40  # as the kernel counts
 
 
@@ -114,7 +111,7 @@ def open_by_walking(root: int, path: str, flags: int, follow: bool, visit: Visit
             if visit is not None:
                 visit([*names, name])
             try:
-                handle = os.open(name, _STEP if todo else flags | os.O_NOFOLLOW, dir_fd=trail[-1])
+                handle = os.open(name, STEP if todo else flags | os.O_NOFOLLOW, dir_fd=trail[-1])
             except OSError as error:
                 target = _link_target(name, trail[-1], error)
                 links += 1
@@ -231,19 +228,15 @@ def open_parent(root: Root, relative: str, shown: str, *, create: bool = False) 
 def _make_directories(root: Root, relative: str, shown: str) -> int:
     here = os.dup(root.handle)
     for part in relative.split("/"):
-        try:
+        with held(here):
             below = _enter(Root(here, root.opener), part, shown)
-        finally:
-            os.close(here)
         here = below
     return here
 
 
 def _enter(root: Root, part: str, shown: str) -> int:
-    try:
+    with suppress(NotFound):
         return open_directory(root, part, shown, follow=False)
-    except NotFound:
-        pass
     try:
         os.mkdir(part, dir_fd=root.handle)
         os.fsync(root.handle)

@@ -28,9 +28,8 @@ from toolgate.feature import load
 from toolgate.workspace.confine import held, open_file
 from toolgate.workspace.holdings import SCRATCH
 from toolgate.workspace.images import Images, contents_of, rank_of
-from toolgate.workspace.look import kind_of, look, read_steady, status_of
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.reading import note_file, open_to_read
+from toolgate.workspace.reading import kind_of, look, note_file, open_to_read, read_steady, status_of
 from toolgate.workspace.staged import PATIENCE, Move, only_writer, sweep
 from toolgate.workspace.tree import take_tree
 from toolgate.workspace.write import Side, apply_moves, check_writable, missing_parents, settle_change
@@ -174,7 +173,7 @@ class WorkspaceFiles(Files):
             await _in_thread(lambda: self.images.drop(persona, kept))
 
     async def load(self, manifest: Sequence[Mapping[str, Any]]) -> Change:
-        return await _in_thread(lambda: self._load(manifest))
+        return await _in_thread(lambda: Change(tuple(map(self._loaded, manifest))))
 
     async def apply(self, change: Change) -> None:
         """Strict: every file must be at its starting content, or nothing is written."""
@@ -226,9 +225,6 @@ class WorkspaceFiles(Files):
 
     def _limit(self, path: MountPath) -> int:
         return self._read_limit or self.mounts.rules(path).max_bytes
-
-    def _load(self, manifest: Sequence[Mapping[str, Any]]) -> Change:
-        return Change(tuple(self._loaded(entry) for entry in manifest))
 
     def _loaded(self, entry: Mapping[str, Any]) -> FileChange:
         path = MountPath.parse(entry["path"])

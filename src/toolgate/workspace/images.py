@@ -293,8 +293,5 @@ def _write(file: Path, content: bytes) -> None:
 
 
 def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with held(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as handle:
         os.fsync(handle)
-    finally:
-        os.close(handle)

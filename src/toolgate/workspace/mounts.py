@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from toolgate.core.conceal import Secrets
 from toolgate.core.errors import BlockedPath, OutsideMount, SetupError, Unavailable
@@ -17,9 +17,6 @@ from toolgate.feature import KINDS, MountKind
 from toolgate.policy.hard import MountRules
 from toolgate.workspace.confine import Opener, Root, best_opener, held, open_parent
 from toolgate.workspace.watch import MAX_TREES, Watches
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)

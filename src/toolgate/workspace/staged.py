@@ -19,8 +19,8 @@ from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass
 from toolgate.storage import durable
 from toolgate.workspace.confine import held
-from toolgate.workspace.look import SeenFile, status_in
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.reading import SeenFile, status_in
 
 # Locks between the processes of a project: advisory, and dropped by the system when their holder dies.
 
@@ -30,11 +30,8 @@ PATIENCE = 20.0
 @contextmanager
 def only_writer(file: Path, patience: float = PATIENCE) -> Iterator[None]:
     """Hold the lock of the one writer."""
-    handle = acquire(file, patience)
-    try:
+    with held(acquire(file, patience)):
         yield
-    finally:
-        os.close(handle)
 
 
 def acquire(file: Path, patience: float = PATIENCE, *, shared: bool = False) -> int:

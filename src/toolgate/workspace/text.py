@@ -1,4 +1,5 @@
-"""Bytes as text: which encoding they are in, whether they are text at all, and lines out of a file of any size.
+"""Bytes as text: which encoding they are in, whether they are text at all, and lines out of a file of any size. And texts as
+tools handle them: the canonical form that hashes compare, and the ends of lines.
 
 UTF-8 first, then what a byte order mark says, then a well-founded guess. A guess counts only where encoding the
 text again gives the same bytes, so that an edit changes nothing but what it was about. A detector tells languages apart by
@@ -12,6 +13,7 @@ import codecs
 import os
 import unicodedata
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from toolgate.core.conceal import Secrets, conceal, reach
 from toolgate.core.errors import InvalidArgs, NotText, TooLarge
@@ -212,7 +214,8 @@ def lines_of(
                     f"these lines of {shown!r} have more than {keep:,} bytes", "ask for fewer lines"
                 )
         at += breaks
-    return [b"".join(kept.get(number, b"") for number in _numbers(one, kept)) for one in ranges]
+    numbers = sorted(kept)
+    return [b"".join(kept[number] for number in numbers if first <= number <= last) for first, last in ranges]
 
 
 def _chunks(handle: int) -> Iterator[bytes]:
@@ -262,5 +265,28 @@ def _split(chunk: bytes) -> list[bytes]:
     return [part + b"\n" for part in parts[:-1]] + parts[-1:]
 
 
-def _numbers(one: Range, kept: dict[int, bytearray]) -> list[int]:
-    return sorted(number for number in kept if one[0] <= number <= one[1])
+LineEnd = Literal["lf", "crlf"]
+_LONE_LF = late_pattern(r"(?<!\r)\n")
+
+
+def canonical_text(text: str) -> str:
+    """LF only, no white space at the ends of lines, a newline at the end. An empty text stays empty."""
+    plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    lines = "\n".join(line.rstrip() for line in plain.split("\n"))
+    return lines if not lines or lines.endswith("\n") else lines + "\n"
+
+
+def line_end(text: str) -> LineEnd | None:
+    """What every line ends with; None where there is only one line, or where they differ."""
+    crlf = text.count("\r\n")
+    lone = text.count("\n") - crlf
+    if crlf and not lone:
+        return "crlf"
+    return "lf" if lone and not crlf else None
+
+
+def with_line_end(text: str, wanted: LineEnd | None) -> str:
+    """A text that fits into one whose lines end so. One that mixes them, or has CRLF itself, is left alone."""
+    if wanted != "crlf" or "\r" in text:
+        return text
+    return _LONE_LF.sub("\r\n", text)

@@ -20,16 +20,15 @@ from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass
 from toolgate.policy.dotfiles import hidden
 from toolgate.policy.hard import MountRules
-from toolgate.workspace.look import status_of
+from toolgate.workspace.confine import STEP, held
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.reading import note_tree, open_to_list
+from toolgate.workspace.reading import note_tree, open_to_list, status_of
 from toolgate.workspace.watch import Enters
 
 EntryKind = Literal["file", "directory", "link", "other"]
 MAX_DEPTH = 128
 """One handle is open for each level."""
 _SHORT_OF = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +111,8 @@ class _Walk:
     def _below(self, parent: int, entry: Entry) -> Iterator[Entry]:
         try:
             if entry.depth < self.depth:
-                handle = os.open(entry.item.name, _DIRECTORY, dir_fd=parent)
-                try:
+                with held(os.open(entry.item.name, STEP, dir_fd=parent)) as handle:
                     yield from self.directory(handle, entry.relative + "/", entry.depth + 1)
-                finally:
-                    os.close(handle)
                 return
         except OSError as error:  # gone, swapped for a link, or not ours to read
             if error.errno in _SHORT_OF:  # it is there, and a listing without it would be a lie

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from toolgate.core.records import dataclass, field
 from toolgate.workspace import inotify
-from toolgate.workspace.confine import held
+from toolgate.workspace.confine import STEP, held
 
 _MOUNT_TABLE = "/proc/self/mountinfo"
 
@@ -61,7 +61,6 @@ MAX_TREES = 8
 MAX_DEPTH = 128
 _CHUNK = 1 << 16
 _MOST_HEARD = 8 << 20
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 Enters = Callable[[str, str], bool]
 """Path in the mount and name of a directory → whether the tool looks into it."""
 
@@ -193,7 +192,7 @@ class _Arming:
 
     def _below(self, parent: int, name: str, relative: str, depth: int) -> bool:
         try:
-            handle = os.open(name, _DIRECTORY, dir_fd=parent)
+            handle = os.open(name, STEP, dir_fd=parent)
         except OSError:  # the tool cannot enter it either; once it can, its parent says so
             return True
         with held(handle):

@@ -15,15 +15,14 @@ from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, Protocol
 
-from toolgate.core.change import DIRECTORY, FileChange
-from toolgate.core.combine import Entry, Place, place_of
+from toolgate.core.change import DIRECTORY, Entry, FileChange, Place, place_of
 from toolgate.core.errors import BlockedPath, CallError, InvalidArgs, NotFound
 from toolgate.core.named_tuples import NamedTuple
 from toolgate.core.paths import MountPath, folded
 from toolgate.core.tool import Outcome
 from toolgate.workspace.confine import held, open_directory
-from toolgate.workspace.look import SeenFile, look, status_of
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.reading import SeenFile, look, status_of
 from toolgate.workspace.staged import (
     TEMPORARY,
     Move,

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolgate.core.paths import MountPath
-from toolgate.workspace.patch import apply, parse
+from toolgate.workspace.patch import apply
+from toolgate.workspace.patch.parse import parse
 
 Tree = dict[str, tuple[bytes, bool]]
 """Name → content, executable."""

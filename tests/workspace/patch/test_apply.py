@@ -7,7 +7,8 @@ import time
 import pytest
 
 from toolgate.core.errors import Conflict, TooLarge
-from toolgate.workspace.patch import Applied, apply, parse
+from toolgate.workspace.patch import Applied, apply
+from toolgate.workspace.patch.parse import parse
 
 Files = dict[str, bytes]
 

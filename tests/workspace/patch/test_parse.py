@@ -9,7 +9,7 @@ import pytest
 
 from toolgate.core.errors import CallError, InvalidArgs, OutsideMount
 from toolgate.core.paths import MountPath
-from toolgate.workspace.patch import parse, parse_one
+from toolgate.workspace.patch.parse import parse, parse_one
 
 HUNK = "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"
 

@@ -10,8 +10,8 @@ from toolgate.core.errors import Code, Unavailable
 from toolgate.core.functions import wire_names
 
 if TYPE_CHECKING:
+    from toolgate.core.functions import ToolSpec, ToolSpecs
     from toolgate.core.result import Result
-    from toolgate.core.spec import ToolSpec, ToolSpecs
 
 
 class GateLike(Protocol):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolgate.core.errors import Unavailable
-from toolgate.core.spec import ToolSpecs
+from toolgate.core.functions import ToolSpecs
 
 if TYPE_CHECKING:
     from toolgate.agents.wires import Parsed

@@ -19,7 +19,7 @@ from toolgate.project import opening
 if TYPE_CHECKING:
     from toolgate.consent.desk import Desk
     from toolgate.consent.works import Scope
-    from toolgate.core.question import Question
+    from toolgate.core.decision import Question
 
 
 @command(epilog="Example: toolgate approvals q_01a2b3 approve --grant 3600 --path 'docs/**'")

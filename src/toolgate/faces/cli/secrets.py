@@ -10,8 +10,8 @@ from toolgate.kits.terminal import complete, options, project, speech
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
 from toolgate.kits.terminal.prompt import unseen
 from toolgate.project.vault_api import vault_of
-from toolgate.secrets.secret import LONGEST, Secret, check_name
 from toolgate.secrets.spelled import shown_forms
+from toolgate.secrets.vault import LONGEST, Secret, check_name
 
 app = CommandGroup("Keep secrets by name; their values are masked everywhere.")
 Name = Annotated[

@@ -16,7 +16,7 @@ from toolgate.core.decision import Verdict
 from toolgate.core.effects import Effects
 from toolgate.core.functions import wire_names
 from toolgate.core.paths import MountPath
-from toolgate.core.schemas import lean
+from toolgate.core.rendering import lean
 from toolgate.core.tool import Tool
 from toolgate.facade import Gate
 from toolgate.faces.mcp.jsonrpc import INVALID_PARAMS, Message, RpcError

@@ -35,8 +35,8 @@ from toolgate.agents.wires import Parsed, WireCall, WireFormat, wire
 from toolgate.agents.wires.base import as_told
 from toolgate.core.context import Trail
 from toolgate.core.errors import CallError, Code, ToolgateError
+from toolgate.core.functions import ToolSpecs
 from toolgate.core.result import Meta, Result
-from toolgate.core.spec import ToolSpecs
 from toolgate.features.agents.step_bodies import not_run, parsed_reply, result_body, spent_on
 from toolgate.features.agents.store import AgentRun, RunStore
 from toolgate.gate.stored import claim_of

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolgate.agents.models import ModelRequest
 from toolgate.core.errors import CallError, ToolgateError
-from toolgate.core.spec import ToolSpecs
+from toolgate.core.functions import ToolSpecs
 from toolgate.features.agents.step_bodies import spent_on
 
 if TYPE_CHECKING:

@@ -24,10 +24,9 @@ from toolgate.features.code.arguments import (
 )
 from toolgate.features.code.fits import counted, fit_read
 from toolgate.workspace.confine import held
-from toolgate.workspace.look import read_steady
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.outline.outline import Outliner, Symbol, language_of
-from toolgate.workspace.reading import note_file, open_to_read
+from toolgate.workspace.reading import note_file, open_to_read, read_steady
 from toolgate.workspace.text import decode
 
 # A source file as the code tools see it: opened by the mount's rules, decoded, in lines.

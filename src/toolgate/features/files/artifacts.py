@@ -10,9 +10,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from toolgate.core.annotations import Field
-from toolgate.core.change import DIRECTORY
+from toolgate.core.change import DIRECTORY, Place, place_of
 from toolgate.core.clock import iso
-from toolgate.core.combine import Place, place_of
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError
 from toolgate.core.paths import MountPath

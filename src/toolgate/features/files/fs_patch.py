@@ -18,9 +18,9 @@ from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass
 from toolgate.core.tool import Tool, tool
 from toolgate.workspace.files import WorkspaceFiles
-from toolgate.workspace.patch import Applied, FilePatch, Patched, apply, parse, parse_one
-from toolgate.workspace.patch.apply import with_modes
-from toolgate.workspace.patch.parse import recounted
+from toolgate.workspace.patch import Applied, Patched, apply, with_modes
+from toolgate.workspace.patch.header import FilePatch
+from toolgate.workspace.patch.parse import parse, parse_one, recounted
 
 MAX_FILES = 1000
 MAX_HUNKS = 10_000

@@ -12,8 +12,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from toolgate.core.annotations import AliasChoices, BeforeValidator, Field
 from toolgate.core.canonical import canonical
-from toolgate.core.change import DIRECTORY, Change, FileChange
-from toolgate.core.combine import Gap, combine, place_of
+from toolgate.core.change import DIRECTORY, Change, FileChange, Gap, combine, place_of
 from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Conflict, NotFound
 from toolgate.core.names import Registry

@@ -16,13 +16,13 @@ from toolgate.core.errors import BlockedPath, Conflict, InvalidArgs, NotFound, N
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Holder
 from toolgate.core.rendering import HASH_CHARACTERS
-from toolgate.core.text import canonical_text
 from toolgate.feature import FeatureContext
 from toolgate.features.garden import edits, guard, lint
 from toolgate.features.garden.grammar import MarkdownFile, off_loop, read
 from toolgate.features.garden.layout import CHANGE_LOG, Place, history_of, path_for, place_of, template
 from toolgate.workspace.files import FoundFile, WorkspaceFiles
-from toolgate.workspace.look import status_of
+from toolgate.workspace.reading import status_of
+from toolgate.workspace.text import canonical_text
 
 PURPOSE = "garden text"
 MOST_WORK = 2 << 20

@@ -20,7 +20,7 @@ from toolgate.core import lookalikes
 from toolgate.core.apart import apart
 from toolgate.core.change import content_hash
 from toolgate.core.errors import InvalidArgs, NotFound, NotText, TooLarge
-from toolgate.core.text import canonical_text
+from toolgate.workspace.text import canonical_text
 
 MAX_BYTES = 1 << 20
 SMALL = 16 << 10

@@ -23,7 +23,7 @@ from toolgate.features.garden import grammar, layout, lint
 from toolgate.features.garden.layout import Place
 from toolgate.features.garden.lint import LintFinding, Reference
 from toolgate.features.garden.rows import common_start, genuine, sealed
-from toolgate.workspace.look import identity
+from toolgate.workspace.reading import identity
 
 if TYPE_CHECKING:
     from toolgate.feature import FeatureContext

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from toolgate.agents.models import Model, ModelReply, ModelRequest, ModelSettings, ModelUsage, priced
 from toolgate.core.clock import iso
 from toolgate.core.errors import BlockedContent, ToolgateError
-from toolgate.core.spec import ToolSpecs
+from toolgate.core.functions import ToolSpecs
 from toolgate.features.memory.extracts import extract
 from toolgate.features.memory.items import MemoryItem
 from toolgate.features.memory.memory import Memory

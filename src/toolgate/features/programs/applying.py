@@ -20,8 +20,7 @@ from toolgate.core.change import Change
 from toolgate.core.clock import SECOND
 from toolgate.core.context import Context
 from toolgate.core.errors import Code, Conflict, Failed, NotFound
-from toolgate.core.follow import Follow
-from toolgate.core.result import Result
+from toolgate.core.result import Follow, Result
 from toolgate.core.tool import Tool, tool
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.holdings import SCRATCH

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from toolgate.core import reach
+from toolgate.core import target
 from toolgate.core.display import visible
 from toolgate.core.effects import Effects
 from toolgate.core.errors import InvalidArgs
@@ -34,7 +34,7 @@ _VIEWS = {"none": (), "read": ("project read",), "overlay": ("project read", "pr
 
 def _one_spelling(host: str) -> str:
     """The one that the proxy compares, in ASCII: rules are written about it, and look-alikes are seen to be others."""
-    return str(reach.Reach.parse(host))
+    return str(target.Reach.parse(host))
 
 
 Host = Annotated[str, Field(min_length=1, max_length=260), AfterValidator(_one_spelling)]

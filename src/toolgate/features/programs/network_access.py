@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from toolgate.core.context import Context
 from toolgate.core.errors import NotFound
 from toolgate.core.event import Requested
-from toolgate.core.reach import Reach
+from toolgate.core.target import Reach
 from toolgate.ledger.ledger import Ledger
 from toolgate.sandbox.job import Broker, Egress, Request
 from toolgate.secrets.redactor import Stream, VaultRedactor

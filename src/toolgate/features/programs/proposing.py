@@ -18,7 +18,7 @@ from toolgate.core.paths import MountPath
 from toolgate.features.programs.viewing import ProjectSeen
 from toolgate.sandbox.job import Altered
 from toolgate.workspace.files import WorkspaceFiles
-from toolgate.workspace.look import identity, status_of
+from toolgate.workspace.reading import identity, status_of
 
 # Names that a program leaves by the way: what git ignores, and caches of usual tools. No change of the
 # project. Patterns are read from the project's `.gitignore` files as git reads them, and compiled for an

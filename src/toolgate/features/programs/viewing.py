@@ -17,8 +17,8 @@ from toolgate.policy.dotfiles import hidden
 from toolgate.policy.hard import MountRules
 from toolgate.sandbox.job import PROJECT, WORK, Environment, View
 from toolgate.sandbox.program import SYSTEM
-from toolgate.workspace.look import identity, status_of
 from toolgate.workspace.mounts import Mounts
+from toolgate.workspace.reading import identity, status_of
 from toolgate.workspace.tree import MAX_DEPTH, Entry, walk_tree
 
 MAX_ENTRIES = 500_000

@@ -17,7 +17,7 @@ from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import Failed, InvalidArgs
 from toolgate.core.names import Registry
 from toolgate.core.paths import MountPath
-from toolgate.core.schemas import lean
+from toolgate.core.rendering import lean
 from toolgate.core.tool import Tool, tool
 from toolgate.core.words import alike, joined, nearest, stems
 from toolgate.feature import FeatureContext

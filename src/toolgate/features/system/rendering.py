@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolgate.core.display import harmless
-from toolgate.core.rendering import Rendering
-from toolgate.core.schemas import lean
+from toolgate.core.rendering import Rendering, lean
 
 
 def tool_list(data: Any, args: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ from toolgate.kits.words import (
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 
-    from toolgate.core.question import Question
+    from toolgate.core.decision import Question
 
 _DIFF = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _FOLDED = "   ↪ "

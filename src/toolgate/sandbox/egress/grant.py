@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from toolgate.core.display import visible
 from toolgate.core.errors import InvalidArgs, NotAllowed, TooLarge
-from toolgate.core.reach import Reach
-from toolgate.core.target import Target, shown
+from toolgate.core.target import Reach, Target, shown
 from toolgate.sandbox.job import Request
 
 MAX_HOSTS = 100

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -203,9 +205,14 @@ def restrict_mount(target: str, attributes: int, below: bool = True) -> None:
     syscall("mount_setattr", _AT_FDCWD, path, flags, ctypes.byref(attr), ctypes.sizeof(attr))
 
 
+@contextmanager
+def held(handle: int) -> Iterator[int]:
+    """Closed at the end, however that comes."""
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
 def close_from(first: int) -> None:
     syscall("close_range", first, 0x7FFFFFFF, 0)
-
-
-def close_on_exec_from(first: int) -> None:
-    syscall("close_range", first, 0x7FFFFFFF, 4)

@@ -8,7 +8,7 @@ import stat
 import struct
 from collections.abc import Iterable
 
-from .kernel import syscall
+from .kernel import held, syscall
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 _MAKE_CHAR, _MAKE_SOCK, _MAKE_FIFO, _MAKE_BLOCK = 1 << 6, 1 << 9, 1 << 10, 1 << 11
@@ -54,13 +54,11 @@ def _allow_path(ruleset: int, path: str, access: int) -> None:
         handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (FileNotFoundError, PermissionError):
         return  # one rule fewer allows less, never more
-    try:
+    with held(handle):
         if not stat.S_ISDIR(os.fstat(handle).st_mode):
             access &= _FOR_FILES
         if access:
             syscall("landlock_add_rule", ruleset, 1, _buffer(struct.pack("<Qi", access, handle)), 0)
-    finally:
-        os.close(handle)
 
 
 def _buffer(data: bytes) -> ctypes.c_void_p:

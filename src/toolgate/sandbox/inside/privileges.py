@@ -16,6 +16,7 @@ from .kernel import (
     PR_CAPBSET_DROP,
     PR_SET_NO_NEW_PRIVS,
     PR_SET_PDEATHSIG,
+    held,
     prctl,
     syscall,
     unshare,
@@ -46,11 +47,8 @@ def enter_user_namespace(uid: int, gid: int, own: int) -> None:
         ("uid_map", f"{INSIDE_UID} {uid} 1"),
         ("gid_map", f"{INSIDE_UID} {gid} 1"),
     ):
-        handle = os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=own)
-        try:
+        with held(os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=own)) as handle:
             os.write(handle, text.encode())
-        finally:
-            os.close(handle)
 
 
 def gain_nothing() -> None:

@@ -25,6 +25,7 @@ from .kernel import (
     MS_BIND,
     MS_NODEV,
     MS_NOSUID,
+    held,
     mount,
     restrict_mount,
     syscall,
@@ -72,13 +73,12 @@ class Copy:
 
     def _below(self, origin: int, goal: int, name: str, path: str, depth: int) -> None:
         os.mkdir(name, 0o755, dir_fd=goal)
-        source, target = os.open(name, _DIRECTORY, dir_fd=origin), os.open(name, _DIRECTORY, dir_fd=goal)
-        try:
+        with (
+            held(os.open(name, _DIRECTORY, dir_fd=origin)) as source,
+            held(os.open(name, _DIRECTORY, dir_fd=goal)) as target,
+        ):
             self.directory(source, target, path + "/", depth + 1)
             self._give(target)
-        finally:
-            os.close(source)
-            os.close(target)
 
     def _file(self, origin: int, goal: int, name: str) -> None:
         source = os.open(name, _READ, dir_fd=origin)
@@ -213,16 +213,11 @@ def _user_namespace(users: str, groups: str) -> int:
 
 
 def _numbered(own: int, users: str, groups: str) -> int:
-    try:
+    with held(own):
         for name, text in (("uid_map", users), ("gid_map", groups)):
-            handle = os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=own)
-            try:
+            with held(os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=own)) as handle:
                 os.write(handle, text.encode())
-            finally:
-                os.close(handle)
         return os.open("ns/user", os.O_RDONLY | os.O_CLOEXEC, dir_fd=own)
-    finally:
-        os.close(own)
 
 
 _NOTHING, _EMPTY, _STAGE = "/.nothing", "/.empty", "/.stage"
@@ -294,12 +289,11 @@ def _show_whole(project: str, root: int, name: str, owner: int | None) -> None:
         os.close(handle)
         return
     target = f"{project}/{name}"
-    try:
-        _bottom(target, handle, owner)
-    except OSError:  # a file system that cannot give its files other owners
-        _bottom(target, handle, None)
-    finally:
-        os.close(handle)
+    with held(handle):
+        try:
+            _bottom(target, handle, owner)
+        except OSError:  # a file system that cannot give its files other owners
+            _bottom(target, handle, None)
     restrict_mount(target, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV)
 
 

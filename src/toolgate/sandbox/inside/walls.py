@@ -33,6 +33,7 @@ from .kernel import (
     MS_PRIVATE,
     MS_REC,
     PR_SET_DUMPABLE,
+    held,
     mount,
     pivot_root,
     prctl,
@@ -283,11 +284,8 @@ def _copy(order: Order, mode: Mode) -> tuple[str, int]:
     owner = order.uid if mode == "root" and order.has("uid") else None
     if owner is not None:
         os.chown(target, owner, owner)
-    source = view.open_root(order.view)
-    try:
+    with held(view.open_root(order.view)) as source:
         return "copy", view.copy_to(target, source, order.view, owner)
-    finally:
-        os.close(source)
 
 
 def _has_loopback(order: Order, mode: Mode) -> bool:

@@ -20,7 +20,6 @@ from toolgate.secrets.scan.judged import (
     real,
     scrambled,
 )
-from toolgate.secrets.scan.providers import service_of
 from toolgate.secrets.scan.rules import Effort, SecretHit, Source, back, following, shown
 
 GENERIC = "assigned-secret"
@@ -105,7 +104,7 @@ def _rule(name: bytes, value: bytes) -> str:
     for rule, word, shape in _NAMED:
         if shape.fullmatch(value) and word.search(words):
             return rule
-    service = service_of(name, value)
+    service = names.service_of(name, value)
     return f"{service}-key" if service else GENERIC
 
 
@@ -245,7 +244,7 @@ def _key_like(name: bytes, value: bytes) -> bool:
 
 
 def _service(name: bytes, value: bytes) -> bool:
-    return bool(service_of(name, value)) and real(value) and names.meaning(name + b"_key") != names.NONE
+    return bool(names.service_of(name, value)) and real(value) and names.meaning(name + b"_key") != names.NONE
 
 
 def name_before(text: bytes, start: int) -> bytes:

@@ -123,17 +123,13 @@ def _utf8(pattern: str) -> bytes:
     for char in _members(pattern):
         raw = char.encode()
         found.setdefault(raw[:-1], []).append(raw[-1])
-    sides = (re.escape(head) + b"[" + _ranges(tails) + b"]" for head, tails in found.items())
+    sides = (re.escape(head) + b"[" + re.escape(bytes(sorted(tails))) + b"]" for head, tails in found.items())
     return b"(?:" + b"|".join(sides) + b")"
 
 
 def _members(pattern: str) -> Iterator[str]:
     for low, high in re.findall(r"(.)(?:-(.))?", pattern.strip("[]")):
         yield from map(chr, range(ord(low), ord(high or low) + 1))
-
-
-def _ranges(tails: list[int]) -> bytes:
-    return re.escape(bytes(sorted(tails)))
 
 
 _FLAGS = late_pattern(

@@ -17,8 +17,7 @@ from itertools import chain, islice
 from toolgate.core.late_pattern import late_pattern
 from toolgate.core.ports import VaultValues
 from toolgate.secrets.scan.assigned import UNSURE, by_name, by_run, compared
-from toolgate.secrets.scan.commands import commands
-from toolgate.secrets.scan.keyblocks import key_blocks, kubernetes_secrets, private_keys
+from toolgate.secrets.scan.credentials import addresses, commands
 from toolgate.secrets.scan.payloads import hidden, magic, payloads
 from toolgate.secrets.scan.rules import (
     CONTROLS,
@@ -31,8 +30,7 @@ from toolgate.secrets.scan.rules import (
     back,
     plain,
 )
-from toolgate.secrets.scan.tokens import runs, tokens
-from toolgate.secrets.scan.urls import addresses
+from toolgate.secrets.scan.tokens import key_blocks, kubernetes_secrets, private_keys, runs, tokens
 
 _SAMPLE = 64 << 10
 _MANY_CONTROLS = 0.02

@@ -19,8 +19,8 @@ from pathlib import Path
 from toolgate.core.errors import CallError, NotFound, Unavailable
 from toolgate.core.paths import MountPath
 from toolgate.workspace.confine import Root, held, open_directory, open_file
-from toolgate.workspace.look import read_all
 from toolgate.workspace.mounts import Mount, Mounts
+from toolgate.workspace.reading import read_all
 
 _FILE = re.compile(rb"gitdir: ([^\x00\n]+)\n?")
 _LIMIT = 4096

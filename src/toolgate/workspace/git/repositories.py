@@ -20,6 +20,7 @@ from toolgate.core.evidence import gathering
 from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass, field
 from toolgate.policy.hard import MountRules
+from toolgate.workspace.confine import held
 from toolgate.workspace.git.locate import Linked, Links, RepositoryPlace, locate
 from toolgate.workspace.git.program import ENVIRONMENT, Batch, limit_memory
 from toolgate.workspace.git.store import Refs
@@ -99,8 +100,7 @@ def has_graph(info: Path, tips: str) -> bool:
 
 def start_building(view: GitView, info: Path, tips: str, commits: bytes, seconds: float) -> Building | None:
     """None if another process is at it. `tips` is a name for what the graph is of."""
-    wanted = os.open(info / "building", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with held(os.open(info / "building", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as wanted:
         try:
             fcntl.flock(wanted, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -113,8 +113,6 @@ def start_building(view: GitView, info: Path, tips: str, commits: bytes, seconds
         (info / _STAMP).write_text(tips)
         complaint = info / "complaint"
         pid = _spawn(view, wanted, complaint)
-    finally:
-        os.close(wanted)
     limit_memory(pid)
     if CAN_LEAVE:
         with suppress(OSError, ValueError):

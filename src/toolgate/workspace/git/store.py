@@ -19,7 +19,7 @@ from pathlib import Path
 
 from toolgate.core.errors import CallError, NotFound, Unavailable
 from toolgate.core.records import dataclass, field
-from toolgate.workspace.confine import held
+from toolgate.workspace.confine import STEP, held
 from toolgate.workspace.git.locate import RepositoryPlace
 
 _PACK = re.compile(r"pack-(?:[0-9a-f]{40}|[0-9a-f]{64})\.(?:pack|rev|idx)")
@@ -138,7 +138,7 @@ class ObjectStore:
             return
         if not stat.S_ISDIR(status.st_mode):
             raise _leads_out(name)
-        directory = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=objects)
+        directory = os.open(name, STEP, dir_fd=objects)
         with held(directory), os.scandir(directory) as entries:
             used = [entry for entry in entries if name != PACKS or is_pack(entry.name)]
             if not all(entry.is_file(follow_symlinks=False) for entry in used):

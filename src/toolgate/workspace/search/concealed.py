@@ -23,7 +23,7 @@ import orjson
 from toolgate.core.conceal import Concealed, Secrets, conceal
 from toolgate.core.errors import CallError
 from toolgate.core.records import dataclass, field
-from toolgate.workspace.confine import open_with_status
+from toolgate.workspace.confine import held, open_with_status
 from toolgate.workspace.search.content import Matcher, TooMuch, search_concealed
 from toolgate.workspace.search.local import MAX_WORK, may_search, read_up_to
 from toolgate.workspace.search.query import LineHit, Match, SearchQuery, make_match
@@ -243,7 +243,7 @@ class Judge:
     def _known(self, start: Start, name: str) -> Concealed | None:
         """The file as it may be known; None where it holds no secret."""
         handle, status = open_with_status(start.root, name, name, follow=False)
-        try:
+        with held(handle):
             if not may_search(status, start.hard_links) or status.st_size > MAX_BYTES:
                 raise TooMuch
             clean = _clean.setdefault(self.secrets, {})
@@ -257,8 +257,6 @@ class Judge:
                     clean.clear()
                 clean[stamp] = None
             return None
-        finally:
-            os.close(handle)
 
     def _here(self, judged: Judged, start: Start, name: str, known: Concealed) -> bool:
         """Whether RE2 could answer."""

@@ -11,6 +11,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from weakref import WeakKeyDictionary
 
 from toolgate.core.conceal import Secrets, conceal
@@ -18,7 +19,7 @@ from toolgate.core.errors import CallError
 from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass, field
 from toolgate.workspace import inotify
-from toolgate.workspace.confine import open_with_status
+from toolgate.workspace.confine import held, open_with_status
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.content import (
     MARKS,
@@ -91,12 +92,8 @@ class Local:
                 handle, status = open_with_status(start.root, relative, relative, follow=False)
             except CallError:
                 continue
-            try:
+            with held(handle), suppress(OSError):
                 self._file(handle, status, start.shown(relative), start.hard_links)
-            except OSError:
-                continue
-            finally:
-                os.close(handle)
         self.names = walk.room
 
     def _file(self, handle: int, status: os.stat_result, shown: str, hard_links: bool) -> None:

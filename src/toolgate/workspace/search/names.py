@@ -14,7 +14,7 @@ from contextlib import suppress
 from toolgate.core.records import dataclass, field
 from toolgate.policy.hard import MountRules
 from toolgate.workspace import inotify
-from toolgate.workspace.confine import held
+from toolgate.workspace.confine import STEP, held
 from toolgate.workspace.search.query import EXCLUDED
 from toolgate.workspace.search.selection import Selection
 from toolgate.workspace.staged import TEMPORARY
@@ -29,7 +29,6 @@ MAX_DEPTH = 128
 MAX_TOUCHED = 4096
 _SHARE = 16
 """Of all watches that a user may have, one mount takes this part at most: editors live on them too."""
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UnknownNames(Exception):
@@ -162,7 +161,7 @@ class _Learning:
         if number is None or not self.names.watched(number, prefix):
             raise UnknownNames
         for name in self._below(handle, prefix):
-            with suppress(FileNotFoundError), held(os.open(name, _DIRECTORY, dir_fd=handle)) as inner:
+            with suppress(FileNotFoundError), held(os.open(name, STEP, dir_fd=handle)) as inner:
                 self.directory(inner, f"{prefix}{name}/", depth + 1)
 
     def _below(self, handle: int, prefix: str) -> list[str]:

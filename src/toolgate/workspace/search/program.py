@@ -24,7 +24,6 @@ from typing import TypeVar
 
 from toolgate.core.errors import InvalidArgs, Unavailable
 from toolgate.core.programs import find_program
-from toolgate.core.records import dataclass
 from toolgate.workspace.confine import held
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same numbers on every architecture
@@ -114,12 +113,6 @@ _walks: set[int] = set()
 FIX = "install toolgate with the extra `code`, or put `rg` on the PATH"
 
 
-@dataclass(frozen=True, slots=True)
-class RgEnd:
-    complete: bool
-    """False where its time was up or its reader had enough."""
-
-
 @cache
 def find_rg() -> str | None:
     """Beside this Python, where the package puts it, or wherever the system has it."""
@@ -134,17 +127,12 @@ def run(
     deadline: float,
     take: Callable[[bytes], bool],
     tick: Callable[[], None] | None = None,
-) -> RgEnd:
-    """Start rg in the directory of the handle `where`; `take` gets its output and says whether to go on."""
-    with _started(args, where, handles, subprocess.PIPE) as process:
-        try:
-            complete, errors = _read(process, deadline, take, tick)
-        finally:
-            with suppress(ProcessLookupError):
-                process.kill()
-    if complete and process.returncode == 2 and errors:
-        raise _mistake(errors)
-    return RgEnd(complete)
+) -> bool:
+    """Start rg in the directory of the handle `where`; `take` gets its output and says whether to go on.
+
+    Says whether that is all: not where its time was up or its reader had enough.
+    """
+    return _run(args, where, handles, subprocess.PIPE, (), deadline, take, tick)
 
 
 def run_quietly(
@@ -170,17 +158,28 @@ def run_quietly(
             take(chunk)
         return taken <= MAX_OUTPUT
 
-    with (
-        held(memory),
-        _walk(memory) as threads,
-        _started([*threads, *args], where, (), memory, below) as process,
-    ):
+    with held(memory), _walk(memory) as threads:
+        complete = _run([*threads, *args], where, (), memory, below, deadline, lambda chunk: True, tick, look)
+        return look() and complete
+
+
+def _run(
+    args: Sequence[str],
+    where: int,
+    handles: Sequence[int],
+    out: int,
+    below: Sequence[int],
+    deadline: float,
+    take: Callable[[bytes], bool],
+    tick: Callable[[], None] | None,
+    look: Callable[[], bool] | None = None,
+) -> bool:
+    with _started(args, where, handles, out, below) as process:
         try:
-            complete, errors = _read(process, deadline, lambda chunk: True, tick, look)
+            complete, errors = _read(process, deadline, take, tick, look)
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
-        complete = look() and complete
     if complete and process.returncode == 2 and errors:
         raise _mistake(errors)
     return complete
@@ -199,7 +198,7 @@ def _walk(handle: int) -> Iterator[list[str]]:
 
 
 def _started(
-    args: Sequence[str], where: int, handles: Sequence[int], out: int, below: Sequence[int] = ()
+    args: Sequence[str], where: int, handles: Sequence[int], out: int, below: Sequence[int]
 ) -> subprocess.Popen[bytes]:
     program = find_rg()
     if program is None:

@@ -93,7 +93,7 @@ def _text(line: bytes) -> str:
 
 
 def _short(line: bytes) -> str:
-    text = line.removesuffix(b"\r").decode("utf-8", "replace")
+    text = _text(line)
     return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from toolgate.core.conceal import Secrets
 from toolgate.core.errors import CallError, InvalidArgs, TimedOut
 from toolgate.core.records import dataclass, field
-from toolgate.workspace.confine import open_with_status
+from toolgate.workspace.confine import held, open_with_status
 from toolgate.workspace.search.concealed import Judge, MatchCounts, RgReport, unasserted
 from toolgate.workspace.search.content import Matcher, TooMuch, Unequal, search_content
 from toolgate.workspace.search.local import MAX_WORK, may_search, read_up_to
@@ -114,7 +114,7 @@ class Ripgrep:
         """Lets rg say which lines of open files match, and whether that is all."""
         args = [*_COMMON, *report.options, *self._pattern(), "--", *report.paths]
         tick = partial(self._say, "reading the lines that match")
-        return run(args, start.root.handle, report.handles, self.deadline, report.take, tick).complete
+        return run(args, start.root.handle, report.handles, self.deadline, report.take, tick)
 
     def _count(self, starts: list[Start]) -> _CountedFiles:
         names = self.names
@@ -175,16 +175,12 @@ class Ripgrep:
             handle, status = open_with_status(start.root, name, name, follow=False)
         except (CallError, OSError):
             return False
-        try:
+        with held(handle), suppress(OSError, Unequal, TooMuch):
             if may_search(status, start.hard_links):
                 self._ahead[name] = self._here(handle, status, start, name, count)
                 if self.tell is not None and self._ahead[name]:
                     self.tell(self._ahead[name])
                 return True
-        except (OSError, Unequal, TooMuch):
-            pass
-        finally:
-            os.close(handle)
         return False
 
     def _pattern(self) -> list[str]:

@@ -20,14 +20,13 @@ from toolgate.core.records import dataclass
 from toolgate.policy.dotfiles import hidden
 from toolgate.policy.globs import Glob, PathGlob, path_glob, text_glob
 from toolgate.policy.hard import MountRules
-from toolgate.workspace.confine import Root
+from toolgate.workspace.confine import STEP, Root
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.reading import note_tree, open_to_list, open_to_read
 from toolgate.workspace.search.query import EXCLUDED
 
 # Walking a directory of a mount by handles, in path order, following no link.
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 MAX_DEPTH = 128
 _SECOND = 1_000_000_000
 _COARSE_NS, _FINE_NS = 2 * _SECOND, _SECOND // 20
@@ -93,7 +92,7 @@ class Walk:
 
     def _enter(self, levels: list[_Level], name: str, relative: str) -> None:
         try:
-            below = os.open(name, _DIRECTORY, dir_fd=levels[-1].handle)
+            below = os.open(name, STEP, dir_fd=levels[-1].handle)
         except OSError:  # gone, swapped for a link, or not ours to read
             return
         levels.append(_Level(below, relative + "/", []))  # whatever comes of it, it is closed
@@ -128,7 +127,7 @@ class Walk:
                 elif entry.is_file(follow_symlinks=False):
                     found.append((entry.name, False))
         if len(found) > 1:
-            found.sort(key=_in_bytes, reverse=True)
+            found.sort(key=lambda item: os.fsencode(item[0]), reverse=True)
         return found
 
 
@@ -143,10 +142,6 @@ class _Level:
     def close(self, outermost: int) -> None:
         if self.handle != outermost:
             os.close(self.handle)
-
-
-def _in_bytes(item: tuple[str, bool]) -> bytes:
-    return os.fsencode(item[0])
 
 
 def path_order(relative: str) -> list[bytes]:

@@ -26,10 +26,10 @@ from toolgate.features.code.history.shapes import (
     fit_log,
     fit_show,
 )
-from toolgate.workspace.git.blame import blame as find_blame
 from toolgate.workspace.git.history import LogRequest, compare, log, show, verify
 from toolgate.workspace.git.patch import Changed, shown
 from toolgate.workspace.git.repositories import Repositories, Repository
+from toolgate.workspace.git.worktree import blame as find_blame
 from toolgate.workspace.git.worktree import compare_working_tree
 
 # The arguments of the history tools, and what a model is told of each. Paths say themselves what they are.

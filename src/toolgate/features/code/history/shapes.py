@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from toolgate.core.fitting import RESERVE, head, shorten, size
-from toolgate.workspace.git.blame import Blame, BlameLine, Origin
 from toolgate.workspace.git.commits import Commit
 from toolgate.workspace.git.patch import Changed, GitFileDiff, GitHunk, GitLine, shown
+from toolgate.workspace.git.worktree import Blame, BlameLine, Origin
 
 MAX_DIFF = 50 * 1024
 MOST_AUTHORS = 10

@@ -16,15 +16,13 @@ from toolgate.core.errors import InvalidArgs, NotFound, NotText, TimedOut, TooLa
 from toolgate.core.evidence import spoil
 from toolgate.core.fitting import RESERVE, head, leading, shorten, size
 from toolgate.core.paths import MountPath
-from toolgate.core.text import canonical_text
 from toolgate.core.tool import Tool, tool
 from toolgate.feature import load
 from toolgate.features.files.fs.arguments import InSection, Ranges, by_mount
 from toolgate.workspace.confine import held
 from toolgate.workspace.files import WorkspaceFiles
-from toolgate.workspace.look import Steady, read_steady, unsteady
-from toolgate.workspace.reading import note_file, open_to_read
-from toolgate.workspace.text import Range, decode, lines_of
+from toolgate.workspace.reading import Steady, note_file, open_to_read, read_steady, unsteady
+from toolgate.workspace.text import Range, canonical_text, decode, lines_of
 
 # The results of looking and reading within their budget: the start stays, and the result says how to go on.
 

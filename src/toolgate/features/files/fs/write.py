@@ -12,12 +12,11 @@ from toolgate.core.conceal import blank, conceal_text, encodes
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound, TooLarge
 from toolgate.core.paths import MountPath, ScratchPath
 from toolgate.core.records import dataclass
-from toolgate.core.text import line_end, with_line_end
 from toolgate.core.tool import Tool, tool
 from toolgate.features.files.fs.arguments import Added, Content, Every, Find, IfMatch, Replace, by_mount
 from toolgate.features.files.fs.read import canonical_hash, missing
 from toolgate.workspace.files import WorkspaceFiles
-from toolgate.workspace.text import Text, decode
+from toolgate.workspace.text import Text, decode, line_end, with_line_end
 
 # Nearest lines: for a text that a file does not contain, where something like it stands and how that
 # differs. Most misses are white space (tabs, indentation, blanks at an end) or one word that has changed
