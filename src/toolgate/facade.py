@@ -14,7 +14,6 @@ from toolgate.core.context import NO_TRAIL, Trail
 from toolgate.core.decision import Decision
 from toolgate.core.errors import CallError, InvalidArgs, NotFound, Unavailable, UnknownTool
 from toolgate.core.event import Noted, Rejected
-from toolgate.core.functions import ToolSpecs
 from toolgate.core.names import HUMAN
 from toolgate.core.ports import Facts, Question
 from toolgate.core.records import replace
@@ -26,10 +25,8 @@ from toolgate.gate.gate import Pipeline, stream
 from toolgate.gate.reconcile import ResolveWork, still_runs
 from toolgate.gate.resolve import resolve
 from toolgate.gate.validate import validate
-from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.ledger import Work, no_question
 from toolgate.ledger.state import Grant
-from toolgate.policy.explain import Explanation, FactsFor, facts_from
 from toolgate.policy.policy import Policy
 from toolgate.policy.values import DEFAULT_USER
 from toolgate.project import trust
@@ -41,13 +38,16 @@ from toolgate.workspace.files import WorkspaceFiles
 
 if TYPE_CHECKING:
     from toolgate.core.caller import Caller
+    from toolgate.core.functions import ToolSpecs
     from toolgate.core.rendering import Reader
     from toolgate.features.files.artifacts import Listed
     from toolgate.features.jobs.jobs import Jobs
     from toolgate.features.servers.servers import Servers
     from toolgate.ledger.archive import Segment
+    from toolgate.ledger.checkpoint import Checkpoint
     from toolgate.ledger.traces import Traces
     from toolgate.ledger.verify import Progress, Report
+    from toolgate.policy.explain import Explanation, FactsFor
     from toolgate.project.config import Config
 
 
@@ -164,6 +164,8 @@ class Gate(GateReads):
 
     def tools(self, persona: str | None = None) -> ToolSpecs:
         """The tools this persona may see: name, description, schemas, effects, and what policy says of them."""
+        from toolgate.core.functions import ToolSpecs
+
         who = self._persona(persona)
         seen = [(tool, said) for tool, said in self.outlook(who) if said.verdict != "deny" and tool.listed]
         return ToolSpecs.of(seen, partial(self.calls, persona=who), self.own_rendering)
@@ -196,6 +198,8 @@ class Gate(GateReads):
 
     def facts_alone(self) -> FactsFor:
         """Makes the facts of a call from its name and arguments alone, for examples and replays."""
+        from toolgate.policy.explain import facts_from
+
         return facts_from(self.services.registry)
 
     def tried(self, config: Config) -> Policy:

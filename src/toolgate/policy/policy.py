@@ -22,7 +22,6 @@ from toolgate.core.records import replace
 from toolgate.core.tool import Tool
 from toolgate.feature import KINDS, MountKind
 from toolgate.policy.checks import Parts, flaws, lineage, rule_names
-from toolgate.policy.explain import Explanation, explain
 from toolgate.policy.hard import (
     FREE,
     HUMAN_ONLY,
@@ -40,6 +39,7 @@ from toolgate.policy.rules import Rule
 from toolgate.policy.values import plain
 
 if TYPE_CHECKING:
+    from toolgate.policy.explain import Explanation
     from toolgate.policy.model import LimitsSpec, MountSpec, PersonaSpec, PolicySpec, ScanSpec
 
 ORDER: tuple[tuple[int, str, str], ...] = (
@@ -225,6 +225,8 @@ class Policy:
         return tightened(decision, list(zip(facts.findings, said, strict=True)))
 
     def explain(self, facts: Facts) -> Explanation:
+        from toolgate.policy.explain import explain  # for those who ask why
+
         return explain(self, facts)
 
     def holds(self, paths: Sequence[MountPath]) -> bool:

@@ -19,10 +19,8 @@ from toolgate.gate.earned import STEPS, earned, raised
 from toolgate.gate.flow import Services
 from toolgate.gate.reconcile import still_runs
 from toolgate.gate.redact import shown_diff
-from toolgate.ledger import checkpoint as checkpoints
 from toolgate.ledger.attachments import whole_body
 from toolgate.ledger.chain import fault_of
-from toolgate.ledger.checkpoint import Checkpoint
 from toolgate.ledger.ledger import no_question
 from toolgate.ledger.state import State
 from toolgate.storage.port import Filter, Row
@@ -31,6 +29,7 @@ from toolgate.workspace.files import WorkspaceFiles
 if TYPE_CHECKING:
     from toolgate.core.rendering import Rendering
     from toolgate.feature import FeatureContext
+    from toolgate.ledger.checkpoint import Checkpoint
 
 
 class GateReads:
@@ -201,6 +200,8 @@ class GateReads:
         return {**found._asdict(), "of": STEPS, "limits": limits}
 
     async def checkpoint(self, project: str = "") -> Checkpoint:
+        from toolgate.ledger import checkpoint as checkpoints
+
         ledger = self.services.ledger
         return checkpoints.sign(await ledger.backend.head(), project, ledger.keys)
 
