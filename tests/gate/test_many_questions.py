@@ -67,9 +67,12 @@ async def test_a_call_does_not_cost_more_with_many_open_questions(tmp_path: Path
             await gate.services.ledger.do(asking(*range(count)))
             for _ in range(3):
                 assert (await gate.call("system.ping")).ok
-            with counting() as seen:
-                assert (await gate.call("system.ping")).ok
-            cost[count] = seen["all"]
+            costs = []
+            for _ in range(5):  # a callback of the loop's own may come between: the least is the call's
+                with counting() as seen:
+                    assert (await gate.call("system.ping")).ok
+                costs.append(seen["all"])
+            cost[count] = min(costs)
     assert cost[MANY] <= 1.1 * cost[FEW], cost
 
 
