@@ -41,7 +41,7 @@ NEARLY_FULL = 0.9
 
 
 @app.without_command(epilog='Example: toolgate jobs submit code.search \'{"pattern": "x"}\'')
-def jobs(
+def newest(
     open_only: Annotated[bool, Option("--open", help="Only those that have not ended.")] = False,
     persona: options.Persona = "",
     limit: Annotated[int, Option("--limit", help="How many.", min=1, max=1000)] = 30,
@@ -287,7 +287,7 @@ def _nobody() -> None:
     )
 
 
-async def checked(patient: Patient) -> AsyncIterator[Diagnosis]:
+async def jobs(patient: Patient) -> AsyncIterator[Diagnosis]:
     """Silent for those who have none."""
     if patient.setup is None or patient.gate is None:
         return
@@ -318,4 +318,4 @@ def _megabytes(size: int) -> str:
     return f"{size / (1 << 20):.1f} MiB"
 
 
-CHECKS = (checked,)
+CHECKS = (jobs,)
