@@ -15,7 +15,7 @@ NEVER = {
     "jsonschema", "asyncpg", "httpx", "cryptography", "chardet",
 }  # fmt: skip
 TOOLS = {
-    "toolgate.app", "toolgate.facade", "toolgate.features.code.reading", "toolgate.features.files.tools",
+    "toolgate.app", "toolgate.facade", "toolgate.features.code.reading", "toolgate.features.files.fs",
     "toolgate.features.programs.wiring", "toolgate.features.servers.servers", "toolgate.features.jobs.jobs",
 }  # fmt: skip
 HEAVY = {"pydantic", "pydantic_core", "yaml", "orjson", "dataclasses", "uuid", "difflib", "shutil"}

@@ -18,6 +18,7 @@ from toolgate.core.errors import CallError
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files
 from toolgate.core.tool import Tool, tool
+from toolgate.feature import FeatureContext
 from toolgate.ledger.effects import UNDO, Effect, Effects
 from toolgate.ledger.ledger import Ledger
 from toolgate.storage.port import Filter
@@ -70,9 +71,7 @@ class Listed(TypedDict):
 Hides = Callable[[str, str], bool]
 
 
-def toolset(
-    ledger: Ledger, files: Files, foreign: Callable[[str], Hides | None] = lambda persona: None
-) -> list[Tool]:
+def tools(context: FeatureContext) -> list[Tool]:
     @tool("events.artifacts", reads=["ledger", "project"])
     async def artifacts(
         ctx: Context,
@@ -80,7 +79,8 @@ def toolset(
         limit: Limit = 200,
     ) -> Listed:
         """The files that calls changed, of one conversation or of all: hashes before and after, size, which call, whether it was undone, and whether the file still is so."""
-        return await listed(ledger, files, conversation, limit, foreign(ctx.persona))
+        hides = context.gate.policy.foreign(ctx.persona)
+        return await listed(context.services.ledger, context.files, conversation, limit, hides)
 
     return [artifacts]
 

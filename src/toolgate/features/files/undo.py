@@ -20,6 +20,7 @@ from toolgate.core.names import Registry
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files
 from toolgate.core.tool import Tool, tool
+from toolgate.feature import FeatureContext
 from toolgate.ledger.effects import UNDO, Effect, Effects
 from toolgate.ledger.ledger import Ledger
 from toolgate.secrets.mask import MASK
@@ -210,7 +211,9 @@ Events = Annotated[
 ]
 
 
-def toolset(registry: Registry, ledger: Ledger, files: Files) -> list[Tool]:
+def tools(context: FeatureContext) -> list[Tool]:
+    registry, ledger, files = context.services.registry, context.services.ledger, context.files
+    assert files is not None
     planner = Planner(registry, ledger, files)
 
     async def plan(events: Events) -> Change:
