@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from toolgate.core.errors import ConfigError, InvalidArgs, NotAllowed, NotFound, SetupError
 from toolgate.features.servers.checks import in_words, state_of
 from toolgate.features.servers.config import ServerSpec
-from toolgate.features.servers.importing import Imported, converted, is_toolgate, servers_in
-from toolgate.features.servers.yamledit import block, with_servers
+from toolgate.features.servers.importing import (
+    Imported,
+    block,
+    converted,
+    is_toolgate,
+    servers_in,
+    with_servers,
+)
 from toolgate.kits.terminal import client, failures, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.kits.terminal.keyboard import forget_typed
