@@ -29,6 +29,6 @@ FEATURE = Feature(
             "artifacts", "toolgate.features.files.commands:artifacts", "List the files that calls changed.", "The record"
         ),
     ),
-    drawings="toolgate.features.files.drawings:DRAWINGS",
+    drawings="toolgate.features.files.commands:DRAWINGS",
     docs="docs/tools-fs.md",
 )  # fmt: skip

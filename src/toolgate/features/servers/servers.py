@@ -18,10 +18,16 @@ from toolgate.core.tool import Tool, tool
 from toolgate.feature import FeatureContext
 from toolgate.features.servers.active_calls import ServersPort
 from toolgate.features.servers.config import ServerSpec, Sources
-from toolgate.features.servers.definitions import difference, summary
+from toolgate.features.servers.definitions import (
+    ServerListing,
+    ServerStore,
+    Stamp,
+    ToolPins,
+    difference,
+    summary,
+)
 from toolgate.features.servers.filepins import ABSENT, FilePins
 from toolgate.features.servers.server import UpstreamServer
-from toolgate.features.servers.store import ServerListing, ServerStore, Stamp, ToolPins
 from toolgate.features.servers.tools import enters, imported, reading_tools, stub
 from toolgate.project import config, trust
 
