@@ -92,11 +92,10 @@ async def listed(
     found, all_of_it = await effects.latest(Filter(conversation=conversation))
     undone = await effects.undone()
     steps: dict[Place, list[Step]] = {}
-    for effect in (
-        found if hides is None else [one for one in found if not hides(one.started.persona, one.started.body)]
-    ):
-        for entry in effect.manifest:
-            steps.setdefault(place_of(entry), []).append(_step(effect, entry, undone))
+    for effect in found:
+        if hides is None or not hides(effect.started.persona, effect.started.body):
+            for entry in effect.manifest:
+                steps.setdefault(place_of(entry), []).append(_step(effect, entry, undone))
     newest = sorted(steps.items(), key=lambda item: -item[1][-1]["event_id"])
     made = [_artifact(place, each) for place, each in newest[:limit]]
     await _look(files, made, steps.keys())
@@ -152,13 +151,12 @@ def _op(before: str | None, after: str | None) -> str:
 
 
 async def _look(files: Files | None, made: Sequence[Artifact], places: Container[Place]) -> None:
-    for one in made if files is not None else ():
-        assert files is not None
+    if files is None:
+        return
+    for one in made:
         try:
             (found,) = await files.hashes([MountPath.parse(one["path"])])
-        except (
-            CallError
-        ):  # its mount is gone, or something stands there that is no file: then it is not looked at
+        except CallError:  # its mount is gone, or no file stands there: then it is not looked at
             continue
         other = (one["path"], one["kind"] != DIRECTORY) in places  # a directory where a file was, or a file
         if found == one["after"] or (other and one["after"] is None):

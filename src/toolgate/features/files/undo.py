@@ -125,17 +125,13 @@ class Planner:
         kept = tuple(
             one for one in back.files if one.after is not None or self._files.deletes(one.path.mount)
         )
-        if not kept:
-            self._refuse_deletes(back)
+        if not kept and back.files:
+            path = back.files[0].path
+            where = (
+                f"{path.shown} was created in the {path.mount}, where nothing is deleted (rule hard:deletes)"
+            )
+            raise Conflict(where, "edit it instead", data={"rule": "hard:deletes", "path": path.shown})
         return kept
-
-    def _refuse_deletes(self, back: Change) -> None:
-        gone = next(
-            (one for one in back.files if one.after is None and not self._files.deletes(one.path.mount)), None
-        )
-        if gone is not None:
-            where = f"{gone.path.shown} was created in the {gone.path.mount}, where nothing is deleted (rule hard:deletes)"
-            raise Conflict(where, "edit it instead", data={"rule": "hard:deletes", "path": gone.path.shown})
 
     async def _changers(self, path: str, after: int, before: int = 0) -> list[Effect]:
         """Other calls through the gate that changed this file since."""

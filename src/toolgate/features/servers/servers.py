@@ -146,14 +146,14 @@ class Servers:
             full = f"{server.name}.{local}"
             self._held[full] = _why(server.spec, listing, pins, local)
             if pinned is not None:
-                found[full] = (pinned.digest, _maker(imported, server, local, pinned, self._holder(full)))
+                found[full] = (pinned.digest, partial(imported, server, local, pinned, self._holder(full)))
             else:
-                found[full] = ("", _maker(stub, server, local, self._holder(full)))
+                found[full] = ("", partial(stub, server, local, self._holder(full)))
         approved = bool(pins.tools) and pins.launch == server.spec.launch
-        for made in reading_tools(server, listing.facts) if approved else ():
-            found.setdefault(made.name, (made.definition, lambda made=made: made))  # type: ignore[misc]
+        ours = reading_tools(server, listing.facts) if approved else []
         if approved and server.spec.sampling != "deny":
-            made = server.samplings.tool()
+            ours.append(server.samplings.tool())
+        for made in ours:
             found.setdefault(made.name, (made.definition, lambda made=made: made))  # type: ignore[misc]
         return found
 
@@ -346,10 +346,6 @@ class Servers:
                 f"the files that {name} is started from are not what was shown any more", "look at it again"
             )
         return now.files
-
-
-def _maker(make: Callable[..., Tool], *values: Any) -> Callable[[], Tool]:
-    return lambda: make(*values)
 
 
 def _why(spec: ServerSpec, listing: ServerListing, pins: ToolPins, local: str) -> str:
