@@ -99,15 +99,11 @@ def tools(context: FeatureContext) -> list[Tool]:
     assert context.files is not None
     mounts = context.files.mounts
 
-    @tool(
-        "code.search",
-        reads=["project"],
-        effects_of=reads_of,
-        timeout=TIMEOUT,
-        summarize=summary,
-        cache_s=60,
-        fit=fit_search,
-    )
+    options: dict[str, Any] = {
+        "reads": ["project"], "effects_of": reads_of, "timeout": TIMEOUT, "summarize": summary, "cache_s": 60, "fit": fit_search
+    }  # fmt: skip
+
+    @tool("code.search", **options)
     async def search_code(
         ctx: Context,
         pattern: Pattern,
@@ -126,17 +122,7 @@ def tools(context: FeatureContext) -> list[Tool]:
         found = await _found(mounts, ctx, query, paths, file_pattern, exclude_patterns, tell)
         return _result(query, found, include_line_numbers)
 
-    @tool(
-        "fs.search",
-        reads=["project"],
-        effects_of=reads_of,
-        timeout=TIMEOUT,
-        summarize=summary,
-        cache_s=60,
-        fit=fit_search,
-        also={"path": "root"},
-        around="opts",
-    )
+    @tool("fs.search", also={"path": "root"}, around="opts", **options)
     async def search_files(
         ctx: Context,
         pattern: Pattern,

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 from toolgate.core.errors import Code
 from toolgate.core.paths import MountPath
-from toolgate.core.records import dataclass
 from toolgate.core.result import Problem, Result
 from toolgate.kits.terminal import failures, idents, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
@@ -28,17 +27,6 @@ from toolgate.kits.terminal.keyboard import Keyboard
 from toolgate.kits.terminal.prompt import carry
 from toolgate.kits.terminal.question import preview as drawn
 from toolgate.kits.terminal.results import show as show_result
-
-
-@dataclass(frozen=True)
-class UndoRequest:
-    events: tuple[str, ...]
-    conversation: str
-    since: str
-    yes: bool
-    dry_run: bool
-    reason: str
-    root: Path | None
 
 
 @command(epilog="Example: toolgate undo 42 45   ·   toolgate undo --since 10m --dry-run")
@@ -65,30 +53,35 @@ def undo(
 
     Exit codes: 0 done, or shown with --dry-run; 1 it cannot be undone; 2 the command was wrong; 3 not confirmed.
     """
-    project.run(_undo(UndoRequest(tuple(events or ()), conversation, since, yes, dry_run, reason, root)))
+    project.run(_undo(events or [], conversation, since, yes, dry_run, reason, root))
 
 
-async def _undo(request: UndoRequest) -> int:
-    project.trusted(request.root)
-    async with project.gate(request.root) as gate:
-        events = [await idents.whole(gate.events, event, "c") for event in request.events]
-        since = (
-            await idents.whole(gate.events, request.since, "c")
-            if request.since[:2] == "c_"
-            else request.since
-        )
-        planned = await gate.undo(*events, conversation=request.conversation, since=since, preview=True)
+async def _undo(
+    given: Sequence[str],
+    conversation: str,
+    since: str,
+    yes: bool,
+    dry_run: bool,
+    reason: str,
+    root: Path | None,
+) -> int:
+    project.trusted(root)
+    async with project.gate(root) as gate:
+        events = [await idents.whole(gate.events, event, "c") for event in given]
+        if since[:2] == "c_":
+            since = await idents.whole(gate.events, since, "c")
+        planned = await gate.undo(*events, conversation=conversation, since=since, preview=True)
     if planned.error is not None:
         return show_result(planned)
     if not speech.mode.json:
         for line in page(planned.data):
             speech.put(line)
-    if request.dry_run:
+    if dry_run:
         return _only_shown(planned)
-    if not request.yes and not await _confirmed(planned):
+    if not yes and not await _confirmed(planned):
         return failures.REFUSED
     chosen = planned.data["events"]
-    done = await carry(lambda gate, wait: gate.undo(*chosen, reason=request.reason, wait=wait), request.root)
+    done = await carry(lambda gate, wait: gate.undo(*chosen, reason=reason, wait=wait), root)
     if speech.mode.json or done.error is not None:
         return show_result(done)
     for text in told(done):

@@ -221,21 +221,25 @@ def _is_held(path: Path) -> bool:
         os.close(handle)
 
 
+def _stamp(path: Path) -> Stamp:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
 class ServerStore:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def stamp(self, name: str) -> tuple[Stamp, Stamp]:
         """Changes whenever another process approved or listed something."""
-        return self._stamp(f"{name}.pins"), self._stamp(f"{name}.seen")
+        return _stamp(self.directory / f"{name}.pins.json"), _stamp(self.directory / f"{name}.seen.json")
 
     def changed(self) -> Stamp:
         """Of the whole directory: every write puts a new file into it."""
-        try:
-            status = self.directory.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
+        return _stamp(self.directory)
 
     def pins(self, name: str) -> ToolPins:
         data = self._read(f"{name}.pins")
@@ -289,14 +293,7 @@ class ServerStore:
         self._write(f"{name}.restart", {"at": time.time()})
 
     def restart_stamp(self, name: str) -> Stamp:
-        return self._stamp(f"{name}.restart")
-
-    def _stamp(self, file: str) -> Stamp:
-        try:
-            status = (self.directory / f"{file}.json").stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
+        return _stamp(self.directory / f"{name}.restart.json")
 
     def _read(self, file: str) -> dict[str, Any]:
         path = self.directory / f"{file}.json"

@@ -83,7 +83,8 @@ def imported(server: UpstreamServer, local: str, definition: Definition, held: H
         return server.fate(context.call_id)
 
     return _tool(
-        server, local, check, description=_description(server, definition), run=run, preview=preview,
+        server, local, check, run=run, preview=preview,
+        description=defused(definition.description) or f"A tool of the server {server.name}.",
         reconcile=reconcile, input_schema_override=schema, effects=Effects.of(("outside",), () if reads else ("outside",)),
         risk=_risk(definition, reads), timeout=server.spec.timeout_s + 2 * server.spec.start_timeout_s + 10,
         summarize=_summary,
@@ -144,10 +145,6 @@ def _check_args(name: str, checker: Checker, args: Mapping[str, Any]) -> None:
             f"`toolgate tools {name}` shows its schema",
             data={"problems": problems},
         )
-
-
-def _description(server: UpstreamServer, definition: Definition) -> str:
-    return defused(definition.description) or f"A tool of the server {server.name}."
 
 
 def _question(server: UpstreamServer, definition: Definition) -> str:

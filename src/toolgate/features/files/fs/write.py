@@ -265,7 +265,7 @@ async def _whole(files: WorkspaceFiles, path: MountPath, content: str, if_match:
     if if_match is not None:
         _check_match(path, before, if_match)
     kept = line_end(before.decode("utf-8", "replace")) if before else None
-    after = _utf8(with_line_end(content, kept), path)
+    after = Text("", "utf-8").encode(with_line_end(content, kept), path.shown)
     return await _planned(files, path, before, after, "write", {"bytes_written": len(after)})
 
 
@@ -330,10 +330,6 @@ def _check_match(path: MountPath, before: bytes | None, if_match: str) -> None:
 
 def _decoded(before: bytes | None, path: MountPath) -> Text:
     return Text("", "utf-8") if before is None else decode(before, path.shown)
-
-
-def _utf8(text: str, path: MountPath) -> bytes:
-    return Text("", "utf-8").encode(text, path.shown)
 
 
 def _replaced(text: str, known: str, find: str, put: str) -> str:
