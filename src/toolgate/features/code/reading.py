@@ -14,6 +14,7 @@ from toolgate.core.errors import InvalidArgs, TooLarge, Unavailable
 from toolgate.core.fitting import RESERVE, head, leading, shorten, size
 from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass
+from toolgate.core.rendering import counted
 from toolgate.core.tool import Tool, tool
 from toolgate.feature import FeatureContext
 from toolgate.workspace.confine import held
@@ -40,10 +41,6 @@ def _paths(args: Mapping[str, Any]) -> Iterator[str]:
 
 def said(data: dict[str, Any], told: str) -> dict[str, Any]:
     return {**data, "truncated": True, "next": told}
-
-
-def counted(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
 
 
 # A source file as the code tools see it: opened by the mount's rules, decoded, in lines.
@@ -205,7 +202,7 @@ def _read(mounts: Mounts, outliner: Outliner) -> Tool:
         lines = loaded.lines[start_line - 1 : last]
         result: ReadResult = {
             "path": path.shown,
-            "summary": f"{counted(len(lines), 'line', 'lines')} ({total:,} total)",
+            "summary": f"{counted(len(lines), 'line')} ({total:,} total)",
             "line_range": f"{start_line}-{last}",
             "content": "\n".join(lines) + "\n" * (loaded.ended and len(lines) == total),
             "truncated": last < wanted,

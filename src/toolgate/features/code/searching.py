@@ -14,9 +14,10 @@ from toolgate.core.annotations import Field
 from toolgate.core.context import Context
 from toolgate.core.fitting import RESERVE, shorten, size
 from toolgate.core.paths import MountPath, MountPaths
+from toolgate.core.rendering import counted
 from toolgate.core.tool import Tool, tool
 from toolgate.feature import FeatureContext
-from toolgate.features.code.reading import counted, reads_of, said
+from toolgate.features.code.reading import reads_of, said
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.concealed import MAX_BYTES
 from toolgate.workspace.search.query import EXCLUDED, FoundMatches, Match, SearchQuery, Tell
@@ -260,7 +261,7 @@ def search_summary(data: Mapping[str, Any], files_only: bool = False) -> str:
         shown = len(data["top_files"])
         least = "at least " if data["truncated"] and shown == files else ""
         some = f", {shown:,} with the most shown" if shown < files else ""
-    return f"Found {least}{counted(total, 'match', 'matches')} in {counted(files, 'file', 'files')}{some}"
+    return f"Found {least}{counted(total, 'match', 'matches')} in {counted(files, 'file')}{some}"
 
 
 def fit_search(data: dict[str, Any], room: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from toolgate.core.errors import Code
 from toolgate.core.paths import MountPath
+from toolgate.core.rendering import counted
 from toolgate.core.result import Problem, Result
 from toolgate.kits.terminal import failures, idents, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
@@ -27,6 +28,8 @@ from toolgate.kits.terminal.keyboard import Keyboard
 from toolgate.kits.terminal.prompt import carry
 from toolgate.kits.terminal.question import preview as drawn
 from toolgate.kits.terminal.results import show as show_result
+
+_MANY = {"file": "files", "directory": "directories"}
 
 
 @command(epilog="Example: toolgate undo 42 45   ·   toolgate undo --since 10m --dry-run")
@@ -155,19 +158,14 @@ def told(done: Result) -> Iterator[str]:
         (file["kind"], "removed" if file["op"] == "delete" else "restored") for file in data["files"]
     )
     parts = [
-        f"{_count(number, kind)} {word}" for (kind, word), number in sorted(counts.items(), reverse=True)
+        f"{counted(number, kind, _MANY[kind])} {word}"
+        for (kind, word), number in sorted(counts.items(), reverse=True)
     ]
-    what = ", ".join(parts) or f"{_count(len(data['events']), 'call')} taken back"
+    what = ", ".join(parts) or f"{counted(len(data['events']), 'call')} taken back"
     yield f"Undone: {what} (call {meta.call_id}, event {meta.event_id})."
     yield from data.get("notes", ())
     if data["redo"]:
         yield f"Redo with: toolgate undo {' '.join(map(str, data['redo']))}"
-
-
-def _count(number: int, word: str) -> str:
-    if number == 1:
-        return f"1 {word}"
-    return f"{number:,} {word[:-1]}ies" if word.endswith("y") else f"{number:,} {word}s"
 
 
 MOST_ARTIFACTS = 1000

@@ -12,6 +12,7 @@ from toolgate.core.annotations import Field
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath, MountPaths
+from toolgate.core.rendering import counted
 from toolgate.core.tool import Tool, tool
 from toolgate.feature import FeatureContext
 from toolgate.features.code.history.shapes import (
@@ -20,7 +21,6 @@ from toolgate.features.code.history.shapes import (
     DiffBudget,
     blamed,
     commit_shape,
-    counted,
     diff_shape,
     fit_blame,
     fit_diff,

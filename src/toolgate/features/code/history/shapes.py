@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 from toolgate.core.fitting import RESERVE, head, shorten, size
+from toolgate.core.rendering import counted
 from toolgate.workspace.git.blame import Blame, BlameLine, Origin
 from toolgate.workspace.git.commits import Commit
 from toolgate.workspace.git.patch import Changed, GitFileDiff, GitHunk, GitLine, shown
@@ -189,10 +190,6 @@ def blame_summary(whole: str, shown: int) -> str:
 
 def left_out(count: int) -> str:
     return f"{counted(count, 'file')} that may not be shown"
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _brief(file: GitFileDiff) -> dict[str, Any]:
