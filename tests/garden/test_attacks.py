@@ -13,9 +13,9 @@ from tests.garden.plot import PROFILE, Plot, plot
 from sampling import sampled
 from toolgate.core.names import HUMAN
 from toolgate.core.result import Result
-from toolgate.features.jobs.attempt import CallAttempt, JobStep, Slots
-from toolgate.features.jobs.gate_port import JobsPort
 from toolgate.features.jobs.job import Spec
+from toolgate.features.jobs.jobs import JobsPort
+from toolgate.features.jobs.runner import CallAttempt, JobStep, Slots
 
 pytestmark = pytest.mark.attack
 A, B = "<!-- @anchor: concerns v1 -->", "<!-- @anchor: strengths v1 -->"

@@ -13,9 +13,9 @@ import toolgate
 from gates import FixedClock
 from toolgate import Gate
 from toolgate.core.event import Started, Unknown
-from toolgate.features.jobs.attempt import CallAttempt, JobStep, Outcome, Slots
-from toolgate.features.jobs.gate_port import JobsPort
 from toolgate.features.jobs.job import Spec
+from toolgate.features.jobs.jobs import JobsPort
+from toolgate.features.jobs.runner import CallAttempt, JobStep, Outcome, Slots
 from toolgate.gate.stored import claim_of
 from toolgate.ledger.ledger import View, Work
 

@@ -13,7 +13,7 @@ import pytest
 from sandbox import as_user
 from sandbox.remote import Remote, modes
 from toolgate.core.errors import ConfigError, Unavailable
-from toolgate.features.programs.checks import sandbox_findings
+from toolgate.features.programs.commands import sandbox_findings
 from toolgate.features.programs.config import SandboxSpec
 from toolgate.project import config
 from toolgate.sandbox import packages, probe

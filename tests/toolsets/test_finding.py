@@ -11,7 +11,7 @@ import pytest
 from toolgate import testing
 from toolgate.core.names import Registry
 from toolgate.core.tool import Tool, tool
-from toolgate.features.system.find import ranked, weights_of
+from toolgate.features.system.tools import ranked, weights_of
 
 HERE = Path(__file__).parent / "finding"
 SHARE = 0.9

@@ -8,7 +8,7 @@ import pytest
 
 from faces.cli.driving import Cli, Done
 from toolgate.faces.cli.main import main
-from toolgate.features.servers import process
+from toolgate.features.servers import streams
 from toolgate.project import config, trust
 
 from .world import a_tool, alive, define, raw
@@ -17,7 +17,7 @@ from .world import a_tool, alive, define, raw
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A project's directory; whatever was started for it has ended when the test has."""
-    monkeypatch.setattr(process, "GRACE", 0.2)  # programs that will not end are not waited for long
+    monkeypatch.setattr(streams, "GRACE", 0.2)  # programs that will not end are not waited for long
     yield tmp_path
     assert alive(str(tmp_path)) == []
 

@@ -13,8 +13,8 @@ import pytest
 
 import toolgate
 from toolgate.core.caller import Caller, Elicitation, Reply
-from toolgate.features.servers import process
 from toolgate.features.servers import server as one_server
+from toolgate.features.servers import streams
 
 from .world import a_tool, code, config, define, raw, said, status, witnessed
 
@@ -116,7 +116,7 @@ async def test_a_call_that_is_cancelled_before_it_is_sent_has_no_effect(place: P
 async def test_a_server_that_floods_is_cut_off(
     place: Path, tool: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "FLOOD_SECONDS", 60.0)  # a busy machine reads slowly
+    monkeypatch.setattr(streams, "FLOOD_SECONDS", 60.0)  # a busy machine reads slowly
     servers = {"up": raw(place), "other": raw(place)}
     async with toolgate.open(place, config(servers), "memory") as gate:
         result = await asyncio.wait_for(gate.call(f"up.{tool}"), 60)

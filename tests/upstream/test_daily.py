@@ -16,8 +16,7 @@ import pytest
 import toolgate
 from faces.cli.driving import Cli, Terminal, finish, start
 from toolgate.features.servers.checks import in_words, state_of
-from toolgate.features.servers.definitions import Definition, summary
-from toolgate.features.servers.store import RunningMark, ServerStore
+from toolgate.features.servers.definitions import Definition, RunningMark, ServerStore, summary
 from toolgate.kits.terminal import client
 from toolgate.project import config
 
@@ -133,7 +132,7 @@ async def test_servers_says_what_runs_in_another_process(cli: Cli, project: Path
 
 def test_a_process_that_was_killed_runs_nothing_any_more(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from toolgate.features.servers.store import RunningMark; "
+        "import sys; from pathlib import Path; from toolgate.features.servers.definitions import RunningMark; "
         "RunningMark(Path(sys.argv[1]), 'up').set(); print('set', flush=True); sys.stdin.read()"
     )
     process = subprocess.Popen(

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgate.core.errors import CallError, SetupError
-from toolgate.features.servers.importing import converted, is_toolgate, servers_in
-from toolgate.features.servers.yamledit import with_servers
+from toolgate.features.servers.importing import converted, is_toolgate, servers_in, with_servers
 from toolgate.project import config
 
 BASE = "version: 1  # ours\n\npersonas:\n  # who\n  ada: {phase: observe}\n"

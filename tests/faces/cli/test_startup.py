@@ -15,8 +15,8 @@ NEVER = {
     "jsonschema", "asyncpg", "httpx", "cryptography", "chardet",
 }  # fmt: skip
 TOOLS = {
-    "toolgate.app", "toolgate.facade", "toolgate.features.code.tools", "toolgate.features.files.tools",
-    "toolgate.features.programs.wiring", "toolgate.features.servers.servers", "toolgate.features.jobs.jobs",
+    "toolgate.app", "toolgate.facade", "toolgate.features.code.reading", "toolgate.features.files.fs",
+    "toolgate.features.programs.programs", "toolgate.features.servers.servers", "toolgate.features.jobs.jobs",
 }  # fmt: skip
 HEAVY = {"pydantic", "pydantic_core", "yaml", "orjson", "dataclasses", "uuid", "difflib", "shutil"}
 """What takes longer to load than most calls take."""

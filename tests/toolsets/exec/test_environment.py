@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from toolgate.features.programs import environments
-from toolgate.features.programs.checks import environment_findings
+from toolgate.features.programs.commands import environment_findings
 from toolgate.features.programs.config import SandboxSpec
 from toolgate.features.programs.proposing import Ignored, compiled
 from toolgate.policy.hard import MountRules

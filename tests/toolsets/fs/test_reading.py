@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from toolgate.features.files.fs import look
+from toolgate.features.files.fs import tree
 
 from .world import world
 
@@ -233,7 +233,7 @@ async def test_a_directory_of_many_entries_is_passed_through(root: Path) -> None
 async def test_a_walk_whose_time_is_up_says_that_it_is_not_all(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(look, "TIME_LIMIT", -1.0)
+    monkeypatch.setattr(tree, "TIME_LIMIT", -1.0)
     (root / "a.txt").write_text("a")
     async with world(root) as at:
         for verb, args in (("list", {}), ("find", {"base": ".", "pattern": "*"})):

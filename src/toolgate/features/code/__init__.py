@@ -8,13 +8,11 @@ FEATURE = Feature(
     name="code",
     summary="Read, search and outline source code, and its history",
     families=(
+        Family("toolgate.features.code.listing:tools", ("code.list",), needs_files=True),
+        Family("toolgate.features.code.reading:tools", ("code.outline", "code.read"), needs_files=True),
+        Family("toolgate.features.code.searching:tools", ("code.search", "fs.search"), needs_files=True),
         Family(
-            "toolgate.features.code.tools:source_tools",
-            ("code.list", "code.outline", "code.read", "code.search", "fs.search"),
-            needs_files=True,
-        ),
-        Family(
-            "toolgate.features.code.tools:history_tools",
+            "toolgate.features.code.history:tools",
             ("code.blame", "code.diff", "code.log", "code.show"),
             needs_files=True,
         ),

@@ -164,24 +164,10 @@ def _half(person: bool) -> int:
 
 
 def _file(diff: Any, half: int = _HALF + _NUMBER) -> Iterator[DrawnLine]:
-    new, old = diff["path"], diff.get("old_path") or diff["path"]
-    yield paint(f"diff --git a/{old} b/{new}", "bold")
-    if diff["status"] in ("added", "deleted"):
-        word = "new" if diff["status"] == "added" else "deleted"
-        yield paint(f"{word} file mode {diff.get('file_mode', '100644')}", "bold")
-    if "mode" in diff:
-        for word, mode in zip(("old", "new"), diff["mode"].split(" → "), strict=True):
-            yield paint(f"{word} mode {mode}", "bold")
-    if "old_path" in diff:
-        yield paint(f"rename from {old}", "bold")
-        yield paint(f"rename to {new}", "bold")
-    before = "/dev/null" if diff["status"] == "added" else f"a/{old}"
-    after = "/dev/null" if diff["status"] == "deleted" else f"b/{new}"
-    if diff.get("binary"):
-        yield paint(f"Binary files {before} and {after} differ")
-    if diff["hunks"]:
-        yield paint(f"--- {before}", "bold")
-        yield paint(f"+++ {after}", "bold")
+    from toolgate.features.code.rendering import file_head  # most drawings are of no diff
+
+    for line in file_head(diff, diff["path"], diff.get("old_path") or diff["path"]):
+        yield paint(line, "" if line.startswith("Binary") else "bold")
     for hunk in diff["hunks"]:
         yield from _hunk(hunk, half)
     if "cut" in diff:
@@ -189,12 +175,10 @@ def _file(diff: Any, half: int = _HALF + _NUMBER) -> Iterator[DrawnLine]:
 
 
 def _hunk(hunk: Any, half: int) -> Iterator[DrawnLine]:
-    old, new = (
-        f"{hunk[f'{side}_start']}" + (f",{hunk[f'{side}_lines']}" if hunk[f"{side}_lines"] != 1 else "")
-        for side in ("old", "new")
-    )
+    from toolgate.features.code.rendering import hunk_head
+
     section = f" {hunk['section']}" if hunk.get("section") else ""
-    yield paint(f"@@ -{old} +{new} @@", "cyan").append_line(content(section))
+    yield paint(hunk_head(hunk), "cyan").append_line(content(section))
     for line in hunk.get("lines", ()):
         mark, style = _MARKS[line["type"]]
         yield content(mark + line["content"], style)

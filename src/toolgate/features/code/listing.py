@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import time
 from datetime import UTC, datetime
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
+from toolgate.core.annotations import Field
 from toolgate.core.conceal import Secrets, conceal_text
 from toolgate.core.context import Context
 from toolgate.core.evidence import spoil
+from toolgate.core.fitting import RESERVE, shorten
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
-from toolgate.features.code.arguments import Depth, Hidden, Listed, MaxEntries, Order, reads_of
-from toolgate.features.code.fits import fit_list
+from toolgate.feature import FeatureContext
+from toolgate.features.code.reading import reads_of, said
 from toolgate.workspace.confine import held
-from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.reading import note_tree, open_to_list
 from toolgate.workspace.search.query import EXCLUDED
 from toolgate.workspace.search.selection import Selection, TooMany, Walk, name_globs, path_order
@@ -24,6 +25,25 @@ ROOT = MountPath("project:.")
 MAX_NAMES = 1_000_000
 TIME_LIMIT = 10.0
 TELL_AFTER = 0.5
+Listed = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=512,
+        description="Glob: `*` is what is there itself, `*.py` a name at any depth, `src/**` with `/` a path from `directory`.",
+    ),
+]
+Depth = Annotated[
+    int, Field(ge=1, le=100, description="Levels to go down; 1 is what is in `directory` itself.")
+]
+Hidden = Annotated[
+    bool, Field(description="Whether to show names that begin with a dot; blocked ones never are.")
+]
+Order = Annotated[
+    Literal["name", "modified", "size"],
+    Field(description="`modified` is newest first, `size` largest first."),
+]
+MaxEntries = Annotated[int, Field(ge=1, le=5000, description="Entries to give at most.")]
 
 
 class FileEntry(TypedDict):
@@ -44,7 +64,10 @@ class ListResult(TypedDict):
 _Seen = tuple[str, str, os.stat_result, bool]
 
 
-def tools(mounts: Mounts) -> list[Tool]:
+def tools(context: FeatureContext) -> list[Tool]:
+    assert context.files is not None
+    mounts = context.files.mounts
+
     @tool("code.list", reads=["project"], effects_of=reads_of, summarize=summary, cache_s=60, fit=fit_list)
     def list_files(
         ctx: Context,
@@ -126,6 +149,12 @@ _ORDERS: dict[str, Any] = {
     "modified": lambda seen: (-seen[2].st_mtime_ns, path_order(seen[0])),
     "size": lambda seen: (-seen[2].st_size if not seen[3] else 0, path_order(seen[0])),
 }
+
+
+def fit_list(data: dict[str, Any], room: int) -> dict[str, Any]:
+    data = dict(data)
+    dropped = shorten(data, "files", room - RESERVE)
+    return said(data, f"{dropped:,} do not fit the budget: give `directory` or a narrower `pattern`")
 
 
 def summary(data: Any) -> str:

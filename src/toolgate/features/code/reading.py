@@ -1,33 +1,46 @@
-"""`code.read`: a source file or some of its lines, with an outline of what was read and tokens for faces that colour it."""
+"""`code.read` and `code.outline`: a source file or some of its lines, what it defines, and tokens for faces that colour it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
+from toolgate.core.annotations import Field
 from toolgate.core.conceal import conceal_text
+from toolgate.core.effects import FILE_WORDS, Effects
 from toolgate.core.errors import InvalidArgs, TooLarge, Unavailable
+from toolgate.core.fitting import RESERVE, head, leading, shorten, size
 from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass
+from toolgate.core.rendering import counted
 from toolgate.core.tool import Tool, tool
-from toolgate.features.code.arguments import (
-    AsList,
-    FirstLine,
-    Highlight,
-    LastLine,
-    MaxLines,
-    WithMetadata,
-    WithOutline,
-    reads_of,
-)
-from toolgate.features.code.fits import counted, fit_read
+from toolgate.feature import FeatureContext
 from toolgate.workspace.confine import held
 from toolgate.workspace.mounts import Mounts
-from toolgate.workspace.outline.outline import Outliner, Symbol, language_of
+from toolgate.workspace.outline.outline import LANGUAGES, Outliner, Symbol, language_of
 from toolgate.workspace.reading import note_file, open_to_read, read_steady
 from toolgate.workspace.text import decode
+
+# What the tools of source files share: what a call of them reads, and how it is said that a result was cut.
+
+
+def reads_of(args: Mapping[str, Any]) -> Effects:
+    mounts = {path.partition(":")[0] for path in _paths(args)} or {"project"}
+    return Effects.of(tuple(mount if mount in FILE_WORDS else "project" for mount in mounts))
+
+
+def _paths(args: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("path", "directory"):
+        if isinstance(args.get(name), str):
+            yield args[name]
+    yield from args.get("paths") or ()
+
+
+def said(data: dict[str, Any], told: str) -> dict[str, Any]:
+    return {**data, "truncated": True, "next": told}
+
 
 # A source file as the code tools see it: opened by the mount's rules, decoded, in lines.
 
@@ -91,6 +104,22 @@ def syntax_tokens(outliner: Outliner, path: str, lines: Sequence[str], first: in
 
 MAX_OUTLINE = 40
 MAX_NAME = 200
+FirstLine = Annotated[int, Field(ge=1, description="First line to read, counted from 1.")]
+LastLine = Annotated[
+    Annotated[int, Field(ge=1)] | None,
+    Field(description="Last line to read, included; without it, the end of the file."),
+]
+MaxLines = Annotated[int, Field(ge=1, le=10_000, description="Lines to read at most.")]
+Highlight = Annotated[bool, Field(description="Add `syntax_tokens`, to colour the lines by.")]
+WithMetadata = Annotated[
+    bool, Field(description="Add `metadata`: number of lines, size, encoding, time of change.")
+]
+AsList = Annotated[bool, Field(description="Add `lines`: the content as a list.")]
+WithOutline = Annotated[
+    bool,
+    Field(description="Add `outline`, `imports` and `exports` of what was read, if the language is known."),
+]
+MaxSymbols = Annotated[int, Field(ge=1, le=5000, description="Definitions to give at most.")]
 
 
 class Metadata(TypedDict):
@@ -127,8 +156,25 @@ class ReadResult(TypedDict):
     left_out: NotRequired[list[str]]
 
 
-def tools(mounts: Mounts, outliner: Outliner) -> list[Tool]:
-    @tool("code.read", reads=["project"], effects_of=reads_of, summarize=summary, cache_s=300, fit=fit_read)
+class OutlineResult(TypedDict):
+    path: str
+    language: str
+    symbols: list[dict[str, Any]]
+    total_symbols: int
+    complete: bool
+    truncated: bool
+    note: NotRequired[str]
+    next: NotRequired[str]
+
+
+def tools(context: FeatureContext) -> list[Tool]:
+    assert context.files is not None
+    mounts, outliner = context.files.mounts, context.stack.enter_context(Outliner())
+    return [_read(mounts, outliner), _outline(mounts, outliner)]
+
+
+def _read(mounts: Mounts, outliner: Outliner) -> Tool:
+    @tool("code.read", reads=["project"], effects_of=reads_of, summarize=_in_words, cache_s=300, fit=fit_read)
     def read_code(
         path: MountPath,
         start_line: FirstLine = 1,
@@ -155,7 +201,7 @@ def tools(mounts: Mounts, outliner: Outliner) -> list[Tool]:
         lines = loaded.lines[start_line - 1 : last]
         result: ReadResult = {
             "path": path.shown,
-            "summary": f"{counted(len(lines), 'line', 'lines')} ({total:,} total)",
+            "summary": f"{counted(len(lines), 'line')} ({total:,} total)",
             "line_range": f"{start_line}-{last}",
             "content": "\n".join(lines) + "\n" * (loaded.ended and len(lines) == total),
             "truncated": last < wanted,
@@ -172,7 +218,7 @@ def tools(mounts: Mounts, outliner: Outliner) -> list[Tool]:
             _add_outline(result, outliner, path, loaded, (start_line, last))
         return result
 
-    return [read_code]
+    return read_code
 
 
 def _metadata(loaded: Loaded, first: int, last: int, count: int) -> Metadata:
@@ -227,5 +273,103 @@ def _collect(symbols: list[Symbol], prefix: str, first: int, last: int, found: l
         _collect(symbol.children, name + ".", first, last, found)
 
 
-def summary(data: Any) -> str:
+def _in_words(data: Any) -> str:
     return f"Read {data['summary']} from {data['path']}"
+
+
+_EXTRAS = ("syntax_tokens", "lines", "outline", "imports", "exports")
+
+
+def fit_read(data: dict[str, Any], room: int) -> dict[str, Any]:
+    """Whole lines, as many as fit; of a line that does not fit by itself its start."""
+    data, room = dict(data), room - RESERVE
+    for name in _EXTRAS:  # none of them may take the place of what was asked for
+        if name in data and size(data[name]) > room // 4:
+            del data[name]
+            data["left_out"] = [*data.get("left_out", ()), name]
+    first, last = map(int, data["line_range"].split("-"))
+    lines = data["content"].split("\n")[: max(last - first + 1, 1)]  # a whole file also has its last line end
+    left = room - size({**data, "content": ""}) - 2
+    kept = leading(lines, left)  # its quotes pay for the escaped line end
+    if kept == len(lines):
+        told = "shortened to fit the budget: " + ", ".join(data.get("left_out", ()))
+        return said(data, f"{data['next']}; {told}" if data["truncated"] else told)
+    last = first + kept - 1
+    if kept:
+        data["content"] = "\n".join(lines[:kept])
+        told = f"go on with start_line={last + 1}"
+    else:
+        data["content"], kept, last = head(lines[0], left), 1, first
+        more = len(lines[0]) - len(data["content"])
+        told = f"line {first} has {more:,} more characters: code.search shows the part around a match"
+        if len(lines) > 1 or data["truncated"]:
+            told += f"; go on with start_line={first + 1}"
+    for name in ("outline", "syntax_tokens"):
+        key = "start_line" if name == "outline" else "line"
+        if name in data:
+            data[name] = [each for each in data[name] if each[key] <= last]
+    if "lines" in data:
+        data["lines"] = data["lines"][:kept]
+    data["line_range"] = f"{first}-{last}"
+    data["summary"] = f"{kept} lines{data['summary'][data['summary'].index(' (') :]}"
+    if "metadata" in data:
+        data["metadata"] = {**data["metadata"], "lines_returned": kept, "end_line": last}
+    return said(data, told)
+
+
+def _outline(mounts: Mounts, outliner: Outliner) -> Tool:
+    @tool(
+        "code.outline",
+        reads=["project"],
+        effects_of=reads_of,
+        summarize=_outlined,
+        cache_s=300,
+        fit=fit_outline,
+    )
+    def outline_file(path: MountPath, limit: MaxSymbols = 500) -> OutlineResult:
+        """List what a source file defines: name, kind, lines and nesting. Works on files that are cut or wrong."""
+        loaded = load(mounts, path)
+        language = language_of(path.relative, loaded.lines[0] if loaded.lines else "")
+        if language is None:
+            known = ", ".join(each.name for each in LANGUAGES)
+            raise InvalidArgs(f"{path.shown!r} is in no language that can be outlined", f"these can: {known}")
+        made = outliner.outline("\n".join(loaded.lines), language)
+        total = made.count
+        room = [limit]
+        result: OutlineResult = {
+            "path": path.shown,
+            "language": language.name,
+            "symbols": [_symbol(symbol, room) for symbol in made.symbols if room[0] > 0],
+            "total_symbols": total,
+            "complete": made.complete,
+            "truncated": total > limit,
+        }
+        if made.note:
+            result["note"] = made.note
+        if total > limit:
+            result["next"] = "raise `limit` (at most 5,000)"
+        return result
+
+    return outline_file
+
+
+def _symbol(symbol: Symbol, room: list[int]) -> dict[str, Any]:
+    room[0] -= 1
+    entry: dict[str, Any] = {
+        "name": symbol.name,
+        "kind": symbol.kind,
+        "start_line": symbol.start_line,
+        "end_line": symbol.end_line,
+    }
+    children = [_symbol(child, room) for child in symbol.children if room[0] > 0]
+    return entry | {"children": children} if children else entry
+
+
+def _outlined(data: Any) -> str:
+    return f"Outlined {data['total_symbols']} definitions of {data['path']}"
+
+
+def fit_outline(data: dict[str, Any], room: int) -> dict[str, Any]:
+    data = dict(data)
+    shorten(data, "symbols", room - RESERVE, "children")
+    return said(data, "not all fit the budget: code.read gives the outline of some lines")

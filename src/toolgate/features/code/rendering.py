@@ -160,7 +160,15 @@ def _commit(commit: Any, whole: bool = False) -> str:
 
 
 def _file(diff: Any) -> Iterator[str]:
-    new, old = name(diff["path"]), name(diff.get("old_path") or diff["path"])
+    yield from file_head(diff, name(diff["path"]), name(diff.get("old_path") or diff["path"]))
+    for hunk in diff["hunks"]:
+        yield from _hunk(hunk)
+    if "cut" in diff:
+        yield f"… {diff['cut']}"
+
+
+def file_head(diff: Any, new: str, old: str) -> Iterator[str]:
+    """What git says of a file before its hunks."""
     yield f"diff --git a/{old} b/{new}"
     if diff["status"] in ("added", "deleted"):
         yield f"{'new' if diff['status'] == 'added' else 'deleted'} file mode {diff.get('file_mode', '100644')}"
@@ -175,19 +183,18 @@ def _file(diff: Any) -> Iterator[str]:
         yield f"Binary files {before} and {after} differ"
     if diff["hunks"]:
         yield from (f"--- {before}", f"+++ {after}")
-    for hunk in diff["hunks"]:
-        yield from _hunk(hunk)
-    if "cut" in diff:
-        yield f"… {diff['cut']}"
+
+
+def hunk_head(hunk: Any) -> str:
+    old, new = (
+        f"{hunk[f'{side}_start']}" + (f",{hunk[f'{side}_lines']}" if hunk[f"{side}_lines"] != 1 else "")
+        for side in ("old", "new")
+    )
+    return f"@@ -{old} +{new} @@"
 
 
 def _hunk(hunk: Any) -> Iterator[str]:
-    sides = [
-        f"{hunk[f'{side}_start']}" + (f",{hunk[f'{side}_lines']}" if hunk[f"{side}_lines"] != 1 else "")
-        for side in ("old", "new")
-    ]
-    section = f" {text(hunk['section'])}" if hunk.get("section") else ""
-    yield f"@@ -{sides[0]} +{sides[1]} @@{section}"
+    yield hunk_head(hunk) + (f" {text(hunk['section'])}" if hunk.get("section") else "")
     for line in hunk.get("lines", ()):
         yield _MARKS[line["type"]] + text(line["content"])
         if line.get("no_newline"):

@@ -5,28 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
+from toolgate.core.annotations import Field
 from toolgate.core.context import Context
-from toolgate.core.paths import MountPath
+from toolgate.core.fitting import RESERVE, shorten, size
+from toolgate.core.paths import MountPath, MountPaths
+from toolgate.core.rendering import counted
 from toolgate.core.tool import Tool, tool
-from toolgate.features.code.arguments import (
-    MOST_MATCHES,
-    Around,
-    CaseSensitive,
-    Excluded,
-    FilePattern,
-    FilesOnly,
-    MaxMatches,
-    Numbers,
-    Paths,
-    Pattern,
-    reads_of,
-)
-from toolgate.features.code.fits import fit_search, group, search_summary
+from toolgate.feature import FeatureContext
+from toolgate.features.code.reading import reads_of, said
 from toolgate.workspace.mounts import Mounts
 from toolgate.workspace.search.concealed import MAX_BYTES
 from toolgate.workspace.search.query import EXCLUDED, FoundMatches, Match, SearchQuery, Tell
@@ -37,6 +28,39 @@ TIMEOUT = 15.0
 """A little more than the search gives itself, so that it can still say what it found."""
 _SEARCHES = ThreadPoolExecutor(8, thread_name_prefix="toolgate-search")
 """Of their own: many long searches at once must not keep other tools from their files."""
+MOST_MATCHES = 1000
+"""Matches that one search shows."""
+Pattern = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=4096,
+        description="Regular expression within one line (rust-regex: no look-around, no back-references).",
+    ),
+]
+Paths = Annotated[
+    MountPaths,
+    Field(max_length=100, description="Files and directories to search; none means the whole project."),
+]
+FilePattern = Annotated[
+    str,
+    Field(
+        max_length=512,
+        description="Glob of files to search: a name at any depth (`*.py`), or with `/` a path from the mount.",
+    ),
+]
+Excluded = Annotated[
+    list[Annotated[str, Field(max_length=512)]],
+    Field(max_length=100, description="Globs of files and directories to skip, written like `file_pattern`."),
+]
+Around = Annotated[int, Field(ge=0, le=20, description="Lines to show before and after each match.")]
+CaseSensitive = Annotated[bool, Field(description="Whether upper and lower case differ.")]
+MaxMatches = Annotated[int, Field(ge=1, le=MOST_MATCHES, description="Matching lines to show at most.")]
+FilesOnly = Annotated[
+    bool,
+    Field(description="Only which files match and in how many lines, most first, at most `max_matches`."),
+]
+Numbers = Annotated[bool, Field(description="Whether each match has `line` and `column`.")]
 
 
 class _Stopped(Exception):
@@ -72,16 +96,15 @@ class SearchResult(TypedDict):
     next: NotRequired[str]
 
 
-def tools(mounts: Mounts) -> list[Tool]:
-    @tool(
-        "code.search",
-        reads=["project"],
-        effects_of=reads_of,
-        timeout=TIMEOUT,
-        summarize=summary,
-        cache_s=60,
-        fit=fit_search,
-    )
+def tools(context: FeatureContext) -> list[Tool]:
+    assert context.files is not None
+    mounts = context.files.mounts
+
+    options: dict[str, Any] = {
+        "reads": ["project"], "effects_of": reads_of, "timeout": TIMEOUT, "summarize": summary, "cache_s": 60, "fit": fit_search
+    }  # fmt: skip
+
+    @tool("code.search", **options)
     async def search_code(
         ctx: Context,
         pattern: Pattern,
@@ -100,17 +123,7 @@ def tools(mounts: Mounts) -> list[Tool]:
         found = await _found(mounts, ctx, query, paths, file_pattern, exclude_patterns, tell)
         return _result(query, found, include_line_numbers)
 
-    @tool(
-        "fs.search",
-        reads=["project"],
-        effects_of=reads_of,
-        timeout=TIMEOUT,
-        summarize=summary,
-        cache_s=60,
-        fit=fit_search,
-        also={"path": "root"},
-        around="opts",
-    )
+    @tool("fs.search", also={"path": "root"}, around="opts", **options)
     async def search_files(
         ctx: Context,
         pattern: Pattern,
@@ -230,6 +243,51 @@ def _line(match: Match, numbers: bool) -> FoundLine:
     if not numbers:
         del line["line"], line["column"]
     return line
+
+
+def group(matches: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:
+    """The matching lines that are shown, by file; without line numbers their places among the matches, from 1."""
+    found: dict[str, list[int]] = {}
+    for place, match in enumerate(matches, 1):
+        found.setdefault(match["file"], []).append(match.get("line", place))
+    return found
+
+
+def search_summary(data: Mapping[str, Any], files_only: bool = False) -> str:
+    total, files, shown = data["total_matches"], data["files_matched"], len(data["matches"])
+    least = "at least " if data["truncated"] and shown == total else ""
+    some = f", the first {shown:,} shown" if shown < total else ""
+    if files_only:
+        shown = len(data["top_files"])
+        least = "at least " if data["truncated"] and shown == files else ""
+        some = f", {shown:,} with the most shown" if shown < files else ""
+    return f"Found {least}{counted(total, 'match', 'matches')} in {counted(files, 'file')}{some}"
+
+
+def fit_search(data: dict[str, Any], room: int) -> dict[str, Any]:
+    """Context goes first, then matches from the end; of files alone those with the fewest."""
+    data, room = dict(data), room - RESERVE
+    if not data["matches"]:
+        dropped = shorten(data, "top_files", room)
+        return said(data, f"{dropped:,} more files do not fit the budget: give `paths` or a `file_pattern`")
+    matches = [{**match, "context_before": [], "context_after": []} for match in data["matches"]]
+    left = room - size({**data, "matches": [], "matches_by_file": {}})
+    kept, seen = 0, ""
+    for match in matches:
+        left -= size(match) + 12 + (size(match["file"]) + 4 if match["file"] != seen else 0)
+        if left < 0:
+            break
+        kept, seen = kept + 1, match["file"]
+    told = "context lines were left out to fit the budget: ask for fewer matches"
+    if kept < len(matches):
+        told = (
+            f"{len(matches) - kept:,} of the matches do not fit the budget: give `paths` or a `file_pattern`"
+        )
+        data["truncated"] = True
+    data["matches"] = matches[:kept]
+    data["matches_by_file"] = group(data["matches"])
+    data["summary"] = search_summary(data)
+    return said(data, told)
 
 
 def summary(data: Any) -> str:

@@ -17,6 +17,7 @@ from toolgate.core.errors import CallError
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files
 from toolgate.core.tool import Tool, tool
+from toolgate.feature import FeatureContext
 from toolgate.ledger.effects import UNDO, Effect, Effects
 from toolgate.ledger.ledger import Ledger
 from toolgate.storage.port import Filter
@@ -69,9 +70,7 @@ class Listed(TypedDict):
 Hides = Callable[[str, str], bool]
 
 
-def toolset(
-    ledger: Ledger, files: Files, foreign: Callable[[str], Hides | None] = lambda persona: None
-) -> list[Tool]:
+def tools(context: FeatureContext) -> list[Tool]:
     @tool("events.artifacts", reads=["ledger", "project"])
     async def artifacts(
         ctx: Context,
@@ -79,7 +78,8 @@ def toolset(
         limit: Limit = 200,
     ) -> Listed:
         """The files that calls changed, of one conversation or of all: hashes before and after, size, which call, whether it was undone, and whether the file still is so."""
-        return await listed(ledger, files, conversation, limit, foreign(ctx.persona))
+        hides = context.gate.policy.foreign(ctx.persona)
+        return await listed(context.services.ledger, context.files, conversation, limit, hides)
 
     return [artifacts]
 
@@ -91,11 +91,10 @@ async def listed(
     found, all_of_it = await effects.latest(Filter(conversation=conversation))
     undone = await effects.undone()
     steps: dict[Place, list[Step]] = {}
-    for effect in (
-        found if hides is None else [one for one in found if not hides(one.started.persona, one.started.body)]
-    ):
-        for entry in effect.manifest:
-            steps.setdefault(place_of(entry), []).append(_step(effect, entry, undone))
+    for effect in found:
+        if hides is None or not hides(effect.started.persona, effect.started.body):
+            for entry in effect.manifest:
+                steps.setdefault(place_of(entry), []).append(_step(effect, entry, undone))
     newest = sorted(steps.items(), key=lambda item: -item[1][-1]["event_id"])
     made = [_artifact(place, each) for place, each in newest[:limit]]
     await _look(files, made, steps.keys())
@@ -151,13 +150,12 @@ def _op(before: str | None, after: str | None) -> str:
 
 
 async def _look(files: Files | None, made: Sequence[Artifact], places: Container[Place]) -> None:
-    for one in made if files is not None else ():
-        assert files is not None
+    if files is None:
+        return
+    for one in made:
         try:
             (found,) = await files.hashes([MountPath.parse(one["path"])])
-        except (
-            CallError
-        ):  # its mount is gone, or something stands there that is no file: then it is not looked at
+        except CallError:  # its mount is gone, or no file stands there: then it is not looked at
             continue
         other = (one["path"], one["kind"] != DIRECTORY) in places  # a directory where a file was, or a file
         if found == one["after"] or (other and one["after"] is None):

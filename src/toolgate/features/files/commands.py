@@ -1,5 +1,5 @@
 """Commands of the files: `undo` shows what taking calls back would do, asks, and does it as one; `artifacts` lists the
-files that calls changed, as the ledger has them."""
+files that calls changed, as the ledger has them. And drawings of `fs.*`: what files say, their names, what became of them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from typing import Annotated, Any
 
 from toolgate.core.errors import Code
 from toolgate.core.paths import MountPath
-from toolgate.core.records import dataclass
+from toolgate.core.rendering import counted
 from toolgate.core.result import Problem, Result
 from toolgate.kits.terminal import failures, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
+from toolgate.kits.terminal.drawing import (
+    DrawnLine,
+    draw_patch,
+    file_name,
+    found,
+    listed_file,
+    numbered,
+    paint,
+)
 from toolgate.kits.terminal.prompt import Keyboard, carry
-from toolgate.kits.terminal.question import preview as drawn
 from toolgate.kits.terminal.results import show as show_result
 
-
-@dataclass(frozen=True)
-class UndoRequest:
-    events: tuple[str, ...]
-    conversation: str
-    since: str
-    yes: bool
-    dry_run: bool
-    reason: str
-    root: Path | None
+_MANY = {"file": "files", "directory": "directories"}
 
 
 @command(epilog="Example: toolgate undo 42 45   ·   toolgate undo --since 10m --dry-run")
@@ -55,30 +54,35 @@ def undo(
 
     Exit codes: 0 done, or shown with --dry-run; 1 it cannot be undone; 2 the command was wrong; 3 not confirmed.
     """
-    project.run(_undo(UndoRequest(tuple(events or ()), conversation, since, yes, dry_run, reason, root)))
+    project.run(_undo(events or [], conversation, since, yes, dry_run, reason, root))
 
 
-async def _undo(request: UndoRequest) -> int:
-    project.trusted(request.root)
-    async with project.gate(request.root) as gate:
-        events = [await options.whole_id(gate.events, event, "c") for event in request.events]
-        since = (
-            await options.whole_id(gate.events, request.since, "c")
-            if request.since[:2] == "c_"
-            else request.since
-        )
-        planned = await gate.undo(*events, conversation=request.conversation, since=since, preview=True)
+async def _undo(
+    given: Sequence[str],
+    conversation: str,
+    since: str,
+    yes: bool,
+    dry_run: bool,
+    reason: str,
+    root: Path | None,
+) -> int:
+    project.trusted(root)
+    async with project.gate(root) as gate:
+        events = [await options.whole_id(gate.events, event, "c") for event in given]
+        if since[:2] == "c_":
+            since = await options.whole_id(gate.events, since, "c")
+        planned = await gate.undo(*events, conversation=conversation, since=since, preview=True)
     if planned.error is not None:
         return show_result(planned)
     if not speech.mode.json:
         for line in page(planned.data):
             speech.put(line)
-    if request.dry_run:
+    if dry_run:
         return _only_shown(planned)
-    if not request.yes and not await _confirmed(planned):
+    if not yes and not await _confirmed(planned):
         return failures.REFUSED
     chosen = planned.data["events"]
-    done = await carry(lambda gate, wait: gate.undo(*chosen, reason=request.reason, wait=wait), request.root)
+    done = await carry(lambda gate, wait: gate.undo(*chosen, reason=reason, wait=wait), root)
     if speech.mode.json or done.error is not None:
         return show_result(done)
     for text in told(done):
@@ -130,7 +134,9 @@ def page(data: Mapping[str, Any]) -> Iterator[Any]:
         yield ""
         yield speech.safe("which would do", "bold")
         yield ""
-        yield drawn(data["diff"], is_diff=True)
+        from toolgate.kits.terminal.question import preview  # as a question draws it
+
+        yield preview(data["diff"], is_diff=True)
     elif any(one["files"] for one in calls):
         yield speech.safe("which changes no file: they are as they were before", "dim")
     yield ""
@@ -152,19 +158,14 @@ def told(done: Result) -> Iterator[str]:
         (file["kind"], "removed" if file["op"] == "delete" else "restored") for file in data["files"]
     )
     parts = [
-        f"{_count(number, kind)} {word}" for (kind, word), number in sorted(counts.items(), reverse=True)
+        f"{counted(number, kind, _MANY[kind])} {word}"
+        for (kind, word), number in sorted(counts.items(), reverse=True)
     ]
-    what = ", ".join(parts) or f"{_count(len(data['events']), 'call')} taken back"
+    what = ", ".join(parts) or f"{counted(len(data['events']), 'call')} taken back"
     yield f"Undone: {what} (call {meta.call_id}, event {meta.event_id})."
     yield from data.get("notes", ())
     if data["redo"]:
         yield f"Redo with: toolgate undo {' '.join(map(str, data['redo']))}"
-
-
-def _count(number: int, word: str) -> str:
-    if number == 1:
-        return f"1 {word}"
-    return f"{number:,} {word[:-1]}ies" if word.endswith("y") else f"{number:,} {word}s"
 
 
 MOST_ARTIFACTS = 1000
@@ -187,20 +188,20 @@ def artifacts(
 
 async def _artifacts(conversation: str, limit: int, root: Path | None) -> None:
     async with project.gate(root) as gate:
-        found = await gate.artifacts(conversation, limit)
-    if speech.finish(found):
+        listed = await gate.artifacts(conversation, limit)
+    if speech.finish(listed):
         return
-    if not found["artifacts"]:
+    if not listed["artifacts"]:
         where = f" in the conversation {conversation}" if conversation else ""
         speech.say(f"no call has changed a file{where}")
         return
-    rows = [_artifact_row(one) for one in found["artifacts"]]
+    rows = [_artifact_row(one) for one in listed["artifacts"]]
     if sys.stdout.isatty():
         for row in rows:
             speech.put(_artifact_lines(row))
     else:
         speech.put(speech.table(ARTIFACT_COLUMNS, rows))
-    if found["more"]:
+    if listed["more"]:
         speech.note("there are more; see --limit", "")
 
 
@@ -227,3 +228,69 @@ def _artifact_event(step: Mapping[str, Any]) -> str:
 
 def _short_hash(digest: str | None) -> str:
     return "" if digest is None else digest.removeprefix("sha256:")[:12]
+
+
+# What a call of `fs.*` gave, as it is drawn.
+
+_LISTS = ("findings", "deleted")
+
+
+def draw_contents(data: Any, person: bool) -> Iterator[DrawnLine]:
+    parts = data["range_slices"] if "content" not in data else [{"start": 1, "content": data["content"]}]
+    for index, part in enumerate(parts):
+        if index:
+            yield paint("--", "dim")
+        said = part["content"]
+        drawn = list(numbered(_lines(said, person), part["start"], person))
+        if drawn and not person and index == len(parts) - 1 and not said.endswith("\n"):
+            drawn[-1].end = ""  # as the file has it
+        yield from drawn
+
+
+def _lines(text: str, person: bool) -> list[str]:
+    lines = text.split("\n")
+    lines = lines if lines[-1] else lines[:-1]
+    return [line.removesuffix("\r") for line in lines] if person else lines
+
+
+def draw_entries(data: Any, person: bool) -> Iterator[DrawnLine]:
+    details = data.get("details") or [{}] * len(data["entries"])
+    for name, detail in zip(data["entries"], details, strict=True):
+        if not detail:
+            yield file_name(name, person)
+        elif person:
+            yield listed_file(name, detail["size"], detail["modified"] or "", person)
+        else:
+            yield _detailed(name, detail)
+
+
+def draw_found(data: Any, person: bool) -> Iterator[DrawnLine]:
+    for name in data["files"]:
+        yield file_name(name, person)
+
+
+def _detailed(name: str, detail: Any) -> DrawnLine:
+    """For a program: parted by tabs, the name last, as it may hold anything."""
+    size = "-" if detail["size"] is None else detail["size"]
+    return paint("\t".join((detail["kind"], str(size), detail["modified"] or "-", name)))
+
+
+def draw_changed(data: Any, person: bool) -> Iterator[DrawnLine]:
+    """One change: its facts, then what is a list."""
+    facts = [(name, value) for name, value in data.items() if name not in _LISTS and value is not None]
+    facts += [("deleted", name) for name in sorted(data.get("deleted", ()))]
+    width = max((len(name) for name, _ in facts), default=0)
+    for name, value in facts:
+        shown = {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+        yield paint(f"{name:<{width}}  ", "bold").append(shown)
+    yield from found(data)
+
+
+CHANGES = ("fs.write", "fs.append", "fs.edit", "fs.save", "fs.ensure_dir", "fs.move", "fs.delete")
+DRAWINGS = {
+    "fs.read": draw_contents,
+    "fs.list": draw_entries,
+    "fs.find": draw_found,
+    "fs.patch": draw_patch,
+    **dict.fromkeys(CHANGES, draw_changed),
+}

@@ -17,6 +17,7 @@ from toolgate.core.errors import InvalidArgs, TooLarge
 from toolgate.core.paths import MountPath
 from toolgate.core.records import dataclass
 from toolgate.core.tool import Tool, tool
+from toolgate.feature import FeatureContext
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.patch import Applied, Patched, apply, with_modes
 from toolgate.workspace.patch.header import FilePatch
@@ -66,7 +67,10 @@ class ParsedDiff(NamedTuple):
     recounted: int
 
 
-def toolset(files: WorkspaceFiles) -> list[Tool]:
+def tools(context: FeatureContext) -> list[Tool]:
+    files = context.files
+    assert files is not None
+
     async def plan(
         diff: Diff = "",
         path: OnlyFile = None,

@@ -19,6 +19,7 @@ from toolgate.core.names import Registry
 from toolgate.core.paths import MountPath
 from toolgate.core.ports import Files
 from toolgate.core.tool import Tool, tool
+from toolgate.feature import FeatureContext
 from toolgate.ledger.effects import UNDO, Effect, Effects
 from toolgate.ledger.ledger import Ledger
 from toolgate.secrets.mask import MASK
@@ -123,17 +124,13 @@ class Planner:
         kept = tuple(
             one for one in back.files if one.after is not None or self._files.deletes(one.path.mount)
         )
-        if not kept:
-            self._refuse_deletes(back)
+        if not kept and back.files:
+            path = back.files[0].path
+            where = (
+                f"{path.shown} was created in the {path.mount}, where nothing is deleted (rule hard:deletes)"
+            )
+            raise Conflict(where, "edit it instead", data={"rule": "hard:deletes", "path": path.shown})
         return kept
-
-    def _refuse_deletes(self, back: Change) -> None:
-        gone = next(
-            (one for one in back.files if one.after is None and not self._files.deletes(one.path.mount)), None
-        )
-        if gone is not None:
-            where = f"{gone.path.shown} was created in the {gone.path.mount}, where nothing is deleted (rule hard:deletes)"
-            raise Conflict(where, "edit it instead", data={"rule": "hard:deletes", "path": gone.path.shown})
 
     async def _changers(self, path: str, after: int, before: int = 0) -> list[Effect]:
         """Other calls through the gate that changed this file since."""
@@ -209,7 +206,9 @@ Events = Annotated[
 ]
 
 
-def toolset(registry: Registry, ledger: Ledger, files: Files) -> list[Tool]:
+def tools(context: FeatureContext) -> list[Tool]:
+    registry, ledger, files = context.services.registry, context.services.ledger, context.files
+    assert files is not None
     planner = Planner(registry, ledger, files)
 
     async def plan(events: Events) -> Change:

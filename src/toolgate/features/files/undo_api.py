@@ -197,7 +197,6 @@ def _told(done: list[Result], choice: Choice) -> Result:
     """The result of the last call, with all that the calls before it undid."""
     last = done[-1]
     good = [result for result in done if result.ok and isinstance(result.data, dict)]
-    left = [(effect, why) for effect, why in choice.skipped + choice.cannot]
     data = dict(last.data) if isinstance(last.data, dict) else {}
     if len(done) > 1 or last.ok:
         data["events"] = [event for result in good for event in result.data.get("events", ())]
@@ -206,7 +205,8 @@ def _told(done: list[Result], choice: Choice) -> Result:
             data["notes"] = notes
         data["redo"] = [result.meta.event_id for result in good if result.data.get("files")]
         data["left"] = [
-            {"event_id": effect.event, "tool": effect.started.tool, "why": why} for effect, why in left
+            {"event_id": effect.event, "tool": effect.started.tool, "why": why}
+            for effect, why in choice.skipped + choice.cannot
         ]
     return Result(last.ok, UNDO, data or last.data, last.error, last.meta)
 

@@ -20,6 +20,6 @@ FEATURE = Feature(
             "Humans decide",
         ),
     ),
-    checks="toolgate.features.jobs.checks:CHECKS",
+    checks="toolgate.features.jobs.commands:CHECKS",
     docs="docs/jobs.md",
 )

@@ -1,17 +1,22 @@
-"""`toolgate jobs`: long work and schedules. Listing is reading; everything else is a human's decision."""
+"""Commands of jobs, `toolgate jobs`: listing is reading, everything else is a human's decision; and what
+`toolgate doctor` says of them."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from toolgate.core.clock import SECOND
 from toolgate.core.errors import InvalidArgs, NotFound, Unavailable
 from toolgate.features.jobs.job import Job, Retry
+from toolgate.features.jobs.place import installed
 from toolgate.kits.terminal import arguments, options, project, speech
+from toolgate.kits.terminal.checkup import Diagnosis, Patient
 from toolgate.kits.terminal.command import Argument, CommandGroup, Option
 from toolgate.kits.words import ago
+from toolgate.project.trust import STATE
 
 if TYPE_CHECKING:
     from toolgate.facade import Gate
@@ -31,10 +36,12 @@ _STYLES = {
     "waiting": "bold yellow",
     "running": "cyan",
 }
+NEARLY_FULL = 0.9
+"""Of jobs.db, from which on `toolgate doctor` warns."""
 
 
 @app.without_command(epilog='Example: toolgate jobs submit code.search \'{"pattern": "x"}\'')
-def jobs(
+def newest(
     open_only: Annotated[bool, Option("--open", help="Only those that have not ended.")] = False,
     persona: options.Persona = "",
     limit: Annotated[int, Option("--limit", help="How many.", min=1, max=1000)] = 30,
@@ -278,3 +285,37 @@ def _nobody() -> None:
         "no process runs jobs here: `toolgate jobs run`, or `jobs: {run: true}` in toolgate.yaml and `toolgate up`",
         "yellow",
     )
+
+
+async def jobs(patient: Patient) -> AsyncIterator[Diagnosis]:
+    """Silent for those who have none."""
+    if patient.setup is None or patient.gate is None:
+        return
+    wanted = patient.setup.config.jobs.run
+    kept = (patient.root / STATE / "jobs.db").exists()
+    if not wanted and not kept:
+        return
+    if not installed():
+        what = "`jobs: {run: true}` is set" if wanted else "there are jobs"
+        yield Diagnosis(
+            "bad", "jobs", f"{what}, and the package dbos is not installed", "pip install 'toolgate[jobs]'"
+        )
+        return
+    waiting = await patient.gate.jobs.find(limit=1000, open_only=True)
+    used, most = await patient.gate.jobs.room()
+    if used > NEARLY_FULL * most:
+        fix = "cancel jobs that are not wanted, or raise `jobs: {max_bytes: …}`; without room no job is taken"
+        yield Diagnosis("warn", "jobs", f"jobs.db holds {_megabytes(used)} of {_megabytes(most)}", fix)
+    if waiting and not await patient.gate.jobs.attended():
+        fix = "`toolgate jobs run`, or `jobs: {run: true}` in toolgate.yaml and `toolgate up`"
+        yield Diagnosis("warn", "jobs", f"{len(waiting)} not ended, and no process runs them", fix)
+    else:
+        room = f", {_megabytes(used)} of {_megabytes(most)}" if used else ""
+        yield Diagnosis("ok", "jobs", f"{len(waiting)} not ended{room}")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MiB"
+
+
+CHECKS = (jobs,)

@@ -1,30 +1,88 @@
-"""Jobs as programs hold them (`gate.jobs`): submit, read, cancel, retry, schedule, and run."""
+"""Jobs as programs hold them (`gate.jobs`): submit, read, cancel, retry, schedule, and run; and what they can do with the
+gate."""
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolgate.core.call import new_id
-from toolgate.core.errors import Conflict, InvalidArgs, NotFound, Unavailable
+from toolgate.core.context import Trail
+from toolgate.core.errors import Conflict, InvalidArgs, NotAllowed, NotFound, Unavailable
+from toolgate.core.names import HUMAN
+from toolgate.core.result import Result
 from toolgate.feature import FeatureContext
 from toolgate.features.jobs.config import JobsSpec
-from toolgate.features.jobs.gate_port import JobsPort
 from toolgate.features.jobs.job import BUILT_IN, Job, JobKind, Retry, Schedule, Spec
 from toolgate.features.jobs.place import JobsPlace, from_engine, lock_of, need_engine, taken
 from toolgate.features.jobs.store import JobStore
+from toolgate.gate.reconcile import reconcile_dead
+from toolgate.gate.stored import Claimed, claim_of
 from toolgate.storage.sqlite import SqliteBackend
+
+if TYPE_CHECKING:
+    from toolgate.facade import Gate
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 STAND_BY_S = 1.0
 WATCH_S = 0.1
 T = TypeVar("T")
+Progress = Callable[[float, str], None]
 log = logging.getLogger("toolgate.jobs")
+
+
+class JobsPort:
+    """What jobs can do with a gate, which is what their persona may do. They have no other way to do anything."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    async def call(
+        self, tool: str, args: Mapping[str, Any], *, persona: str, key: str, conversation: str, job: str,
+        reason: str, progress: Progress,
+    ) -> Result:  # fmt: skip
+        """One call through the gate, handed back as `pending` where it asks."""
+        trail = Trail(conversation=conversation, transaction=job, reason=reason)
+        return await self._gate.pipeline.call(
+            tool, args, persona, key=key, trail=trail, wait=False, progress=progress, own_key=True
+        )
+
+    async def answered(self, question: str) -> None:
+        """Until the question is approved; a refusal and an expiry raise."""
+        await self._gate.services.desk.wait(question)
+
+    async def claim(self, persona: str, key: str) -> Claimed | None:
+        """What became of an earlier call with this key."""
+        return await claim_of(self._gate.services.ledger, persona, key)
+
+    async def reconcile(self) -> None:
+        """Settle what dead processes left running."""
+        await reconcile_dead(self._gate.services)
+
+    def seal(self, text: str) -> str:
+        """A keyed hash: only a gate of this project can have made it."""
+        key = self._gate.services.ledger.keys.derived("jobs")
+        return hmac.new(key, text.encode(), "sha256").hexdigest()
+
+    async def check(self, tool: str, args: Mapping[str, Any], persona: str) -> None:
+        """Refuse now what could never run: an unknown tool or persona, wrong arguments, secrets in them."""
+        policy = self._gate.policy
+        if persona == HUMAN:
+            raise NotAllowed("a job runs when nobody is there, so it is never the human's", "name a persona")
+        if persona not in policy.personas:
+            raise NotAllowed(f"there is no persona {persona[:80]!r}", f"the personas are: {policy.listed()}")
+        facts = await self._gate.facts(tool, args, persona)
+        if self._gate.services.redactor.mask(facts.tool, facts.args) is not facts.args:
+            raise InvalidArgs(
+                f"the arguments of {facts.tool.name} hold a secret, and a job's arguments are kept as they are",
+                "hand over secrets by name, or make the call by itself",
+            )
 
 
 class Jobs:

@@ -28,7 +28,7 @@ APP = "toolgate"
 QUEUE = "jobs"
 JOB, TICK = "toolgate.job", "toolgate.tick"
 VERSION = "toolgate-jobs-1"
-"""Of the workflows in flows.py, not of toolgate: a job that began under one toolgate is finished by the next."""
+"""Of the workflows in workflow.py, not of toolgate: a job that began under one toolgate is finished by the next."""
 POLL_S = 0.25
 MOST_AT_ONCE = 256
 """Jobs taken from the queue; most of them may be waiting for a human."""

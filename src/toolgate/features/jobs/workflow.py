@@ -15,9 +15,9 @@ from typing import Any
 from dbos import DBOS
 
 from toolgate.core.errors import CallError
-from toolgate.features.jobs.attempt import CallAttempt, JobStep, Outcome, Slots, Tell, problem
-from toolgate.features.jobs.gate_port import JobsPort
 from toolgate.features.jobs.job import RETRIED, JobKind, Spec
+from toolgate.features.jobs.jobs import JobsPort
+from toolgate.features.jobs.runner import CallAttempt, JobStep, Outcome, Slots, Tell, problem
 from toolgate.features.jobs.store import JOB, TICK
 
 

@@ -13,7 +13,7 @@ FEATURE = Feature(
     },
     families=(
         Family(
-            "toolgate.features.programs.wiring:tools",
+            "toolgate.features.programs.programs:tools",
             (
                 "code.action",
                 "code.execute",
@@ -32,7 +32,7 @@ FEATURE = Feature(
             needs_files=True,
         ),
     ),
-    opens="toolgate.features.programs.wiring:open_traces",
+    opens="toolgate.features.programs.programs:open_traces",
     renderings="toolgate.features.programs.rendering:RENDERINGS",
     routes="toolgate.features.programs.routes:routes",
     commands=(
@@ -43,7 +43,7 @@ FEATURE = Feature(
             "The record",
         ),
     ),
-    drawings="toolgate.features.programs.drawings:DRAWINGS",
-    checks="toolgate.features.programs.checks:CHECKS",
+    drawings="toolgate.features.programs.rendering:DRAWINGS",
+    checks="toolgate.features.programs.commands:CHECKS",
     docs="docs/tools-exec.md",
 )

@@ -15,7 +15,6 @@ from toolgate.core.display import visible
 from toolgate.core.effects import Effects
 from toolgate.core.errors import InvalidArgs
 from toolgate.core.paths import MountPath
-from toolgate.features.programs.network_access import NetworkGrant
 from toolgate.kits.pieces import numbered
 from toolgate.sandbox.job import Environment, Language
 
@@ -86,6 +85,16 @@ Texts = Annotated[
     Annotated[dict[_FileName, _Text], Field(max_length=MAX_FILES + 1)] | None,
     Field(description="Files for its work directory: name → text."),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkGrant:
+    """What a call asks to reach outside: hosts, methods, and the secrets that may be put into requests."""
+
+    hosts: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    """None named: every method."""
+    secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,30 +1,36 @@
-"""ProgramServices: what programs are run with. The sandbox is made at the first call: until then nothing is started."""
+"""ProgramServices: what programs are run with, and what leads out of the sandbox for one of them.
+
+The sandbox is made at the first call: until then nothing is started.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.context import Context
 from toolgate.core.decision import Verdict
-from toolgate.core.errors import NotAllowed, Unavailable
+from toolgate.core.errors import NotAllowed, NotFound, Unavailable
+from toolgate.core.event import Requested
 from toolgate.core.ports import Facts
+from toolgate.core.target import Reach
 from toolgate.feature import FeatureContext
-from toolgate.features.programs import network_access
 from toolgate.features.programs.applying import Proposals
 from toolgate.features.programs.config import SandboxSpec
-from toolgate.features.programs.network_access import NetworkAccess, NetworkGrant
 from toolgate.features.programs.viewing import check_path, environment_of
-from toolgate.sandbox.job import Environment, Job, Language, Limits, Sandbox, View
-from toolgate.secrets.redactor import VaultRedactor
+from toolgate.ledger.ledger import Ledger
+from toolgate.sandbox.job import Broker, Egress, Environment, Job, Language, Limits, Request, Sandbox, View
+from toolgate.secrets.redactor import Stream, VaultRedactor
+from toolgate.secrets.vault import SecretBroker, Vault
 
 if TYPE_CHECKING:
     from toolgate.features.jobs.jobs import Jobs
-    from toolgate.features.programs.arguments import ProgramRequest
+    from toolgate.features.programs.arguments import NetworkGrant, ProgramRequest
     from toolgate.features.programs.environments import FoundEnvironment
     from toolgate.ledger.traces import TracedProgram
 
@@ -105,9 +111,9 @@ class ProgramServices:
     def check_runs(self, wanted: ProgramRequest) -> Environment | None:
         """Blocking. Refuses what could not run as it is asked for, before anybody is asked about it: secrets, packages,
         hosts, walls, programs. Gives the environment that it would have."""
-        self.check_secrets(wanted.grant.secrets)
+        check_known(self._redactor.vault, wanted.grant.secrets)
         packages = self.packages(wanted.packages) if wanted.packages else ()
-        network_access.check_hosts(wanted.grant.hosts, self._spec.network.private)
+        check_hosts(wanted.grant.hosts, self._spec.network.private)
         environment = self.environment().environment if wanted.project != "none" else None
         view = None
         if wanted.project != "none":
@@ -129,12 +135,25 @@ class ProgramServices:
 
     def network(self, grant: NetworkGrant, context: Context) -> NetworkAccess:
         """Refuses what the vault or the owner does not let out, before anything runs."""
-        private = self._spec.network.private
-        return network_access.open_network(grant, context, self.ledger, self._redactor, private)
+        redactor = self._redactor
+        check_known(redactor.vault, grant.secrets)
+        broker = SecretBroker(redactor.vault, grant.secrets)
+        journal = RequestJournal(self.ledger, context)
+        if not grant.hosts:
+            return NetworkAccess(None, broker, lambda: False, journal.recorded)
+        from toolgate.sandbox.egress.grant import (
+            HostGrant as Hosts,  # the proxy is loaded by those who use it
+        )
+        from toolgate.sandbox.egress.proxy import Proxy
 
-    def check_secrets(self, names: Sequence[str]) -> None:
-        """Refuses names of secrets that there are not."""
-        network_access.check_known(self._redactor.vault, names)
+        egress = Proxy(
+            Hosts.parse(grant.hosts, grant.methods or None),
+            private=self._spec.network.private,
+            secrets=SecretInjection(broker, redactor) if grant.secrets else None,
+            redact=lambda text: str(redactor.redact(text)),
+            on_request=journal,
+        )
+        return NetworkAccess(egress, broker, lambda: egress.exhausted, journal.recorded)
 
     def secrets_in(self, content: bytes) -> frozenset[str]:
         """The names of the secrets that a content holds, in whatever form."""
@@ -164,3 +183,82 @@ class ProgramServices:
 
 def _normal_name(package: str) -> str:
     return re.sub(r"[-_.]+", "-", package).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkAccess:
+    """What leads out of the sandbox for one program."""
+
+    egress: Egress | None
+    broker: Broker | None
+    exhausted: Callable[[], bool]
+    """Whether it made more requests than it may."""
+    recorded: Callable[[], Awaitable[None]]
+    """Waits until every request that was made is in the journal."""
+
+
+class SecretInjection:
+    """The broker and the redactor, as the proxy asks for them."""
+
+    def __init__(self, broker: SecretBroker, redactor: VaultRedactor) -> None:
+        self._broker, self._redactor = broker, redactor
+
+    @property
+    def placeholders(self) -> Mapping[str, str]:
+        return self._broker.placeholders
+
+    def resolve(self, name: str, place: str) -> str | None:
+        return self._broker.resolve(name, place)
+
+    def stream(self, names: Sequence[str]) -> Stream:
+        return self._redactor.stream()
+
+
+class RequestJournal:
+    """Every request becomes an event as it ends. If one cannot be recorded, the next ends the program's network, and the
+    call fails: nothing goes out that nobody will know of."""
+
+    def __init__(self, ledger: Ledger, context: Context) -> None:
+        self._ledger, self._context = ledger, context
+        self._writing: list[asyncio.Task[None]] = []
+
+    def __call__(self, request: Request) -> None:
+        for task in self._writing:
+            if task.done():
+                task.result()
+        self._writing = [task for task in self._writing if not task.done()]
+        self._writing.append(asyncio.ensure_future(self._ledger.tell(self._event(request))))
+
+    async def recorded(self) -> None:
+        await asyncio.gather(*self._writing)
+
+    def _event(self, request: Request) -> Requested:
+        context = self._context
+        return Requested(
+            call=context.call_id, persona=context.persona, tool=context.tool, conversation=context.conversation,
+            method=request.method, url=request.url, allowed=request.allowed, status=request.status,
+            reason=request.reason, address=request.address, sent=request.sent, received=request.received,
+            injected=list(request.injected),
+        )  # fmt: skip
+
+
+def check_hosts(hosts: Sequence[str], private: Sequence[str]) -> None:
+    """Refuses places that no program may reach, where that is plain from what is written."""
+    if hosts:
+        from toolgate.sandbox.egress.addresses import check_literal  # the proxy is loaded by those who use it
+
+        for host in hosts:
+            reach = Reach.parse(host)
+            if not reach.below:
+                check_literal(reach.host, reach.ports, private)
+
+
+def check_known(vault: Vault | None, names: Sequence[str]) -> None:
+    """Refuses names of secrets that there are not."""
+    for name in names:
+        if vault is None or vault.get(name) is None:
+            known = ", ".join(vault.names() if vault is not None else ()) or "none"
+            raise NotFound(
+                f"there is no secret {name}",
+                f"there are: {known}; a human sets it: `toolgate secrets set {name}`",
+            )

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from toolgate.core.errors import ConfigError, InvalidArgs, NotAllowed, NotFound, SetupError
 from toolgate.features.servers.checks import in_words, state_of
 from toolgate.features.servers.config import ServerSpec
-from toolgate.features.servers.importing import Imported, converted, is_toolgate, servers_in
-from toolgate.features.servers.yamledit import block, with_servers
+from toolgate.features.servers.importing import (
+    Imported,
+    block,
+    converted,
+    is_toolgate,
+    servers_in,
+    with_servers,
+)
 from toolgate.kits.terminal import client, failures, options, project, speech
 from toolgate.kits.terminal.command import Argument, Option, command
 from toolgate.kits.terminal.prompt import forget_typed
@@ -122,30 +128,23 @@ async def _diff(name: str, root: Any) -> int:
     return 1 if found else 0
 
 
-def _show(name: str, found: list[dict[str, str]]) -> None:
+def _show(name: str, found: list[dict[str, str]], full: bool = True) -> None:
+    """All that is said of each tool; else a few lines, and of one that was approved before what has changed."""
     if not found:
         speech.say(f"nothing of {name} is held: its tools are what was approved")
-    for one in found:
-        speech.say(speech.safe(f"{name}.{one['tool']}", "bold") + speech.safe(f": {one['why']}"))
-        speech.put(preview(one["diff"]))
-        speech.say("")
-
-
-def _summarize(name: str, found: list[dict[str, str]]) -> None:
-    """A few lines for each tool; of one that was approved before, what has changed."""
-    if not found:
-        _show(name, found)
         return
     for one in found:
         speech.say(speech.safe(f"{name}.{one['tool']}", "bold") + speech.safe(f": {one['why']}"))
-        changed = one["diff"].count("\n") + 1
-        if one["approved"] and changed <= MOST_CHANGED:
+        if full or (one["approved"] and one["diff"].count("\n") < MOST_CHANGED):
             speech.put(preview(one["diff"]))
         else:
             speech.say(speech.safe(f"  {one['summary']}"))
-    speech.say(
-        f"\nthis is a summary: `f` shows all that they say, and so does `toolgate servers approve {name} --full`"
-    )
+        if full:
+            speech.say("")
+    if not full:
+        speech.say(
+            f"\nthis is a summary: `f` shows all that they say, and so does `toolgate servers approve {name} --full`"
+        )
 
 
 async def _approve(name: str, only: list[str], yes: bool, full: bool, root: Any) -> int:
@@ -172,7 +171,7 @@ async def _approve_shown(
             raise NotFound(f"{', '.join(sorted(missing))} of {name} is not held", "`toolgate servers diff`")
         found = [one for one in found if one["tool"] in only]
     if not speech.mode.json:
-        (_show if full else _summarize)(name, found)
+        _show(name, found, full)
         if found and (files := upstream.files(name)):
             listed = ", ".join(files[:MOST_FILES]) + (
                 f" and {len(files) - MOST_FILES:,} more" if files[MOST_FILES:] else ""

@@ -19,10 +19,10 @@ from pydantic import TypeAdapter
 
 from toolgate.core.caller import LOG_LEVELS
 from toolgate.core.errors import CallError, Failed, Unavailable
-from toolgate.features.servers import change_streams
 from toolgate.features.servers.active_calls import ActiveCall, ActiveCalls
 from toolgate.features.servers.client_callbacks import OWN_LEVEL, ClientCallbacks, ConnectionHooks
 from toolgate.features.servers.definitions import KEYS, MAX_TOOLS
+from toolgate.features.servers.subscriptions import ChangeStream, listened, resource_changes, tools_changes
 from toolgate.version import VERSION
 
 log = logging.getLogger("toolgate.upstream")
@@ -234,7 +234,7 @@ class ServerConnection:
         """Hear of changes from now on; what comes back ends that. The newest protocol has a stream for each."""
         session = self._client.session
         if self.modern:
-            stream = await self._listened(change_streams.resource(uri, self._hooks.updated))
+            stream = await self._listened(resource_changes(uri, self._hooks.updated))
 
             async def end() -> None:
                 stream.cancel()
@@ -258,14 +258,14 @@ class ServerConnection:
             return
         try:
             async with asyncio.timeout(LISTEN_SECONDS):
-                await self._listened(change_streams.tools(self._hooks.changed))
+                await self._listened(tools_changes(self._hooks.changed))
         except Exception as error:
             log.info("%s does not say when its tools change: %s", self.name, type(error).__name__)
         else:
             self._hooks.changed()  # they may have, since they were listed
 
-    async def _listened(self, wanted: change_streams.ChangeStream) -> asyncio.Task[None]:
-        stream = await change_streams.listened(self._client.session, wanted, lambda: self.alive)
+    async def _listened(self, wanted: ChangeStream) -> asyncio.Task[None]:
+        stream = await listened(self._client.session, wanted, lambda: self.alive)
         self._streams.add(stream)
         stream.add_done_callback(self._streams.discard)
         return stream

@@ -18,8 +18,8 @@ from toolgate.core.canonical import digest
 from toolgate.core.errors import NotAllowed
 from toolgate.core.paths import MountPath
 from toolgate.features.servers.linked import links
-from toolgate.features.servers.runs import Run, runs
-from toolgate.policy.held import FAMILIES, HeldPlace
+from toolgate.features.servers.runs import CODE_FILES, Run, runs
+from toolgate.policy.held import HeldPlace
 from toolgate.workspace.placing import Placing
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 MOST_FILES, MOST_ENTRIES, MOST_BYTES = 2000, 20_000, 64 << 20
 ABSENT = "absent"
 """What stands for the hash of a file that is not there: one that appears is a change."""
-_ENDINGS = tuple(sorted({ending for family in FAMILIES for ending in family}))
 _PASSED = frozenset({"__pycache__", "node_modules", ".git", ".venv"})
 """Caches that programs write by themselves, and installed packages: writing them asks, but they are not pinned."""
 MOST_NAMED = 3
@@ -176,7 +175,7 @@ def _files(run: Run, shown: str, budget: _Budget) -> Iterator[tuple[str, str]]:
     if not os.path.isdir(run.path):
         yield run.path, shown
         return
-    endings = run.endings or _ENDINGS
+    endings = run.endings or CODE_FILES
     waiting = [(run.path, "" if shown == "." else f"{shown}/")]
     while waiting:
         directory, before = waiting.pop()

@@ -80,7 +80,7 @@ _BUILDS = {
     "dotnet": "x.cs",
 }
 """Launchers that compile what is there, and a name of the language."""
-_CODE_FILES = tuple(sorted({ending for family in FAMILIES for ending in family}))
+CODE_FILES = tuple(sorted({ending for family in FAMILIES for ending in family}))
 _MOST_SCRIPTS = 50
 _WORDS = frozenset({"run", "exec", "x", "dlx", "start", "tool", "compose", "up", "test", "script"})
 _TAKES = frozenset(
@@ -198,7 +198,7 @@ class _Reading:
             for piece in set(_pieces(said)):
                 for place in self._places(piece, script):
                     if os.path.isdir(self.at(place)):  # any word may be the name of one
-                        yield Run(self.at(place), _CODE_FILES, pinned=False, whole=False)
+                        yield Run(self.at(place), CODE_FILES, pinned=False, whole=False)
                     elif "/" in place.strip("/") or family_of(place) or os.path.isfile(self.at(place)):
                         yield from self._named(place, False)
 

@@ -17,7 +17,7 @@ from toolgate.core.context import Context
 from toolgate.core.errors import CallError, Failed, NotAllowed, Unavailable, UnknownOutcome
 from toolgate.features.servers.active_calls import ActiveCall, ServersPort
 from toolgate.features.servers.config import ServerSpec, Sources
-from toolgate.features.servers.definitions import Definition
+from toolgate.features.servers.definitions import Definition, RunningMark, ServerStore
 from toolgate.features.servers.results import (
     as_read,
     late,
@@ -29,7 +29,6 @@ from toolgate.features.servers.results import (
     words,
 )
 from toolgate.features.servers.sampling import Samplings
-from toolgate.features.servers.store import RunningMark, ServerStore
 from toolgate.features.servers.subscriptions import Subscriptions
 from toolgate.features.servers.transport import Breaker, ServerTransport
 

@@ -18,10 +18,16 @@ from toolgate.core.tool import Tool, tool
 from toolgate.feature import FeatureContext
 from toolgate.features.servers.active_calls import ServersPort
 from toolgate.features.servers.config import ServerSpec, Sources
-from toolgate.features.servers.definitions import difference, summary
+from toolgate.features.servers.definitions import (
+    ServerListing,
+    ServerStore,
+    Stamp,
+    ToolPins,
+    difference,
+    summary,
+)
 from toolgate.features.servers.filepins import ABSENT, FilePins
 from toolgate.features.servers.server import UpstreamServer
-from toolgate.features.servers.store import ServerListing, ServerStore, Stamp, ToolPins
 from toolgate.features.servers.tools import enters, imported, reading_tools, stub
 from toolgate.project import config, trust
 
@@ -140,14 +146,14 @@ class Servers:
             full = f"{server.name}.{local}"
             self._held[full] = _why(server.spec, listing, pins, local)
             if pinned is not None:
-                found[full] = (pinned.digest, _maker(imported, server, local, pinned, self._holder(full)))
+                found[full] = (pinned.digest, partial(imported, server, local, pinned, self._holder(full)))
             else:
-                found[full] = ("", _maker(stub, server, local, self._holder(full)))
+                found[full] = ("", partial(stub, server, local, self._holder(full)))
         approved = bool(pins.tools) and pins.launch == server.spec.launch
-        for made in reading_tools(server, listing.facts) if approved else ():
-            found.setdefault(made.name, (made.definition, lambda made=made: made))  # type: ignore[misc]
+        ours = reading_tools(server, listing.facts) if approved else []
         if approved and server.spec.sampling != "deny":
-            made = server.samplings.tool()
+            ours.append(server.samplings.tool())
+        for made in ours:
             found.setdefault(made.name, (made.definition, lambda made=made: made))  # type: ignore[misc]
         return found
 
@@ -340,10 +346,6 @@ class Servers:
                 f"the files that {name} is started from are not what was shown any more", "look at it again"
             )
         return now.files
-
-
-def _maker(make: Callable[..., Tool], *values: Any) -> Callable[[], Tool]:
-    return lambda: make(*values)
 
 
 def _why(spec: ServerSpec, listing: ServerListing, pins: ToolPins, local: str) -> str:

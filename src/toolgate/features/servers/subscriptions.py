@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolgate.core.errors import Unavailable
+from toolgate.features.servers.active_calls import nobodys
 
 if TYPE_CHECKING:
     from toolgate.features.servers.connection import ServerConnection
@@ -22,6 +24,8 @@ TELL_SECONDS = 0.05
 MOST_RESOURCES = 1000
 """Resources of one server that are listened for at once."""
 ANSWER_SECONDS = 10.0
+REOPEN_SECONDS = 5.0
+"""Seconds until a stream that ended is opened again."""
 Tell = Callable[[], None]
 Leave = Callable[[], Coroutine[Any, Any, None]]
 
@@ -105,3 +109,76 @@ class Subscriptions:
         for soon in self._soon.values():
             soon.cancel()
         self._soon.clear()
+
+
+# The newest protocol's way of hearing of changes: a stream for each thing, for as long as it is wanted. A stream that ends is
+# opened again, and what was missed meanwhile may be a change.
+
+
+@dataclass(frozen=True)
+class ChangeStream:
+    asked: Mapping[str, Any]
+    """As `listen` takes it."""
+    honored: Callable[[Any], bool]
+    """Whether the server will say it, by its acknowledgement."""
+    tell: Callable[[Any], None]
+    """Hears each event; and None, where one may have been missed."""
+
+
+def resource_changes(uri: str, updated: Callable[[str], None]) -> ChangeStream:
+    from mcp.client.subscriptions import ResourceUpdated
+
+    def tell(event: Any) -> None:
+        updated(event.uri if isinstance(event, ResourceUpdated) else uri)
+
+    return ChangeStream(
+        {"resource_subscriptions": [uri]}, lambda given: uri in (given.resource_subscriptions or ()), tell
+    )
+
+
+def tools_changes(changed: Callable[[], None]) -> ChangeStream:
+    return ChangeStream(
+        {"tools_list_changed": True}, lambda given: bool(given.tools_list_changed), lambda event: changed()
+    )
+
+
+async def listened(session: Any, wanted: ChangeStream, alive: Callable[[], bool]) -> asyncio.Task[None]:
+    """A task that hears of it until it is cancelled. Raises where the server will not have it."""
+    opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(_listen_on(session, wanted, opened, alive), context=nobodys())
+    try:
+        await asyncio.shield(opened)
+    except BaseException:
+        task.cancel()
+        await asyncio.wait((task,))
+        raise
+    return task
+
+
+async def _listen_on(
+    session: Any, wanted: ChangeStream, opened: asyncio.Future[None], alive: Callable[[], bool]
+) -> None:
+    while True:
+        try:
+            await _listen(session, wanted, opened)
+        except Exception as error:
+            if not opened.done():
+                opened.set_exception(error)
+                return
+        await asyncio.sleep(REOPEN_SECONDS)
+        if not alive():
+            return
+
+
+async def _listen(session: Any, wanted: ChangeStream, opened: asyncio.Future[None]) -> None:
+    from mcp.client.subscriptions import listen
+
+    async with listen(session, **wanted.asked) as stream:
+        if not wanted.honored(stream.honored):
+            raise Unavailable("the server does not say when this changes", "read it again")
+        if opened.done():
+            wanted.tell(None)
+        else:
+            opened.set_result(None)
+        async for event in stream:
+            wanted.tell(event)

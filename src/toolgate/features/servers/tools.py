@@ -82,22 +82,13 @@ def imported(server: UpstreamServer, local: str, definition: Definition, held: H
     async def reconcile(root: dict[str, Any], context: Context) -> tuple[bool | None, str]:
         return server.fate(context.call_id)
 
-    return Tool(
-        name=f"{server.name}.{local}",
-        description=_description(server, definition),
-        run=run,
-        preview=preview,
-        reconcile=reconcile,
-        model=partial(_arguments, check),
-        input_schema_override=schema,
-        effects=Effects.of(("outside",), () if reads else ("outside",)),
-        risk=_risk(definition, reads),
-        phase=server.spec.phase,
-        timeout=server.spec.timeout_s + 2 * server.spec.start_timeout_s + 10,
-        aliases=(f"mcp__{server.name}__{local}",),
-        origin="imported",
+    return _tool(
+        server, local, check, run=run, preview=preview,
+        description=defused(definition.description) or f"A tool of the server {server.name}.",
+        reconcile=reconcile, input_schema_override=schema, effects=Effects.of(("outside",), () if reads else ("outside",)),
+        risk=_risk(definition, reads), timeout=server.spec.timeout_s + 2 * server.spec.start_timeout_s + 10,
         summarize=_summary,
-    )
+    )  # fmt: skip
 
 
 def stub(server: UpstreamServer, local: str, held: Held) -> Tool:
@@ -110,18 +101,20 @@ def stub(server: UpstreamServer, local: str, held: Held) -> Tool:
         _refuse_held(server, held)
         raise NotAllowed(*why_held(server.name, "it was approved just now; call again"))
 
-    return Tool(
-        name=f"{server.name}.{local}",
+    return _tool(
+        server, local, check, run=run, input_schema_override={"type": "object"},
         description=f"Held: no human has approved yet what the server {server.name} says this tool does.",
-        run=run,
-        model=partial(_arguments, check),
-        input_schema_override={"type": "object"},
-        effects=Effects.of(("outside",), ("outside",)),
-        risk="high",
-        phase=server.spec.phase,
-        aliases=(f"mcp__{server.name}__{local}",),
-        origin="imported",
-    )
+        effects=Effects.of(("outside",), ("outside",)), risk="high",
+    )  # fmt: skip
+
+
+def _tool(
+    server: UpstreamServer, local: str, check: Callable[[Mapping[str, Any]], None], **options: Any
+) -> Tool:
+    return Tool(
+        name=f"{server.name}.{local}", model=partial(_arguments, check), phase=server.spec.phase,
+        aliases=(f"mcp__{server.name}__{local}",), origin="imported", **options,
+    )  # fmt: skip
 
 
 def _arguments(check: Callable[[Mapping[str, Any]], None]) -> type[BaseModel]:
@@ -152,10 +145,6 @@ def _check_args(name: str, checker: Checker, args: Mapping[str, Any]) -> None:
             f"`toolgate tools {name}` shows its schema",
             data={"problems": problems},
         )
-
-
-def _description(server: UpstreamServer, definition: Definition) -> str:
-    return defused(definition.description) or f"A tool of the server {server.name}."
 
 
 def _question(server: UpstreamServer, definition: Definition) -> str:

@@ -12,7 +12,7 @@ from toolgate.core.errors import Unavailable
 from toolgate.features.servers.config import ServerSpec, Sources, filled, looks_secret
 
 if TYPE_CHECKING:
-    from toolgate.features.servers.process import ServerProgram
+    from toolgate.features.servers.streams import ServerProgram
 
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ")
@@ -43,16 +43,14 @@ class ServerTransport:
         return list(self._program.tail)[-3:] if self._program is not None else []
 
     def transport(self, name: str, lost: Callable[[str], None]) -> Any:
+        from toolgate.features.servers import streams
+
         spec = self._spec
         if spec.command is None:
-            from toolgate.features.servers import http
-
             headers = {header: self._filled(text, secret=True) for header, text in spec.headers.items()}
             self._secrets |= {text for text in headers.values() if len(text) >= 2 * SHORTEST_SECRET}
-            reach = http.events if spec.kind == "sse" else http.streamable
+            reach = streams.events if spec.kind == "sse" else streams.streamable
             return reach(self._filled(spec.url or ""), headers, spec.start_timeout_s)
-        from toolgate.features.servers import process
-
         env = {one: self._environ[one] for one in INHERITED if one in self._environ}
         env |= {one: self._filled(text, secret=looks_secret(one)) for one, text in spec.env.items()}
         named = {
@@ -62,10 +60,10 @@ class ServerTransport:
         cwd = self._root / self._filled(spec.cwd or ".")
         if not cwd.is_dir():
             raise Unavailable(f"there is no directory {cwd}", "correct `cwd`")
-        command = process.found(self._filled(spec.command), env, cwd)
+        command = streams.found(self._filled(spec.command), env, cwd)
         argv = (command, *(self._filled(text) for text in spec.args))
-        self._program = process.ServerProgram(name, argv, env, cwd, self.scrub, lost)
-        return process.speaking(self._program)
+        self._program = streams.ServerProgram(name, argv, env, cwd, self.scrub, lost)
+        return streams.speaking(self._program)
 
     def _filled(self, text: str, *, secret: bool = False) -> str:
         """What is named like a secret is kept out of results and logs; a path that was filled in is not."""

@@ -8,8 +8,9 @@ FEATURE = Feature(
     name="system",
     summary="What there is, what happened, how the machine is",
     families=(
-        Family("toolgate.features.system.tools:tools", ("tools.help", "tools.list")),
-        Family("toolgate.features.system.find:tools", ("tools.call", "tools.find")),
+        Family(
+            "toolgate.features.system.tools:tools", ("tools.call", "tools.find", "tools.help", "tools.list")
+        ),
         Family("toolgate.features.system.events:tools", ("events.log", "events.query")),
         Family("toolgate.features.system.system:tools", ("system.logs", "system.monitor", "system.ping")),
     ),

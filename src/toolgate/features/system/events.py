@@ -98,15 +98,6 @@ _RESERVED = frozenset(BY_KIND) - {"noted"}
 
 
 def tools(context: FeatureContext) -> list[Tool]:
-    return toolset(context.services.ledger, lambda persona: context.gate.policy.foreign(persona))
-
-
-Foreign = Callable[[str], Callable[[str, str], bool] | None]
-
-
-def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Tool]:
-    """`foreign` says what a persona may not see, because it is another user's."""
-
     @tool("events.log", writes=["ledger"], scoped=True, around="input")
     async def log_event(
         ctx: Context,
@@ -142,7 +133,7 @@ def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Too
             view.emit(event)
 
         work = Work(decide)
-        await ledger.do(work)
+        await context.services.ledger.do(work)
         return {"event_id": work.rows[0].seq, "eventId": work.rows[0].seq}
 
     @tool("events.query", reads=["ledger"], around="filters")
@@ -176,7 +167,8 @@ def toolset(ledger: Ledger, foreign: Foreign = lambda persona: None) -> list[Too
             after=after, since=_moment(since), until=_moment(until), call=call, persona=persona, tool=tool,
             conversation=conversation, kinds=kinds, body=body, newest_first=newest_first, limit=limit + 1,
         )  # fmt: skip
-        rows = await _seen(ledger, wanted, foreign(ctx.persona))
+        hides = context.gate.policy.foreign(ctx.persona)  # what is another user's
+        rows = await _seen(context.services.ledger, wanted, hides)
         return {"rows": [as_event(row) for row in rows[:limit]], "more": len(rows) > limit}
 
     return [log_event, query]

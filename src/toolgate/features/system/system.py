@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,29 +26,13 @@ Contains = Annotated[str, Field(max_length=1000, description="Only lines with th
 
 
 def tools(context: FeatureContext) -> list[Tool]:
-    log = context.directory / "log" / "toolgate.jsonl"
-    gate = context.gate
-    return toolset(
-        gate.stores, context.root, log, VERSION, gate.redact, lambda persona: gate.policy.foreign(persona)
-    )
-
-
-def toolset(
-    stores: Callable[[], Awaitable[dict[str, Any]]],
-    root: Path,
-    logfile: Path,
-    version: str,
-    known: Callable[[Any], Any] = lambda text: text,
-    foreign: Callable[[str], Callable[[str, str], bool] | None] = lambda persona: None,
-) -> list[Tool]:
-    """`known` is what may be known of a text: it is what is looked in. `foreign` says what a persona may not see,
-    because it is another user's."""
+    gate, logfile = context.gate, context.directory / "log" / "toolgate.jsonl"
     started = time.time()
 
     @tool("system.ping", reads=["system"])
     async def ping(message: Message = "pong") -> dict[str, Any]:
         """Answer, to show that the gate is alive."""
-        return {"message": message, "version": version, "uptime_s": round(time.time() - started, 1)}
+        return {"message": message, "version": VERSION, "uptime_s": round(time.time() - started, 1)}
 
     @tool("system.monitor", reads=["system"])
     async def monitor() -> dict[str, Any]:
@@ -57,7 +40,7 @@ def toolset(
         import psutil  # `ping` is called often, and this never
 
         memory = psutil.virtual_memory()
-        disk = psutil.disk_usage(str(root))
+        disk = psutil.disk_usage(str(context.root))
         own = psutil.Process()
         return {
             "cpu": {
@@ -67,7 +50,7 @@ def toolset(
             },
             "memory": {"total": memory.total, "available": memory.available, "own": own.memory_info().rss},
             "disk": {"total": disk.total, "free": disk.free},
-            **await stores(),
+            **await gate.stores(),
         }
 
     @tool("system.logs", reads=["system"])
@@ -81,11 +64,11 @@ def toolset(
         wanted = ("debug", "info", "warning", "error", "critical")
         floor = wanted.index(level)
         found = [entry for entry in _tail(logfile) if wanted.index(entry.get("level", "info")) >= floor]
-        hides = foreign(ctx.persona)
+        hides = gate.policy.foreign(ctx.persona)  # what is another user's
         if hides is not None:
             found = [entry for entry in found if not hides(str(entry.get("persona", "")), json.dumps(entry))]
         if contains:
-            found = [entry for entry in found if contains in str(known(entry.get("message", "")))]
+            found = [entry for entry in found if contains in str(gate.redact(entry.get("message", "")))]
         kept = found[-lines:]
         return [{name: value for name, value in entry.items() if name != "trace"} for entry in kept]
 

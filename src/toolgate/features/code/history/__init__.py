@@ -12,14 +12,15 @@ from toolgate.core.annotations import Field
 from toolgate.core.errors import InvalidArgs, NotFound
 from toolgate.core.evidence import spoil
 from toolgate.core.paths import MountPath, MountPaths
+from toolgate.core.rendering import counted
 from toolgate.core.tool import Tool, tool
+from toolgate.feature import FeatureContext
 from toolgate.features.code.history.shapes import (
     MAX_DIFF,
     MAX_TITLE,
     DiffBudget,
     blamed,
     commit_shape,
-    counted,
     diff_shape,
     fit_blame,
     fit_diff,
@@ -119,7 +120,12 @@ _EMPTY = {
 """The tree without files: what a branch without commits is compared with."""
 
 
-def toolset(repositories: Repositories) -> list[Tool]:
+def tools(context: FeatureContext) -> list[Tool]:
+    assert context.files is not None
+    repositories = Repositories(
+        context.files.mounts, context.directory / "cache" / "git", lambda: context.gate.policy.mounts
+    )
+    context.stack.push_async_callback(repositories.close)
     return [_diff(repositories), _log(repositories), _blame(repositories), _show(repositories)]
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, Literal
 
 from toolgate.core.fitting import RESERVE, head, shorten, size
+from toolgate.core.rendering import counted
 from toolgate.workspace.git.commits import Commit
 from toolgate.workspace.git.patch import Changed, GitFileDiff, GitHunk, GitLine, shown
 from toolgate.workspace.git.worktree import Blame, BlameLine, Origin
@@ -190,10 +192,6 @@ def left_out(count: int) -> str:
     return f"{counted(count, 'file')} that may not be shown"
 
 
-def counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def _brief(file: GitFileDiff) -> dict[str, Any]:
     return {
         "path": shown(file.path),
@@ -249,11 +247,10 @@ def _rows(hunk: GitHunk) -> list[dict[str, Any]]:
     right: list[GitLine] = []
 
     def flush() -> None:
-        for index in range(max(len(left), len(right))):
-            rows.append({
-                "left": _line(left[index]) if index < len(left) else None,
-                "right": _line(right[index]) if index < len(right) else None,
-            })  # fmt: skip
+        for old, new in zip_longest(left, right):
+            rows.append(
+                {"left": None if old is None else _line(old), "right": None if new is None else _line(new)}
+            )
         left.clear()
         right.clear()
 
@@ -293,10 +290,8 @@ def _codec(lines: list[BlameLine]) -> str:
     return "utf-8"
 
 
-def _message(text: str) -> str:
-    if len(text) <= MAX_MESSAGE:
-        return text
-    return f"{text[:MAX_MESSAGE]}… [{len(text) - MAX_MESSAGE:,} more characters]"
+def _message(text: str, most: int = MAX_MESSAGE) -> str:
+    return text if len(text) <= most else f"{text[:most]}… [{len(text) - most:,} more characters]"
 
 
 # The results of history within a budget that is smaller than they are: the summary stays, the end goes.
@@ -336,7 +331,8 @@ def fit_log(data: dict[str, Any], room: int) -> dict[str, Any]:
         first = data["commits"][0]
         dropped = shorten(data, "commits", room)
         if not data["commits"]:  # going on must lead to the next one
-            data["commits"], dropped = [_titled(first)], dropped - 1
+            data["commits"] = [{**first, "message": _message(first["message"], _TITLE)}]
+            dropped -= 1
         data["total_commits"] = len(data["commits"])
         skip = data["skip"] + len(data["commits"])
         told = f"{counted(dropped, 'older commit')} cut to fit the budget: go on with skip={skip}"
@@ -375,12 +371,6 @@ def _few_files(commit: dict[str, Any]) -> dict[str, Any]:
         return commit
     more = len(names) - _FEW + commit.get("more_files", 0)
     return {**commit, "files_changed": names[:_FEW], "more_files": more}
-
-
-def _titled(commit: dict[str, Any]) -> dict[str, Any]:
-    message = commit["message"]
-    more = len(message) - _TITLE
-    return {**commit, "message": f"{message[:_TITLE]}… [{more:,} more characters]"} if more > 0 else commit
 
 
 def _begun(line: dict[str, Any], room: int) -> dict[str, Any]:

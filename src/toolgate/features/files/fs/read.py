@@ -5,26 +5,45 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from threading import Event
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
+from toolgate.core.annotations import BeforeValidator, Field
 from toolgate.core.change import content_hash
 from toolgate.core.conceal import Secrets, conceal_text
 from toolgate.core.context import Context
+from toolgate.core.effects import Effects
 from toolgate.core.errors import InvalidArgs, NotFound, NotText, TimedOut, TooLarge
 from toolgate.core.evidence import spoil
 from toolgate.core.fitting import RESERVE, head, leading, shorten, size
 from toolgate.core.paths import MountPath
 from toolgate.core.tool import Tool, tool
 from toolgate.feature import load
-from toolgate.features.files.fs.arguments import InSection, Ranges, by_mount
 from toolgate.workspace.confine import held
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.reading import Steady, note_file, open_to_read, read_steady, unsteady
 from toolgate.workspace.text import Range, canonical_text, decode, lines_of
 
-# The results of looking and reading within their budget: the start stays, and the result says how to go on.
+
+def by_mount(files: WorkspaceFiles, *paths: str, writes: bool) -> Callable[[Mapping[str, Any]], Effects]:
+    """Effects from the arguments of these names. A mount whose kind has no word of its own counts as the project."""
+
+    def effects_of(args: Mapping[str, Any]) -> Effects:
+        mounts = (str(args[name]).partition(":")[0] for name in paths)
+        words = frozenset(files.effect_word(mount) or "project" for mount in mounts)
+        return _effects(words, writes)
+
+    return effects_of
+
+
+@lru_cache(maxsize=32)
+def _effects(words: frozenset[str], writes: bool) -> Effects:
+    return Effects.of(tuple(words), tuple(words) if writes else ())
+
+
+# A result within its budget: the start stays, and the result says how to go on.
 
 
 def fit_read(data: dict[str, Any], room: int) -> dict[str, Any]:
@@ -74,6 +93,28 @@ SCAN = 4 << 30
 _CHUNK = 1 << 20
 
 
+def _pairs(value: Any) -> Any:
+    """One range for a list of them, and `{start, end}`, as the slices of a result are told."""
+    if isinstance(value, dict) or (isinstance(value, list) and len(value) == 2 and type(value[0]) is int):
+        value = [value]
+    if not isinstance(value, list):
+        return value
+    return [
+        [each["start"], each["end"]] if isinstance(each, dict) and each.keys() == {"start", "end"} else each
+        for each in value
+    ]
+
+
+_Line = Annotated[int, Field(ge=1)]
+Ranges = Annotated[
+    Annotated[list[tuple[_Line, _Line]], Field(min_length=1, max_length=100), BeforeValidator(_pairs)] | None,
+    Field(description="Lines to read, as `[[first, last], …]`: counted from 1, both included."),
+]
+InSection = Annotated[
+    str, Field(max_length=80, description="Only this section of a garden file, by its anchor: `concerns v1`.")
+]
+
+
 class Slice(TypedDict):
     start: int
     end: int
@@ -106,10 +147,6 @@ class Hashes(TypedDict):
 Remarks = Callable[[MountPath, str], Awaitable[list[dict[str, Any]]]]
 """What a persona that reads a file should know of its lines."""
 _MOST_REMARKS = 50
-
-
-async def none(path: MountPath, persona: str) -> list[dict[str, Any]]:
-    return []
 
 
 def tools(files: WorkspaceFiles, remarks: Remarks) -> list[Tool]:

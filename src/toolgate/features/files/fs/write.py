@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
+from toolgate.core.annotations import Field
 from toolgate.core.change import Change, FileChange, content_hash
 from toolgate.core.conceal import blank, conceal_text, encodes
 from toolgate.core.errors import Conflict, InvalidArgs, NotFound, TooLarge
 from toolgate.core.paths import MountPath, ScratchPath
 from toolgate.core.records import dataclass
 from toolgate.core.tool import Tool, tool
-from toolgate.features.files.fs.arguments import Added, Content, Every, Find, IfMatch, Replace, by_mount
-from toolgate.features.files.fs.read import canonical_hash, missing
+from toolgate.features.files.fs.read import by_mount, canonical_hash, missing
 from toolgate.workspace.files import WorkspaceFiles
 from toolgate.workspace.text import Text, decode, line_end, with_line_end
 
@@ -161,6 +161,15 @@ LEAST_HASH = 16
 """Digits of a hash that are enough to mean a file's content."""
 _OTHERS = {"path": "file_path", "find": "old_string", "replace": "new_string", "all": "replace_all"}
 """How the editors of coding assistants call them, which models are used to."""
+Content = Annotated[str, Field(description="The whole new text of the file.")]
+IfMatch = Annotated[
+    Annotated[str, Field(max_length=256)] | None,
+    Field(description="Write only if the file has this hash: `hash` of `fs.read`, `new_hash` of a write."),
+]
+Added = Annotated[str, Field(description="What to add at the end; no newline is put before it.")]
+Find = Annotated[str, Field(min_length=1, description="The exact text to replace, no pattern; may be lines.")]
+Replace = Annotated[str, Field(description="What to put in its place.")]
+Every = Annotated[bool, Field(description="Replace it wherever it stands, not only where it stands once.")]
 
 
 class Written(TypedDict):
@@ -255,7 +264,7 @@ async def _whole(files: WorkspaceFiles, path: MountPath, content: str, if_match:
     if if_match is not None:
         _check_match(path, before, if_match)
     kept = line_end(before.decode("utf-8", "replace")) if before else None
-    after = _utf8(with_line_end(content, kept), path)
+    after = Text("", "utf-8").encode(with_line_end(content, kept), path.shown)
     return await _planned(files, path, before, after, "write", {"bytes_written": len(after)})
 
 
@@ -320,10 +329,6 @@ def _check_match(path: MountPath, before: bytes | None, if_match: str) -> None:
 
 def _decoded(before: bytes | None, path: MountPath) -> Text:
     return Text("", "utf-8") if before is None else decode(before, path.shown)
-
-
-def _utf8(text: str, path: MountPath) -> bytes:
-    return Text("", "utf-8").encode(text, path.shown)
 
 
 def _replaced(text: str, known: str, find: str, put: str) -> str:

@@ -1,14 +1,17 @@
-"""HTTP routes of undo and artifacts: the human's alone."""
+"""HTTP routes of undo and artifacts, the human's alone; and the console's pages of undo: what it would do, and doing it."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
 
+from toolgate.core.result import Result
 from toolgate.kits.web.answers import Json, Measured, Why, result
-from toolgate.kits.web.auth import Routes, human
+from toolgate.kits.web.auth import Human, Routes, form, human
+from toolgate.kits.web.pages import Pages
 from toolgate.kits.web.site import Here
 
 router = APIRouter(tags=["humans decide"], route_class=Measured)
@@ -61,3 +64,27 @@ async def artifacts(
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> Json:
     return Json(await here.gate.artifacts(conversation, limit))
+
+
+def add(router: APIRouter, console: Pages) -> None:
+    gate = console.gate
+
+    async def page(request: Request, who: Human, ident: str, planned: Result, text: str = "") -> Response:
+        files = (await console.diff(text)).files if text else ()
+        return await console.page(
+            request, who, "files/undo.html", under="/activity", ident=ident, planned=planned, files=files, text=text
+        )  # fmt: skip
+
+    @router.get("/undo/{ident}")
+    async def undo_preview(request: Request, who: Human, ident: str) -> Response:
+        """What taking it back would do. Nothing is touched and nothing recorded."""
+        planned = await gate.undo(ident, preview=True)
+        return await page(request, who, ident, planned, planned.data.get("diff", "") if planned.ok else "")
+
+    @router.post("/undo/{ident}")
+    async def undo(request: Request, who: Human, ident: str) -> Response:
+        reason = (await form(request)).get("reason", "")[:4000].strip()
+        done = await gate.undo(ident, reason=reason, wait=False)
+        if not done.ok:
+            return await page(request, who, ident, done)
+        return console.to(f"/events/{done.meta.event_id or ident}")
