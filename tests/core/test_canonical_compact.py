@@ -43,6 +43,18 @@ def test_most_of_what_is_short_is_spelled_here(monkeypatch: pytest.MonkeyPatch) 
     assert "orjson" not in sys.modules
 
 
+@pytest.mark.parametrize("value", ["\x7f", {"\x7f": 1}, ["\x1f\x00\b\f"], 1e15, 1e-3, -0.0, 0.1, True, None])
+def test_what_is_rarely_met_is_spelled_as_by_orjson(value: object) -> None:
+    assert not canonical._is_simple([value]) or canonical._encode_compact(value).encode() == orjson.dumps(
+        value
+    )
+
+
+@pytest.mark.parametrize("key", [1, True, None, 1.5])
+def test_a_key_that_is_no_text_is_left_to_orjson(key: object) -> None:
+    assert not canonical._is_simple([{"a": [{key: "a"}]}])
+
+
 @pytest.mark.parametrize("value", [{1: "a"}, "\ud800", 2**64, object()])
 def test_what_orjson_refuses_is_refused(value: object) -> None:
     with pytest.raises(TypeError):

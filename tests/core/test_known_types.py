@@ -5,17 +5,24 @@ from __future__ import annotations
 import random
 import re
 import string
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import ConfigDict
+from pydantic.errors import PydanticUserError
 from tests.sampling import fewer
 from tests.tool_types import EVERYTHING, files
+from typing_extensions import TypedDict
 
+import toolgate
 from toolgate import Tool, testing
-from toolgate.core.errors import CallError
+from toolgate.core import known_types
+from toolgate.core.errors import CallError, InvalidArgs
 from toolgate.core.known_types import KnownTypes, NotPlain, dump_args
 from toolgate.core.tool import _defaults
 
@@ -151,3 +158,56 @@ async def test_another_version_of_a_tool_is_not_known(tools: list[tuple[Tool, Kn
     tool, _ = tools[0]
     assert replace(tool, description=tool.description + " And more.").known is None
     assert replace(tool, description=tool.description + " And more.").definition != tool.definition
+
+
+async def test_a_default_is_each_calls_own() -> None:
+    found = {
+        "definition": "",
+        "input": {},
+        "output": None,
+        "result": None,
+        "args": {"x": {"as": ["x"], "type": None}},
+    }
+    default = {"a": [["b"]]}
+    taken = KnownTypes(found).take({}, {"x": default}, None)
+    taken.x["a"][0].append("changed")
+    assert default == {"a": [["b"]]}
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", '{"fs.write": 1}', '{"fs.write": {"about": "x"}}']
+)
+def test_of_a_damaged_file_nothing_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    (tmp_path / "tool_types.json").write_text(content)
+    monkeypatch.setitem(
+        sys.modules, "toolgate.features.broken", SimpleNamespace(__file__=str(tmp_path / "__init__.py"))
+    )  # type: ignore[arg-type]
+    known_types._read.cache_clear()
+    assert known_types.find("toolgate.features.broken", "fs.write", "x") is None
+
+
+class Given(TypedDict):
+    name: str
+
+
+Given.__pydantic_config__ = ConfigDict(str_max_length=3)  # type: ignore[attr-defined]
+
+
+def test_what_others_say_of_their_dictionaries_stays() -> None:
+    @toolgate.tool("t.given", reads=["project"])
+    def given(one: Given) -> None:
+        """Do nothing."""
+
+    given.validate({"one": {"name": "abc"}})
+    with pytest.raises(InvalidArgs):
+        given.validate({"one": {"name": "abcd"}})
+
+
+def test_arguments_that_no_model_can_have_are_an_error_where_the_tool_is_made() -> None:
+    def odd(_hidden: str) -> None:
+        """Do nothing."""
+
+    with pytest.raises(PydanticUserError, match="_hidden"):
+        toolgate.tool("t.odd", reads=["project"])(odd)

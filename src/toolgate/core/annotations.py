@@ -93,7 +93,7 @@ def for_pydantic(hint: Any) -> Any:
         base, *said = inner
         return Annotated[(for_pydantic(base), *map(_made, said))]
     if is_typeddict(hint):
-        return _typed_dict(hint)
+        return _typed_dict(hint) if hint.__module__.startswith(_OURS) else hint
     if not inner or origin is None:
         return hint
     made = tuple(for_pydantic(one) if one is not ... else one for one in inner)
@@ -104,11 +104,12 @@ def for_pydantic(hint: Any) -> Any:
     return hint.copy_with(made) if hasattr(hint, "copy_with") else origin[made]
 
 
+_OURS = "toolgate.features."
 _read: dict[Any, Any] = {}
 
 
 def _typed_dict(hint: Any) -> Any:
-    """`typing`'s own are enough for pydantic only from Python 3.12 on."""
+    """`typing`'s own are enough for pydantic only from Python 3.12 on. Others' may say more to pydantic than ours do."""
     if hint in _read:
         return _read[hint]
     from typing_extensions import TypedDict

@@ -33,7 +33,7 @@ _NUMBER = late_pattern(r"[:\[,]-?\d+(?:[.eE]|\d{15})|^-?\d")
 """A float or a long integer, or a text that looks like one: spelled with care."""
 _MANY = 1000
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
-_encode_compact = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_encode_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 def canonical(value: Any) -> str:
@@ -90,6 +90,8 @@ def _is_simple(waiting: list[Any]) -> bool:
         value = waiting.pop()
         kind = type(value)
         if kind is dict:
+            if any(type(key) is not str for key in value):
+                return False
             waiting += [*value, *value.values()]
         elif kind is list:
             waiting += value

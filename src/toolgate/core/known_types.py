@@ -51,8 +51,7 @@ class KnownTypes:
             if name in given:
                 taken[name] = _take(one["type"], given[name], places)
             elif name in defaults:
-                default = defaults[name]
-                taken[name] = list(default) if type(default) is list else default
+                taken[name] = _copied(defaults[name])
             else:
                 raise NotPlain
         return SimpleNamespace(**taken)
@@ -62,6 +61,12 @@ class KnownTypes:
         if self._result is None:
             raise NotPlain
         return _take(self._result, value, None)
+
+
+def _copied(default: Any) -> Any:
+    if type(default) is dict:
+        return {key: _copied(one) for key, one in default.items()}
+    return [_copied(one) for one in default] if type(default) is list else default
 
 
 def dump_args(args: SimpleNamespace) -> dict[str, Any]:
@@ -76,8 +81,11 @@ def _as_json(value: Any) -> Any:
 
 def find(feature: str, tool: str, about: str) -> KnownTypes | None:
     """None where nothing is known of it, or of another version of it: `about` is the digest of all that is no type."""
-    found = _read(feature).get(tool)
-    return KnownTypes(found) if found is not None and found["about"] == about else None
+    try:
+        found = _read(feature)[tool]
+        return KnownTypes(found) if found["about"] == about else None
+    except (AttributeError, KeyError, TypeError):  # not of our making: pydantic works it out
+        return None
 
 
 @cache
@@ -85,7 +93,7 @@ def _read(feature: str) -> Mapping[str, Any]:
     path = Path(sys.modules[feature].__file__ or "").with_name(FILE)
     try:
         read: Mapping[str, Any] = json.loads(path.read_text())
-    except FileNotFoundError:
+    except (OSError, ValueError):
         return {}
     return read
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, AnyStr, cast
 
-_METHODS = ("finditer", "fullmatch", "match", "search", "split", "sub")
+_METHODS = ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")
 
 
 class _LatePattern:

@@ -223,7 +223,10 @@ class Tool:
     def effects_for(self, args: Mapping[str, Any]) -> Effects:
         return self.effects_of(args) if self.effects_of is not None else self.effects
 
-    def _opened(self, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    def opened(self, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments as one object, where some of them may be given in another."""
+        if not self.around or not isinstance(raw.get(self.around), Mapping):
+            return raw
         inner = raw[self.around]
         if twice := sorted(map(str, inner.keys() & raw.keys())):
             raise InvalidArgs(f"the arguments of {self.name} say {', '.join(twice)} twice", "say each once")
@@ -240,8 +243,7 @@ class Tool:
 
     def validate(self, raw: Mapping[str, Any], places: Places | None = None) -> Arguments:
         """With `places`, paths may be absolute."""
-        if self.around and isinstance(raw.get(self.around), Mapping):
-            raw = self._opened(raw)
+        raw = self.opened(raw)
         if "pydantic" not in sys.modules and self.known is not None:
             with suppress(known_types.NotPlain):
                 return self.known.take(raw, _defaults(self.plan or self.run), places)
@@ -293,6 +295,7 @@ def tool(
 
     def make(function: Handler) -> Tool:
         typed = plan or function
+        feature = ".".join(typed.__module__.split(".")[:3]) if typed.__module__.startswith(_FEATURES) else ""
         check_signatures(name, argument_names(name, typed), options)
         if plan is not None:
             check_plan(name, plan, function)
@@ -301,11 +304,9 @@ def tool(
             description=description or inspect.getdoc(typed) or inspect.getdoc(function) or "",
             run=function,
             plan=plan,
-            model=partial(_model, name, typed, also or {}),
+            model=_model(name, typed, also or {}, late=bool(feature)),
             returns=partial(_returns, function),
-            feature=".".join(typed.__module__.split(".")[:3])
-            if typed.__module__.startswith(_FEATURES)
-            else "",
+            feature=feature,
             effects=Effects.of(tuple(reads), tuple(writes)),
             **options,
         )
@@ -313,10 +314,18 @@ def tool(
     return make
 
 
-def _model(name: str, function: Handler, also: Mapping[str, str]) -> type[BaseModel]:
-    from toolgate.core.tool_types import args_model
+def _model(
+    name: str, function: Handler, also: Mapping[str, str], *, late: bool
+) -> Callable[[], type[BaseModel]]:
+    """Others learn at once, where their tool is made, what is wrong with its arguments."""
 
-    return args_model(name, function, also)
+    def make() -> type[BaseModel]:
+        from toolgate.core.tool_types import args_model
+
+        return args_model(name, function, also)
+
+    made = None if late else make()
+    return make if made is None else lambda: made
 
 
 def _returns(function: Handler) -> Returns | None:

@@ -181,7 +181,9 @@ class BeginWork(Work[Begun | Stored | BeginStopped | Unearned | AskAgain]):
         if ends and ends[0][0] <= view.now:
             close_due(view)
         args: Any = recorded_args(self.services, flow)
-        if args is call.args and (orjson := sys.modules.get("orjson")) is not None:
+        if args is call.args and "orjson" in sys.modules:
+            import orjson
+
             args = orjson.Fragment(call.args_json)  # spelled already
         started = Started(
             call=call.id, persona=call.persona, tool=call.tool, conversation=call.trail.conversation,

@@ -70,9 +70,8 @@ def _given(flow: Flow) -> dict[str, Any]:
     args, tool = flow.args, flow.tool
     if args is None or tool is None:
         return {}
-    # not `model_fields_set`: what was validated again from its recorded spelling has every default set
-    named = {tool.spellings.get(name, name) for name in flow.raw}
-    return {name: getattr(args, name) for name in args.model_fields_set & named}
+    named = {tool.spellings.get(name, name) for name in tool.opened(flow.raw)}
+    return {name: value for name, value in vars(args).items() if name in named}
 
 
 def _fits(text: str, budget: Budget) -> bool:

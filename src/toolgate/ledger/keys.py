@@ -135,7 +135,7 @@ async def rotate(ledger: Ledger, path: Path, by: str) -> tuple[int, int]:
     from toolgate.core.event import Rotated
     from toolgate.ledger.ledger import Work, no_question
 
-    with durable.alone(path, "the ledger's key"):  # two at once must not give two keys one version
+    with durable.locked(path, "the ledger's key"):  # two at once must not give two keys one version
         keys = load(path).rotated()
         save(keys, path)
         ledger.keys = keys

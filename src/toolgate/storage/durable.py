@@ -18,14 +18,21 @@ _PAUSE = 0.005
 
 @contextmanager
 def alone(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock beside this file, which is `what`. The system drops it if we die; waiting for somebody who is stuck
-    is bounded. What writers left here who were killed is taken away."""
+    """Hold the lock beside this file, which is `what`, in a directory of toolgate's own: what writers left there who were
+    killed is taken away."""
+    with locked(path, what):
+        for left in path.parent.glob(f".{path.name}.*"):
+            left.unlink(missing_ok=True)
+        yield
+
+
+@contextmanager
+def locked(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock beside this file. The system drops it if we die; waiting for somebody who is stuck is bounded."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         hold(handle, fcntl.LOCK_EX, f"another process has been changing {what}")
-        for left in path.parent.glob(f".{path.name}.*"):
-            left.unlink(missing_ok=True)
         yield
     finally:
         os.close(handle)

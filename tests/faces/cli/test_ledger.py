@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from toolgate.project import config
+
 from .driving import Cli, finish, heard, start
 
 APPEND = ("call", "notes.append", "--arg", "path=hours.md", "--arg", "text=open")
@@ -176,6 +178,19 @@ def test_a_rotated_key_seals_what_follows_and_all_still_verifies(story: Cli) -> 
     story("call", "system.ping")
     assert story("ledger", "tail", "-n", "1", "--json").data[0]["key"] == 2
     assert story("ledger", "verify").code == 0
+
+
+def test_a_rotation_leaves_what_stands_beside_the_key_file(story: Cli) -> None:
+    """`ledger.key_file` may be in a directory of somebody else's."""
+    (key,) = (
+        path for path in config.state_dir().rglob("*") if path.is_file() and b'"ed25519"' in path.read_bytes()
+    )
+    others = [key.with_name(f".{key.name}.backup"), key.with_name(f".{key.name}.d")]
+    others[0].write_text("mine")
+    others[1].mkdir()
+    assert story("ledger", "rotate-key", "--json").data["key_version"] == 2
+    assert others[0].read_text() == "mine"
+    assert others[1].is_dir()
 
 
 def test_an_unknown_call_is_resolved_once(cli: Cli) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+import toolgate
 from toolgate.faces.cli.main import main
 from toolgate.faces.mcp.command import McpArguments, parse
 from toolgate.faces.mcp.jsonrpc import MAX_BYTES
@@ -352,3 +353,24 @@ async def test_memory_stays_flat_over_many_calls(world: World) -> None:
         await raw.call("t.look", {"x": "1"})
     assert psutil.Process().memory_info().rss - before < 8 << 20
     assert raw.connection.running == {}
+
+
+async def test_a_server_that_loads_no_pydantic_records_what_it_sent(project: Path) -> None:
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "fs_list", "arguments": {"path": "."}},
+    }
+    for _ in range(2):  # the second finds the configuration as the first has read it
+        told, said, code = spoken(
+            project, INIT, {"jsonrpc": "2.0", "method": "notifications/initialized"}, call
+        )
+        assert (code, said) == (0, "")
+        assert "hours.md" in str(told[-1])
+    async with toolgate.open(project) as gate:
+        rows = [row for row in await gate.events() if row.kind == "committed"]
+    assert len(rows) == 2
+    assert len({json.loads(row.body)["tokens"] for row in rows}) == 1
+    assert json.loads(rows[0].body)["tokens"] > 0
+    assert not (project / ".toolgate" / "log" / "toolgate.jsonl").exists(), "nothing went wrong"
