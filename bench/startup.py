@@ -28,8 +28,9 @@ async def main():
 
 asyncio.run(main())
 """
-WRITE = "a write"
-"""Stands for the arguments of a write, whose content is another in every round: only that is a change to scan and keep."""
+WRITE = json.dumps({"path": "note.md", "content": "a line\n"})
+CHANGE = "{a change}"
+"""Stands for the arguments of a write whose content is another in every round, which is scanned and kept for undo."""
 POLICY = """\
 version: 1
 default_persona: builder
@@ -45,9 +46,11 @@ COMMANDS: tuple[tuple[tuple[str, ...], float], ...] = (
     (("ledger", "tail"), 7),
     (("call", "system.ping"), 12),
     (("call", "fs.write", WRITE), 12),
+    (("call", "fs.write", CHANGE), 12),
     (("pause", "builder"), 7),  # the last: nothing of it is called any more
 )
 OPEN_BAR = 10.0
+_TOLD = {WRITE: "…", CHANGE: "… (another content each time)"}
 
 
 async def startup(run: Run) -> list[Line]:
@@ -67,7 +70,7 @@ async def startup(run: Run) -> list[Line]:
 
 
 def _shown(words: Sequence[str]) -> str:
-    return " ".join("…" if word == WRITE else word for word in words)
+    return " ".join(_TOLD.get(word, word) for word in words)
 
 
 def _compare(
@@ -92,8 +95,8 @@ def _compare(
 
 
 def _once(words: Sequence[str], root: Path, environment: dict[str, str]) -> float:
-    content = {"path": "note.md", "content": f"a line at {time.time_ns()}\n"}
-    command = [json.dumps(content) if word == WRITE else word for word in words]
+    content = {"path": "changed.md", "content": f"a line at {time.time_ns()}\n"}
+    command = [json.dumps(content) if word == CHANGE else word for word in words]
     begun = time.perf_counter()
     subprocess.run(
         command, cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hypothesis import assume, given, settings
@@ -10,6 +11,8 @@ from policy_world import facts, policy
 
 from sampling import fewer
 from toolgate.core.ports import Facts
+from toolgate.policy.globs import expand, fold
+from toolgate.policy.hard import BLOCKED, TELLING, _blocked, is_blocked
 from toolgate.policy.phases import PHASES
 
 NAMES = ["a", "b", "c"]
@@ -141,3 +144,23 @@ def test_explain_arrives_at_the_decision_by_walking_every_line(
     assert explanation.decision.step in deciding
     rules_seen = [line for line in explanation.lines if line.text.startswith("rule ")]
     assert len(rules_seen) == len(rules) * len(decided.line(call.persona))
+
+
+_LETTERS = st.text("aA.eEnvk_-ſＥ\u200b\u0301 ", max_size=4)
+_PIECES = st.sampled_from([piece for glob in BLOCKED for piece in re.findall(r"[A-Za-z0-9.-]+", glob)])
+
+
+@given(
+    st.lists(_PIECES | _PIECES.map(str.upper) | _LETTERS | st.sampled_from("?*._- "), max_size=6).map("".join)
+)
+def test_a_name_that_is_not_looked_at_closer_is_in_no_spelling_on_the_list(name: str) -> None:
+    exact, loose = _blocked()
+    wanted = exact.fullmatch(name) is not None or loose.fullmatch(fold(name)) is not None
+    assert is_blocked(name) == wanted
+
+
+def test_each_blocked_name_has_a_telling_part() -> None:
+    for glob in BLOCKED:
+        for one in expand(glob):
+            literal = re.split(r"[*?]", one)
+            assert any(word in part for part in literal for word in TELLING), one

@@ -58,6 +58,12 @@ BLOCKED: tuple[str, ...] = (
 )
 """Names that no tool may read or write, unless their mount unblocks them. Words such as `password` count in names of
 data, at their end: source code and templates are full of them (`password_reset.html`, `secrets.py`)."""
+TELLING = (
+    ".git", ".env", ".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", "private", "id_", ".ssh", ".gnupg",
+    ".aws", ".kube", "netrc", ".pgpass", ".npmrc", ".pypirc", ".htpasswd", "secret", "password", "credentials",
+    "service-account",
+)  # fmt: skip
+"""Each of those names has one of these in it: one that has none is not looked at closer."""
 SHUT = frozenset({"hard:blocked-name", "hard:dotfile", "hard:hidden"})
 """Rules about a name, whoever asks: their refusals are `blocked_path`, as that of a link which leads to the name is."""
 ALWAYS_BLOCKED = ".toolgate"
@@ -275,10 +281,12 @@ def _blocked() -> tuple[re.Pattern[str], re.Pattern[str]]:
 @lru_cache(maxsize=8192)
 def is_blocked(name: str) -> bool:
     """Whether the list has this name, in any spelling; a mount may still unblock it."""
+    bare = fold(name)
+    if not any(word in bare or word in name for word in TELLING):
+        return False
     exact, loose = _blocked()
     if exact.fullmatch(name) is not None:
         return True
-    bare = fold(name)
     return not (loose is exact and bare == name) and loose.fullmatch(bare) is not None
 
 
