@@ -9,8 +9,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "toolgate"
 ROOT_MODULES = 9
-FILES = 620
-LINES = 97_400
+FILES = 524
+LINES = 96_700
 """Ceilings. They are lowered when the tree gets smaller, and raised only with a feature that is new."""
 SEVERAL_MEANINGS = {
     "Asked": 2,

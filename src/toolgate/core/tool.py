@@ -190,10 +190,6 @@ class Tool:
         return {function: name for function, name in found.items() if name}
 
     @cached_property
-    def arg_names(self) -> frozenset[str]:
-        return frozenset(self.spellings.values())
-
-    @cached_property
     def blocks(self) -> bool:
         """Whether running it would hold up the event loop, so that it needs a thread."""
         return not inspect.iscoroutinefunction(self.run)
