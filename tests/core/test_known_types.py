@@ -24,7 +24,6 @@ from toolgate import Tool, testing
 from toolgate.core import known_types
 from toolgate.core.errors import CallError, InvalidArgs
 from toolgate.core.known_types import KnownTypes, NotPlain, dump_args
-from toolgate.core.tool import _defaults
 
 
 @pytest.fixture
@@ -116,7 +115,7 @@ async def test_arguments_that_are_taken_are_those_that_pydantic_takes(
         for at in range(fewer(200, 40)):
             raw = maker.args(known, 0.05 if at % 2 else 0.0)
             try:
-                ours: Any = known.take(raw, _defaults(tool.plan or tool.run), PLACES)
+                ours: Any = known.take(raw, tool.defaults, PLACES)
             except NotPlain:
                 continue
             except CallError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -102,40 +102,86 @@ def _take(said: Type | None, value: Any, places: Places | None) -> Any:
     """The value, or a copy of it, where it is of this type and of no other that pydantic would turn into it."""
     if said is None:
         raise NotPlain
-    kind = said[0]
-    if kind == "str":
-        return _measured(said, _text(value), len(_text(value)))
-    if kind in _EXACT:
-        return _measured(said, value, value) if type(value) is _EXACT[kind] else _refuse()
-    if kind == "optional":
-        return None if value is None else _take(said[1], value, places)
-    if kind == "choice":
-        return value if type(value) is str and value in said[1] else _refuse()
-    if kind == "path":
-        return _path(said[1]).given(_text(value), places)
-    if kind in _MANY:
-        items = [_take(said[3], one, places) for one in value] if type(value) is list else _refuse()
-        return _measured(said, _MANY[kind](items), len(items))
-    if kind == "map":
-        return {_text(key): _take(said[1], one, places) for key, one in _object(value).items()}
-    if kind == "object":
-        return _fields(said, _object(value), places)
-    return _plain(value) if kind == "any" else _refuse()
+    return _KINDS[said[0]](said, value, places)
 
 
-_EXACT = {"int": int, "bool": bool, "float": float}
-_MANY = {"list": list, "tuple": tuple}
+def _str(said: Type, value: Any, places: Places | None) -> str:
+    _, low, high = said
+    size = len(_text(value))
+    if (low is not None and size < low) or (high is not None and size > high):
+        raise NotPlain
+    return value  # type: ignore[no-any-return]
 
 
-def _refuse() -> Any:
+def _number(said: Type, value: Any, places: Places | None) -> Any:
+    kind, low, high = said
+    plain = type(value) is int if kind == "int" else type(value) is float and value == value
+    if not plain or (low is not None and value < low) or (high is not None and value > high):
+        raise NotPlain
+    return value
+
+
+def _bool(said: Type, value: Any, places: Places | None) -> bool:
+    if type(value) is not bool:
+        raise NotPlain
+    return value
+
+
+def _optional(said: Type, value: Any, places: Places | None) -> Any:
+    return None if value is None else _take(said[1], value, places)
+
+
+def _choice(said: Type, value: Any, places: Places | None) -> str:
+    if type(value) is not str or value not in said[1]:
+        raise NotPlain
+    return value
+
+
+def _mount_path(said: Type, value: Any, places: Places | None) -> MountPath:
+    return _path(said[1]).given(_text(value), places)
+
+
+def _many(said: Type, value: Any, places: Places | None) -> Any:
+    kind, low, high, inner = said
+    if (
+        type(value) is not list
+        or (low is not None and len(value) < low)
+        or (high is not None and len(value) > high)
+    ):
+        raise NotPlain
+    items = [_take(inner, one, places) for one in value]
+    return tuple(items) if kind == "tuple" else items
+
+
+def _map(said: Type, value: Any, places: Places | None) -> dict[str, Any]:
+    return {_text(key): _take(said[1], one, places) for key, one in _object(value).items()}
+
+
+def _fields(said: Type, value: Any, places: Places | None) -> dict[str, Any]:
+    _, fields, needed = said
+    if not _object(value).keys() >= set(needed):
+        raise NotPlain
+    return {key: _take(fields.get(key), one, places) for key, one in value.items()}
+
+
+def _any(said: Type, value: Any, places: Places | None) -> Any:
+    """Any JSON, of whatever type."""
+    kind = type(value)
+    if kind is str:
+        return _text(value)
+    if kind is list:
+        return [_any(said, one, places) for one in value]
+    if kind is dict:
+        return {_text(key): _any(said, one, places) for key, one in value.items()}
+    if value is None or kind is bool or kind is int or (kind is float and math.isfinite(value)):
+        return value
     raise NotPlain
 
 
-def _measured(said: Any, value: Any, size: Any) -> Any:
-    _, low, high, *_ = said
-    if (low is not None and size < low) or (high is not None and size > high) or size != size:
-        raise NotPlain
-    return value
+_KINDS: Mapping[str, Callable[[Type, Any, Places | None], Any]] = {
+    "str": _str, "int": _number, "float": _number, "bool": _bool, "optional": _optional, "choice": _choice,
+    "path": _mount_path, "list": _many, "tuple": _many, "map": _map, "object": _fields, "any": _any,
+}  # fmt: skip
 
 
 def _text(value: Any) -> str:
@@ -153,27 +199,9 @@ def _encodable(text: str) -> bool:
 
 
 def _object(value: Any) -> dict[Any, Any]:
-    return value if type(value) is dict else _refuse()
-
-
-def _fields(said: Any, value: dict[Any, Any], places: Places | None) -> dict[str, Any]:
-    _, fields, needed = said
-    if not value.keys() >= set(needed):
+    if type(value) is not dict:
         raise NotPlain
-    return {key: _take(fields.get(key), one, places) for key, one in value.items()}
-
-
-def _plain(value: Any) -> Any:
-    """Any JSON, of whatever type."""
-    kind = type(value)
-    if kind is str:
-        return _text(value)
-    if kind is list:
-        return [_plain(one) for one in value]
-    if kind is dict:
-        return {_text(key): _plain(one) for key, one in value.items()}
-    plain = value is None or kind is bool or kind is int or (kind is float and math.isfinite(value))
-    return value if plain else _refuse()
+    return value
 
 
 @cache

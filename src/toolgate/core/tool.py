@@ -130,6 +130,11 @@ class Tool:
         return known_types.find(self.feature, self.name, self.about) if self.feature else None
 
     @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        """What an argument is where nobody gives it."""
+        return _defaults(self.plan or self.run)
+
+    @cached_property
     def about(self) -> str:
         """Hash of all that it says and that is no type."""
         typed = self.plan or self.run
@@ -242,7 +247,7 @@ class Tool:
         raw = self.opened(raw)
         if "pydantic" not in sys.modules and self.known is not None:
             with suppress(known_types.NotPlain):
-                return self.known.take(raw, _defaults(self.plan or self.run), places)
+                return self.known.take(raw, self.defaults, places)
         return self._validated(raw, places)
 
     def dump_args(self, args: Arguments) -> dict[str, Any]:
