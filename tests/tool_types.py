@@ -35,10 +35,16 @@ async def files() -> dict[Path, str]:
                 path = Path(sys.modules[tool.feature].__file__ or "").with_name(FILE)
                 if path.parent.name in EASY and not tool.has_secrets:
                     found.setdefault(path, {})[tool.name] = told(tool)
-    return {
-        path: json.dumps(tools, separators=(",", ":"), ensure_ascii=False) + "\n"
-        for path, tools in found.items()
-    }
+    return {path: _written(tools) for path, tools in found.items()}
+
+
+def _written(tools: Mapping[str, Any]) -> str:
+    """A line for each tool, so that a change shows which it is of."""
+    lines = (
+        f'"{name}":{json.dumps(one, separators=(",", ":"), ensure_ascii=False)}'
+        for name, one in tools.items()
+    )
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def told(tool: Tool) -> dict[str, Any]:
