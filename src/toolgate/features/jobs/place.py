@@ -10,6 +10,7 @@ import fcntl
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -124,6 +125,16 @@ def _as_engine_expects(connection: Any, record: Any) -> None:
     connection.isolation_level = "IMMEDIATE"
     for pragma in (f"busy_timeout={BUSY_MS}", "foreign_keys=ON", "journal_mode=WAL", "synchronous=FULL"):
         connection.execute(f"PRAGMA {pragma}")
+    if sqlite3.sqlite_version_info < (3, 42):
+        connection.create_function("unixepoch", 1, _unixepoch)
+
+
+def _unixepoch(modifier: str) -> float:
+    """That of SQLite 3.42 for `subsec`: tables of DBOS ask for it wherever Python is 3.12 or later, and an older SQLite
+    answers nothing."""
+    if modifier != "subsec":
+        raise ValueError(f"unixepoch({modifier!r}) is not known here")
+    return round(time.time(), 3)
 
 
 class EngineLog(logging.Handler):
