@@ -158,8 +158,12 @@ class ClientConnection:
         exchange = self._open(request, send)
         task = asyncio.get_running_loop().create_task(self._serve(exchange))
         self.running[request.id] = task
-        task.add_done_callback(lambda _: self.running.pop(request.id, None))
+        task.add_done_callback(lambda _: self._ended(request.id, task))
         return task
+
+    def _ended(self, ident: Id, task: asyncio.Task[None] | None) -> None:
+        if self.running.get(ident) is task:  # else its id is in use again
+            del self.running[ident]
 
     def _told(self, notification: RpcNotification) -> None:
         """Only cancellation means anything to us; others, known or not, need no answer."""
@@ -241,6 +245,7 @@ class ClientConnection:
             answer = RpcError(INTERNAL_ERROR, "Internal error; the trace is in toolgate's log").as_message(
                 ident
             )
+        self._ended(ident, asyncio.current_task())  # whoever has the answer may use its id again
         exchange.send(answer)
 
     async def ask(self, method: str, params: Message, send: Send) -> Message:
