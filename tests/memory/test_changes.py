@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import toolgate
@@ -84,11 +85,8 @@ async def test_the_journal_never_holds_the_text_and_purge_removes_it_everywhere(
         waits = await failed(gate, "memory.forget", {"memory_id": ident}, "bea", wait=False)
         assert waits.error is not None
         assert waits.error.code == "pending"
-        journal = (
-            sqlite3.connect(tmp_path / ".toolgate" / "ledger.db")
-            .execute("SELECT body FROM journal")
-            .fetchall()
-        )
+        with closing(sqlite3.connect(tmp_path / ".toolgate" / "ledger.db")) as ledger:
+            journal = ledger.execute("SELECT body FROM journal").fetchall()
         assert word not in str(journal)
         early = await failed(gate, "memory.purge", {"memory_ids": [ident]}, HUMAN)
         assert early.error is not None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,22 @@ def state(tmp_path: Path) -> Path:
 def mounts(project: Path, opener: Opener) -> Iterator[Mounts]:
     with Mounts({"project": project}, opener) as opened:
         yield opened
+
+
+@pytest.fixture(autouse=True)
+def _stores_are_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Those that a test makes: from Python 3.13 on it says which were left open."""
+    made: list[Images] = []
+    make = Images.__init__
+
+    def remembered(self: Images, *given: Any, **more: Any) -> None:
+        make(self, *given, **more)
+        made.append(self)
+
+    monkeypatch.setattr(Images, "__init__", remembered)
+    yield
+    for each in made:
+        each.close()
 
 
 @pytest.fixture
