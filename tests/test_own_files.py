@@ -296,7 +296,7 @@ def test_the_kernels_list_of_mounts_is_read() -> None:
 def test_toolgates_own_source_in_a_mount_is_held() -> None:
     package = Path(toolgate.__file__).parent
     found = own_code(configuration.loads(POLICY), package.parent, None, None, {}).held
-    for module in ("app.py", "gate/gate.py", "project/plugins.py"):
+    for module in ("app.py", "gate/gate.py", "project/plugins.py", "features/files/tool_types.json"):
         place = Held.of(found).find(MountPath(f"project:{package.name}/{module}"))
         assert place is not None
         assert place.by == "toolgate itself"

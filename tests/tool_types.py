@@ -169,7 +169,7 @@ def _object(fields: Any, definitions: Mapping[str, Any]) -> list[Any] | None:
 
 def main() -> None:
     for path, text in asyncio.run(files()).items():
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         print(path)
 
 

@@ -37,7 +37,9 @@ async def tools() -> AsyncIterator[list[tuple[Tool, KnownTypes]]]:
 
 async def test_each_file_says_what_pydantic_says() -> None:
     for path, text in (await files()).items():
-        assert path.read_text() == text, f"run `make types`: {path.name} of {path.parent.name} is old"
+        assert path.read_text(encoding="utf-8") == text, (
+            f"run `make types`: {path.name} of {path.parent.name} is old"
+        )
 
 
 class Maker:

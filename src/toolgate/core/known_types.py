@@ -92,7 +92,7 @@ def find(feature: str, tool: str, about: str) -> KnownTypes | None:
 def _read(feature: str) -> Mapping[str, Any]:
     path = Path(sys.modules[feature].__file__ or "").with_name(FILE)
     try:
-        read: Mapping[str, Any] = json.loads(path.read_text())
+        read: Mapping[str, Any] = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
     return read

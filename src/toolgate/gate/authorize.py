@@ -13,6 +13,7 @@ import json
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
+from toolgate.core.canonical import compact
 from toolgate.core.decision import Decision, Verdict
 from toolgate.core.errors import BlockedContent, BlockedPath, CallError, NotAllowed
 from toolgate.core.finding import recorded
@@ -131,7 +132,7 @@ class Repeats:
             data = flow.data
             if type(data) is dict and not MEASURED.isdisjoint(data):
                 said = {name: value for name, value in data.items() if name not in MEASURED}
-                return _hash(json.dumps(said, default=str))
+                return _hash(_spelled(said))
             return _hash(flow.text)
         broke = flow.outcome
         return _hash(f"{broke.code}:{broke.message}") if isinstance(broke, Broke) else ""
@@ -235,6 +236,13 @@ def _ending(row: Row) -> str:
     return (
         str(body.get("same") or "") if row.kind == "committed" else _hash(f"{body['code']}:{body['error']}")
     )
+
+
+def _spelled(value: Any) -> str:
+    try:
+        return compact(value)
+    except TypeError:  # what JSON has no word for
+        return json.dumps(value, default=str)
 
 
 def _hash(text: str) -> str:
